@@ -202,14 +202,16 @@ def _find_begun(portal: Portal, edition: Row, team: Row | None, sha256: str) -> 
 
 
 def _say_other_content(portal: Portal, edition: Row, team: Row | None, file_name: str) -> None:
-    """Say that what is here of a file of this name is of another one: a re-packed archive is sent as a whole."""
+    """Say that something is here of a file of this name, which is not continued: a re-packed archive is sent whole."""
     whose = team["id"] if team else None
     for one in portal.every(f"editions/{edition['name']}/uploads/"):
         if one["team"] == whose and one["file_name"] == file_name and one["state"] == "receiving":
             arrived = f"{format_size(one['offset'])} of {format_size(one['size'])}"
+            # Other tus clients, and an older portal, need not say it; a known one is another, or it would go on.
+            what = "is of other content" if one.get("sha256") else "may be of other content"
             print_message(
-                f"An unfinished upload of a file {file_name} ({arrived}) is of other content; this one is sent from "
-                "its beginning. Discard the other on the page “Submit” if it is no longer needed."
+                f"An unfinished upload of a file {file_name} ({arrived}) {what} and is kept; this one is sent from its "
+                "beginning. Discard the other on the page “Submit” if it is no longer needed."
             )
 
 
@@ -226,7 +228,7 @@ def _say_ending_invitations(portal: Portal, team: int) -> None:
 def _open(path: Path) -> Iterator[BinaryIO]:
     """Open the archive; an error of the disk while it is read says so."""
     try:
-        with path.open("rb") as archive:
+        with path.open("rb", buffering=0) as archive:  # what is read again comes from the disk
             yield archive
     except OSError as error:
         raise CommandError(f"{path}: it cannot be read, “{error.strerror}”.") from error
@@ -325,11 +327,10 @@ class Sender:
             show_bytes(self._bar, f"Sending {self._path.name}", offset, self.size)
 
     def _send_part(self, address: str, offset: int) -> int:
-        self._archive.seek(offset)
-        part = self._archive.read(PART_BYTES)
+        part = self._read(offset)
         if _state_of(self._archive) != self._state or len(part) < min(PART_BYTES, self.size - offset):
-            self._discard(address)
-            raise CommandError(f"{self._path}: the file has changed while it was sent. {SEND_AGAIN}")
+            self._require_same_content(address)
+            part = self._read(offset)
         checksum = b64encode(hashlib.sha256(part).digest()).decode()
         headers = TUS | {
             "Content-Type": "application/offset+octet-stream",
@@ -338,6 +339,23 @@ class Sender:
         }
         response = self.portal.ask("PATCH", address, content=part, headers=headers)
         return int(response.headers["Upload-Offset"])
+
+    def _read(self, offset: int) -> bytes:
+        self._archive.seek(offset)
+        return self._archive.read(PART_BYTES)
+
+    def _require_same_content(self, address: str) -> None:
+        """Read the whole file again: its time changes also where its content does not.
+
+        Raises:
+            CommandError: it has changed; what was sent of it is discarded.
+        """
+        print_message(f"{self._path} was touched or written while it was sent; it is read again.")
+        self._state = _state_of(self._archive)
+        self._archive.seek(0)
+        if hashlib.file_digest(self._archive, "sha256").hexdigest() != self.metadata["sha256"]:
+            self._discard(address)
+            raise CommandError(f"{self._path}: the file has changed while it was sent. {SEND_AGAIN}")
 
     def _discard(self, address: str) -> None:
         """Have the portal forget what it has of a file that is another now; it lapses there otherwise."""
@@ -359,6 +377,6 @@ class Sender:
 
 
 def _state_of(archive: BinaryIO) -> tuple[int, int]:
-    """Size and time of change of an open file: other than before, its content is no longer what was hashed."""
+    """Size and time of change of an open file: other than before, its content may no longer be what was hashed."""
     found = os.fstat(archive.fileno())
     return found.st_size, found.st_mtime_ns

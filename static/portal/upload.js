@@ -18,13 +18,16 @@ const WAITING = { 423: "An earlier connection is still closing.", 503: "The port
 const BY_ITSELF = "The upload goes on by itself.";
 const ARRIVED_BUT_OFFLINE =
   "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look later.";
-const CHANGED = "The file has changed. Choose it again.";
+const UNREADABLE = "The file has changed or cannot be read. Choose it again.";
+const CHANGED = "The file has changed: what was sent of it before is discarded; this one is sent from its beginning.";
 const MISSING = "The file is no longer there. Choose it again.";
 const WORDS = { reading: "reading", running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };
 
 let upload = null; // of tus
 let state = "";
 let wasHere = false; // whether the portal had this content, or a part of it, before
+let mayBeginAnew = true; // once, where the portal has lost what was sent
+let stopped = null; // address, name and hash of what was being sent when its file could not be read
 let lookedAt = 0;
 let samples = []; // [time, bytes] of the last seconds
 const hashes = new WeakMap(); // of files that were read
@@ -119,7 +122,7 @@ function whyUnreadable(file) {
 }
 
 function sentenceOfFile(error) {
-  return error.name === "NotFoundError" ? MISSING : CHANGED;
+  return error.name === "NotFoundError" ? MISSING : UNREADABLE;
 }
 
 // What the portal has of this content, which may be nothing yet: a line that breaks just now must not end what has not begun.
@@ -144,16 +147,23 @@ function inBase64(text) {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
-// Discard one's own unfinished uploads of this name for the same system, which are of other content; a sentence on them.
-function replaceOlder(file, address) {
+// A sentence on unfinished uploads of this name, which somebody may be sending. Their content is another where it is known.
+function sayOther(file, address) {
   const named = [...document.querySelectorAll("[data-unfinished][data-state=receiving]")].filter((item) => item.dataset.name === file.name);
-  const older = named.filter((item) => item.dataset.unfinished !== address && isForChosen(item));
-  for (const item of older.filter((one) => "own" in one.dataset)) {
-    item.remove();
-    ask("DELETE", item.dataset.unfinished).catch(() => {});
-  }
-  if (!older.length) return "";
-  return `What was here of “${file.name}” is of another file; this one is sent from its beginning.`;
+  const others = named.filter((item) => item.dataset.unfinished !== address && item.dataset.sha256 !== hashes.get(file));
+  if (!others.length) return "";
+  const what = others.every((item) => item.dataset.sha256) ? "is of another file" : "may be of another file";
+  return `What is here of “${file.name}” ${what} and is kept; this one is sent from its beginning. Discard the other if it is no longer needed.`;
+}
+
+// Another one can be discarded while this one is sent, without leaving the page.
+async function discardBeside(event) {
+  const item = event.target.closest("[data-unfinished]");
+  if (!item || !event.target.dataset.sure || panel.hidden) return;
+  event.preventDefault();
+  const answer = await ask("DELETE", item.dataset.unfinished).catch(() => null);
+  if (answer?.ok || answer?.status === 410) item.remove();
+  else part("sending-words").textContent = (answer && (await refusalOf(answer)).sentence) || sentenceFor(answer?.status ?? 0);
 }
 
 // Sending -----------------------------------------------------------------------------------------------
@@ -222,12 +232,12 @@ async function wait(status, detail) {
   if (sentence && state === "waiting") part("sending-words").textContent = `${sentence} ${BY_ITSELF}`;
 }
 
-// What was sent of a file that is no longer what it was is of no use.
+// Whether what was sent is of use still is known when the file is chosen again: its time may have changed alone.
 async function stopIfUnreadable() {
   const why = await whyUnreadable(upload.file);
   if (!why || state === "succeeded" || !state) return Boolean(why);
+  stopped = { address: upload.url, name: upload.file.name, sha256: hashes.get(upload.file) };
   await upload.abort();
-  discard(upload.url);
   chooseAgain(why);
   return true;
 }
@@ -241,7 +251,16 @@ function lookAtFile() {
 }
 
 function discard(address) {
-  ask("DELETE", address).catch(() => {});
+  return ask("DELETE", address).catch(() => {});
+}
+
+// What was sent before of a file that has changed; whether there was any.
+async function discardStopped(file, sha256) {
+  const before = stopped;
+  stopped = null;
+  if (before?.name !== file.name || before.sha256 === sha256) return false;
+  await discard(before.address);
+  return true;
 }
 
 async function onEnd() {
@@ -266,8 +285,24 @@ async function onFailure(error) {
   samples = [];
   const known = await stateOf(upload.url).catch(() => null);
   if (known?.state === "refused" || known?.state === "complete") return onEnd();
-  if ([404, 410].includes(statusOf(error))) discard(upload.url); // so that the file is sent anew when it is chosen again
-  return fail(sentenceOf(error));
+  if (![404, 410].includes(statusOf(error))) return fail(sentenceOf(error));
+  await discard(upload.url); // its content would lead to it again
+  return mayBeginAnew ? beginAnew() : fail(sentenceOf(error));
+}
+
+async function beginAnew() {
+  let begun;
+  try {
+    begun = await begin(upload.file, hashes.get(upload.file));
+  } catch (error) {
+    return fail(sentenceFor(error.status, error.sentence));
+  }
+  mayBeginAnew = false;
+  const isPaused = state === "paused";
+  prepare(upload.file, begun);
+  if (isPaused) return;
+  enter("running", "What was sent is no longer here. The file is sent again from its beginning.");
+  upload.start();
 }
 
 // The form once more, with the sentence why nothing is sent.
@@ -295,8 +330,10 @@ function leaveFreely() {
   removeEventListener("beforeunload", stay);
 }
 
-function prepare(file, address) {
-  return new tus.Upload(file, {
+function prepare(file, { address, isNew }) {
+  wasHere = !isNew;
+  part("cancel").action = form.dataset.discard.replace(form.dataset.noUpload, address.split("/").pop());
+  upload = new tus.Upload(file, {
     uploadUrl: address,
     headers: { "X-CSRFToken": token },
     chunkSize: PART_BYTES,
@@ -338,18 +375,18 @@ async function send(file) {
   } catch (error) {
     return chooseAgain(sentenceOfFile(error));
   }
+  const hasChanged = await discardStopped(file, sha256);
   let begun;
   try {
     begun = await begin(file, sha256);
   } catch (error) {
     return changeAndSendAgain(sentenceFor(error.status, error.sentence));
   }
-  wasHere = !begun.isNew;
-  upload = prepare(file, begun.address);
-  part("cancel").action = form.dataset.discard.replace(form.dataset.noUpload, begun.address.split("/").pop());
+  mayBeginAnew = true;
+  prepare(file, begun);
   part("cancel").hidden = false;
   addEventListener("beforeunload", stay);
-  enter("running", wasHere ? "The upload continues where it stopped." : replaceOlder(file, begun.address));
+  enter("running", wasHere ? "The upload continues where it stopped." : hasChanged ? CHANGED : sayOther(file, begun.address));
   document.querySelectorAll("[data-unfinished]").forEach((item) => (item.hidden = item.dataset.unfinished === begun.address));
   upload.start();
   part("pause").focus();
@@ -384,10 +421,6 @@ function isFor({ dataset }, choice) {
   return choice.value === dataset.system && (choice.value || choice.dataset.kind === dataset.kind);
 }
 
-function isForChosen(item) {
-  return !chosenSystem() || isFor(item, chosenSystem());
-}
-
 function showTitleForNew() {
   part("title-field").hidden = Boolean(chosenSystem().value);
   part("title").required = !chosenSystem().value && !form.dataset.team;
@@ -418,6 +451,7 @@ if (form) {
     leaveFreely();
     upload.abort();
   });
+  document.addEventListener("submit", discardBeside);
   addEventListener("online", () => {
     if (state === "failed" && upload) part("pause").click();
   });

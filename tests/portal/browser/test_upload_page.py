@@ -23,6 +23,7 @@ from tests.portal.processes.programs import Portal
 from tests.portal.processes.uploading import MEBIBYTE, SIZE_MB, BadLine, WebServer, disturb, make_archive
 
 PAGE = "/editions/vpc/submit/"
+UNREADABLE = "The file has changed or cannot be read. Choose it again."
 
 
 @pytest.fixture
@@ -280,7 +281,10 @@ def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, tea
     page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
     choose(page, archive)
     send(page)
-    words = "What was here of “quiet voices.tar.gz” is of another file; this one is sent from its beginning."
+    words = (
+        "What is here of “quiet voices.tar.gz” is of another file and is kept; this one is sent from its beginning. "
+        "Discard the other if it is no longer needed."
+    )
     expect(page.locator("#sending-words")).to_have_text(words)
     page.click("#pause")
     page.unroute_all()
@@ -288,8 +292,44 @@ def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, tea
     page.wait_for_url("**/submissions/*/")
     submitted = Submission.objects.get().upload
     upload.refresh_from_db()
-    assert (submitted != upload, upload.state) == (True, "abandoned")
+    assert (submitted != upload, upload.state) == (True, "receiving")
     assert upload_path(submitted).read_bytes() == content
+
+
+def test_other_upload_is_discarded_while_this_one_is_sent(new_page, owner, team, archive):
+    upload = unfinished(team, archive, 700_000, claimed_sha256="")
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    choose(page, archive)
+    send(page)
+    expect(page.locator("#sending-words")).to_contain_text("may be of another file and is kept")
+    page.click(f"#upload-{upload.pk} >> text=Discard")
+    page.click("dialog .danger")
+    expect(page.locator(f"#upload-{upload.pk}")).to_have_count(0)
+    state_of(page, "sending")
+    upload.refresh_from_db()
+    assert upload.state == "abandoned"
+
+
+def test_upload_that_lapsed_while_it_waited_begins_anew(new_page, owner, team, archive):
+    page = new_page(owner)
+    page.goto(PAGE)
+    lapsed = []
+
+    def lapse(route):
+        if route.request.method != "PATCH" or lapsed:
+            return route.continue_()
+        Upload.objects.update(state="expired")
+        lapsed.append(True)
+        return route.fulfill(status=503)
+
+    page.route("**/api/uploads/*", lapse)
+    choose(page, archive)
+    send(page)
+    page.wait_for_url("**/submissions/*/")
+    assert sorted(Upload.objects.values_list("state", flat=True)) == ["complete", "expired"]
+    assert upload_path(Submission.objects.get().upload).read_bytes() == archive.read_bytes()
 
 
 def test_upload_of_a_colleague_stays_where_another_file_has_its_name(new_page, owner, team, archive):
@@ -305,6 +345,25 @@ def test_upload_of_a_colleague_stays_where_another_file_has_its_name(new_page, o
     assert upload.state == "receiving"
 
 
+def test_file_that_was_touched_while_it_is_paused_goes_on(new_page, owner, team, archive):
+    page = new_page(owner)
+    page.goto(PAGE)
+    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    choose(page, archive)
+    send(page)
+    state_of(page, "sending")
+    page.click("#pause")
+    state_of(page, "paused")
+    page.unroute_all()
+    os.utime(archive, (1, 1))
+    page.click("#pause")
+    expect(page.locator("#file-words.errorlist")).to_have_text(UNREADABLE)
+    choose(page, archive)
+    send(page)
+    page.wait_for_url("**/submissions/*/")
+    assert upload_path(Upload.objects.get()).read_bytes() == archive.read_bytes()
+
+
 def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team, archive):
     page = new_page(owner)
     page.goto(PAGE)
@@ -318,15 +377,24 @@ def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team
     archive.write_bytes(archive.read_bytes()[::-1])
     os.utime(archive, (1, 1))
     page.click("#pause")
-    expect(page.locator("#file-words.errorlist")).to_have_text("The file has changed. Choose it again.")
-    wait_until(lambda: Upload.objects.get().state == "abandoned", "what was sent to be discarded")
+    expect(page.locator("#file-words.errorlist")).to_have_text(UNREADABLE)
+    before = Upload.objects.get()
+    assert before.state == "receiving"
+    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
     choose(page, archive)
     send(page)
+    words = "The file has changed: what was sent of it before is discarded; this one is sent from its beginning."
+    expect(page.locator("#sending-words")).to_have_text(words)
+    before.refresh_from_db()
+    assert before.state == "abandoned"
+    page.click("#pause")
+    page.unroute_all()
+    page.click("#pause")
     page.wait_for_url("**/submissions/*/")
     assert upload_path(Submission.objects.get().upload).read_bytes() == archive.read_bytes()
 
 
-def test_file_that_changes_while_it_is_sent_is_discarded(new_page, owner, team, archive):
+def test_file_that_changes_while_it_is_sent_is_asked_for_again(new_page, owner, team, archive):
     """The line breaks, and the next try finds another file."""
     page = new_page(owner)
     page.goto(PAGE)
@@ -344,9 +412,9 @@ def test_file_that_changes_while_it_is_sent_is_discarded(new_page, owner, team, 
     page.route("**/api/uploads/*", break_line)
     choose(page, archive)
     send(page)
-    expect(page.locator("#file-words.errorlist")).to_have_text("The file has changed. Choose it again.")
+    expect(page.locator("#file-words.errorlist")).to_have_text(UNREADABLE)
     expect(page.locator("#sending")).to_be_hidden()
-    wait_until(lambda: Upload.objects.get().state == "abandoned", "what was sent to be discarded")
+    assert Upload.objects.get().state == "receiving"
 
 
 def test_file_that_is_removed_is_told(new_page, owner, team, archive):

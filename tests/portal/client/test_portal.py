@@ -1,6 +1,7 @@
 """``vp`` against a portal that says no, says nothing, or is none; when all is well: processes/test_vp."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from portal.client.main import main
 from portal.client.status import describe_outcome
 from portal.intake.report import IntakeReport
 from portal.submissions.models import Submission, Upload
-from portal.submissions.resumable_uploads import hash_upload, upload_path
+from portal.submissions.resumable_uploads import UploadPlan, create_upload, hash_upload, upload_path
 from portal.teams.services import invite_member
 from tests.portal.archives import DESCRIPTION, anonymised, hand_in, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_submission, make_team, make_team_system, make_user
@@ -316,8 +317,23 @@ def test_archive_that_was_packed_anew_is_sent_from_its_beginning(vp, team, archi
         assert vp(*command)[0] == 2
     archive.write_bytes(archive.read_bytes()[::-1])
     code, _, warned = vp(*command)
-    assert (code, "is of other content; this one is sent from its beginning" in " ".join(warned.split())) == (0, True)
+    told = "is of other content and is kept; this one is sent from its beginning"
+    assert (code, told in " ".join(warned.split())) == (0, True)
     assert hash_upload(Submission.objects.get().upload)
+
+
+def test_upload_of_unknown_content_is_not_said_to_be_of_another(vp, team, archive):
+    """As other tus clients begin one, without the SHA-256."""
+    create_upload(
+        plan=UploadPlan(team.edition, team),
+        file_name=archive.name,
+        size=5000,
+        by=team.memberships.get().user,
+        now=timezone.now(),
+    )
+    code, _, warned = vp("submit", archive, "--edition", "vpc", "--no-wait")
+    told = "may be of other content and is kept; this one is sent from its beginning"
+    assert (code, told in " ".join(warned.split())) == (0, True), warned
 
 
 def break_off(sender, address):
@@ -338,6 +354,22 @@ def test_file_that_changes_while_it_is_sent_is_discarded(vp, team, archive, monk
     code, _, warned = vp("submit", archive, "--edition", "vpc", "--no-wait")
     assert (code, "the file has changed while it was sent. What was sent of it is discarded." in warned) == (2, True)
     assert Upload.objects.get().state == "abandoned"
+
+
+def test_file_that_is_touched_while_it_is_sent_goes_on(vp, team, archive, monkeypatch):
+    monkeypatch.setattr(submit, "PART_BYTES", 100)
+    send = submit.Sender._send_part
+
+    def touch_after_the_first(sender, address, offset):
+        if offset == 100:
+            os.utime(archive, (1, 1))
+        return send(sender, address, offset)
+
+    monkeypatch.setattr(submit.Sender, "_send_part", touch_after_the_first)
+    code, _, warned = vp("submit", archive, "--edition", "vpc", "--no-wait")
+    assert code == 0, warned
+    assert Upload.objects.get().state == "complete"
+    assert hash_upload(Submission.objects.get().upload)
 
 
 def test_upload_whose_bytes_are_lost_is_sent_again(vp, team, archive, monkeypatch):
