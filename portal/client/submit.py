@@ -9,8 +9,9 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from common.errors import CommandError
@@ -225,7 +226,7 @@ def _say_ending_invitations(portal: Portal, team: int) -> None:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
+def _open(path: Path) -> Iterator[FileIO]:
     """Open the archive; an error of the disk while it is read says so."""
     try:
         with path.open("rb", buffering=0) as archive:  # what is read again comes from the disk
@@ -234,7 +235,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
         raise CommandError(f"{path}: it cannot be read, “{error.strerror}”.") from error
 
 
-def _hash(archive: BinaryIO) -> str:
+def _hash(archive: FileIO) -> str:
     digest, done, size = hashlib.sha256(), 0, os.fstat(archive.fileno()).st_size
     with ProgressBar(is_kept=True, lines="quarters") as bar:
         while piece := archive.read(HASH_BYTES):
@@ -257,7 +258,7 @@ class Sender:
     def __init__(
         self,
         portal: Portal,
-        archive: BinaryIO,
+        archive: FileIO,
         metadata: Mapping[str, str],
         *,
         patience_s: float,
@@ -376,7 +377,7 @@ class Sender:
         return wait_for(action, patience_s=self.patience_s, pause=self._pause)
 
 
-def _state_of(archive: BinaryIO) -> tuple[int, int]:
+def _state_of(archive: FileIO) -> tuple[int, int]:
     """Size and time of change of an open file: other than before, its content may no longer be what was hashed."""
     found = os.fstat(archive.fileno())
     return found.st_size, found.st_mtime_ns
