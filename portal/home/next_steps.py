@@ -333,7 +333,11 @@ def _listening_words(edition: Any) -> tuple[str, str, str]:
 def _words_of_draft(state: str, title: str) -> tuple[str, str, str]:
     """Title, text and button of what comes next with a listening test that was not launched."""
     if state == Study.State.PREPARED:
-        return f"Launch {title}", "Everything is ready; evaluators then take its link.", "See the test"
+        return (
+            f"Launch {title}",
+            "Its stimuli are prepared; after the launch evaluators take its link.",
+            "See the test",
+        )
     return f"Prepare {title}", "Make its design and its stimuli, then launch it.", "See the test"
 
 

@@ -25,7 +25,7 @@ from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyFor
 from listening.app.studies.interface_words import count_missing, ships_words
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
-from listening.app.studies.services import DESIGN_JOB
+from listening.app.studies.services import DESIGN_JOB, missing_for_launch
 from listening.app.studies.settings import (
     DEFAULT_PARAMETERS,
     OWN_SIGNS,
@@ -138,6 +138,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "share": rules.places_for_one_network(study, places),
         "is_narrow": rules.is_too_narrow_for_a_room(study, places),
         "places": places,
+        "missing": missing_for_launch(study) if study.state == State.PREPARED else [],
         "too_small": _explain_smallness(study, places, verdict) if study.state in (State.DRAFT, State.PREPARED) else [],
         "stimuli": _stimuli(study),
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
@@ -186,7 +187,9 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
         f" {' '.join(OWN_SIGNS)}."
     )
     if request.get_host().rpartition(":")[0] in ONLY_HERE:
-        note = f"Only this machine can open this address; the documentation for operators says how phones can. {note}"
+        words = "Only this machine can open this address; {} says how phones can. {}"
+        docs = f"{reverse('docs:page', args=['operator'])}#listening-tests"
+        note = format_html(words, format_html('<a href="{}">the documentation for operators</a>', docs), note)
     return address, note
 
 
@@ -309,7 +312,9 @@ def _is_busy(study: Study) -> bool:
 def launching(study: Study) -> dict[str, Any]:
     """What a page says before a study is launched."""
     counts = [("Evaluators", study.blocks.count()), ("Trials of each", study.trials_per_evaluator)]
-    return _asking(study, [State.PREPARED], "launched") | {
+    told = _asking(study, [State.PREPARED], "launched")
+    told["problems"] += [sentence for sentence, _ in missing_for_launch(study)]
+    return told | {
         "question": f"Launch {study}?",
         "sentences": [
             "Evaluators can then begin, and the plan cannot change any more: "

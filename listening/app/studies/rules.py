@@ -186,14 +186,16 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     return problems
 
 
-def consent_problems(study: Study) -> list[str]:
-    """What evaluators would not be told before they consent, as sentences."""
+def consent_problems(study: Study) -> dict[str, str]:
+    """What evaluators would not be told before they consent, as sentences by field."""
     missing = {
         "responsible": "Consent does not name the body that is responsible for the study.",
         "contact": "Consent names no contact for questions about the study and its pay.",
         "keep_months": "Consent does not say for how long personal data is kept.",
     }
-    return [f"{words} Fill it in on the page “Edit”." for name, words in missing.items() if not getattr(study, name)]
+    return {
+        name: f"{words} Fill it in on the page “Edit”." for name, words in missing.items() if not getattr(study, name)
+    }
 
 
 def seconds_of_trial(form: str, tasks: Collection[str], sample_s: Sequence[float]) -> float:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.urls import reverse
 
 from listening import texts
 from listening.app.models import Session, Study, StudyText
@@ -258,8 +259,7 @@ def launch_study(*, study: Study, by: Any, now: datetime) -> Study:
         StudyProblems: the rows are not a balanced design, a stimulus, a text or a setting is missing.
     """
     study = lock_study(study, [State.PREPARED], "launched")
-    problems = [*launch_problems(read_rows(study)), *_text_problems(study), *rules.platform_problems(study)]
-    problems += [*_submission_problems(study), *rules.consent_problems(study)]
+    problems = [*launch_problems(read_rows(study)), *(sentence for sentence, _ in missing_for_launch(study))]
     if problems:
         raise rules.StudyProblems({"": problems})
     study.state, study.launched_at = State.OPEN, now
@@ -286,7 +286,7 @@ def resume_study(*, study: Study, by: Any) -> Study:
         NotPossible: it is not paused, recordings of an extension are not prepared yet, or consent lacks something.
     """
     if problems := rules.consent_problems(study):
-        raise NotPossible(" ".join(problems))
+        raise NotPossible(" ".join(problems.values()))
     if missing := study.stimulus_files.filter(file="").count():
         raise NotPossible(f"{missing} recordings are not prepared yet. Prepare the stimuli first.")
     return change_state(study, [State.PAUSED], State.OPEN, "resumed", by)
@@ -354,6 +354,17 @@ def check_names(study: Study, by: Any, *, with_title: bool = True) -> None:
 
 
 # What stands in the way -----------------------------------------------------------------------------
+
+
+def missing_for_launch(study: Study) -> list[tuple[str, str]]:
+    """What keeps a study from its launch besides its design and stimuli: sentences, each with where it is mended."""
+    edit, texts = (reverse(f"studies:{page}", args=[study.name]) for page in ("edit", "texts"))
+    return [
+        *((sentence, texts) for sentence in _text_problems(study)),
+        *((sentence, f"{edit}?open=platform#platform") for sentence in rules.platform_problems(study)),
+        *((sentence, f"{edit}#id_systems") for sentence in _submission_problems(study)),
+        *((sentence, f"{edit}#id_{field}") for field, sentence in rules.consent_problems(study).items()),
+    ]
 
 
 def _text_problems(study: Study) -> list[str]:

@@ -12,6 +12,7 @@ from listening.app.studies.selectors import expected_effort
 from tests.listening.factories import make_study
 from tests.listening.heard import TOLD, make_draft, make_heard_edition
 from tests.listening.visits import PLAIN, Visit, link_of, text_of
+from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 
@@ -103,6 +104,14 @@ def test_criterion_30_study_cannot_open_while_one_is_empty(empty):
     consent = [one for one in refused.value.sentences if one.startswith("Consent ")]
     assert len(consent) == 1
     assert "on the page “Edit”" in consent[0]
+    organizer = make_organizer()
+    study.edition.organizers.add(organizer)
+    client = Client()
+    client.force_login(organizer)
+    page = client.get(study.get_absolute_url()).content.decode()
+    assert f'<a href="{study.get_absolute_url()}edit/#id_{empty}">{consent[0]}</a>' in page
+    assert ("Everything is" in page, f'href="{study.get_absolute_url()}launch/"' in page) == (False, False)
+    assert consent[0] in client.get(f"{study.get_absolute_url()}launch/").content.decode()
 
 
 def test_what_evaluators_were_told_cannot_be_emptied_after_the_launch():

@@ -7,6 +7,7 @@ from django.core import mail
 from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 
 from listening.app.results.inputs import compute_basis
 from listening.app.studies.forms import keep_months_field
@@ -49,6 +50,16 @@ def test_organizers_are_reminded_once_when_it_is_over(study, organizer):
     assert (remind_of_people(OVER), remind_of_people(OVER)) == (1, 0)
     [sent] = mail.outbox
     assert (sent.bcc, study.get_absolute_url() in sent.body) == ([organizer.email], True)
+
+
+@pytest.mark.parametrize("server", ["", "smtp://mail.example.org"])
+def test_mail_is_promised_only_where_one_is_sent(study, organizer, client, settings, server):
+    settings.MAIL_SERVER = server
+    study.closed_at = timezone.now()
+    study.save()
+    client.force_login(organizer)
+    page = " ".join(client.get(study.get_absolute_url()).content.decode().split())
+    assert ("organizers get a mail then." in page, "Consent promises to keep it until" in page) == (bool(server), True)
 
 
 def test_one_failing_mail_stops_no_other_and_who_has_no_reader_is_not_told(study, organizer, monkeypatch):

@@ -20,6 +20,7 @@ from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from portal.submissions.models import SubmittedFile
 from tests.listening.factories import make_session
+from tests.listening.factories import make_study as launched_study
 from tests.listening.heard import add_system, make_designed, make_draft, make_heard_edition, make_prepared
 from tests.pages import read_page
 from tests.portal.factories import make_organizer, make_team
@@ -178,7 +179,7 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     few = make_heard_edition(organizer=organizer, speakers=4, utterances=4)
     asked = {"title": "A", "form": "rating", "preset": "small"}
     words = client.get(reverse("studies:new")).content.decode()
-    assert "at most 12 evaluators × 24 trials for ratings, 6 × 2 for a voice map" in words
+    assert "at most 12 evaluators × 24 trials for ratings, 12 × 2 for a voice map" in words
     page = client.post(reverse("studies:new"), asked | {"edition": few.pk, "name": "few"}, follow=True)
     page = page.content.decode()
     study = Study.objects.get(name="few")
@@ -619,6 +620,12 @@ def test_page_warns_where_prolific_cannot_be_asked(client, edition, settings):
     settings.PROLIFIC_TOKEN = ""
     Study.objects.filter(pk=study.pk).update(platform_settings=chosen | {"confirm_by_api": False})
     assert sentence not in client.get(study.get_absolute_url()).content.decode()
+
+
+def test_link_that_only_this_machine_opens_leads_to_how_phones_can(client, organizer):
+    study = launched_study(organizer=organizer)
+    page = client.get(study.get_absolute_url(), headers={"host": "localhost:8000"}).content.decode()
+    assert '<a href="/docs/operator/#listening-tests">the documentation for operators</a> says how phones can.' in page
 
 
 @pytest.mark.parametrize(("evaluators", "is_small"), [(9, True), (10, False)])
