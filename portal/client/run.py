@@ -60,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     method_help = f"such as mcadams-2022 ({LIST} shows all), or the description of a command"
     how.add_argument("--method", metavar="NAME|FILE.toml", help=method_help)
     command_help = "your own program, as you type it in this folder, such as “sox {input} {output} pitch 300”: called "
-    command_help += "for each recording with two WAV files, or with {input_folder} {output_folder} for many at once"
+    command_help += "for each recording with two WAV files, or with {input_folder} {output_folder} for many at once; "
+    command_help += "relative paths begin in this folder, new files beside {output} are not kept"
     how.add_argument("--command", metavar="TEXT", help=command_help)
     reads_help = "confine the command: it starts in this folder, reads it and the system's alone, and has no network; "
     reads_help += "repeat it for more folders, such as models (default: it reads what you may read)"
@@ -206,8 +207,6 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
     if options.reads and found.startswith("/"):  # a confined command is not told the PATH of this terminal
         line = shlex.quote(found) + line.removeprefix(program)
         reads += [each for each in list_program_folders(Path(found)) if each.exists()]
-    # The working folder of a call shows by links what is in this folder, but not what is beside it.
-    line = re.sub(r"(?<![\w./~+-])\.\./", f"{shlex.quote(str(folder.parent))}/", line)
     lines = {
         "name": "own-command",
         "title": "Command of the team",

@@ -1,7 +1,8 @@
 """The description of an external command: a TOML file that says what to call, with what, and within which limits.
 
 Everything is checked when the file is read; `docs/plugins.md` explains each key. A placeholder in the command, such as
-`{input}`, becomes what it names. A command that is a list of texts is called without a shell, a text by `/bin/sh`.
+`{input}`, becomes what it names. A command that is a list of texts is called without a shell, a text by `/bin/sh`, to
+which all other braces are left.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from anonymization.methods.contract import MOST_PARAMETERS, Described, MethodErr
 from anonymization.methods.external.sandbox import CommandLimits
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")  # ${input} is a variable of the shell
 SHELL = ("/bin/sh", "-c")
 LONGEST_NAME, LONGEST_VERSION, LARGEST_FILE = 60, 24, 256 * 1024
 OF_FILES = ("input", "output")
 OF_FOLDERS = ("input_folder", "output_folder", "manifest")
 OF_VOICE = ("voice", "seed")
 OF_RUN = ("python", "rate", "threads")
+OF_ALL = frozenset({*OF_FILES, *OF_FOLDERS, *OF_VOICE, *OF_RUN})
 LOWEST_RATE_HZ, HIGHEST_RATE_HZ = 4_000, 192_000
 _REQUIRED: Any = object()  # in place of a default
 
@@ -59,7 +61,15 @@ class Description(Described):
     @property
     def placeholders(self) -> frozenset[str]:
         """The names of all that the command is told."""
+        return self.words_in_braces & self.known_placeholders
+
+    @property
+    def words_in_braces(self) -> frozenset[str]:
         return frozenset(name for part in self.command for name in PLACEHOLDER.findall(part))
+
+    @property
+    def known_placeholders(self) -> frozenset[str]:
+        return OF_ALL.union((each.name for each in self.parameters), (each.name for each in self.options))
 
     @property
     def form(self) -> str:
@@ -312,7 +322,7 @@ def _option(table: TomlTable) -> Option:
 
 def _check_command(description: Description, where: str) -> None:
     own = [each.name for each in description.parameters] + [each.name for each in description.options]
-    reserved = {*OF_FILES, *OF_FOLDERS, *OF_VOICE, *OF_RUN, "utterance"}
+    reserved = OF_ALL | {"utterance"}
     if len(description.parameters) > MOST_PARAMETERS:
         raise MethodError(
             f"{where}: expected at most {MOST_PARAMETERS} parameters, found {len(description.parameters)}."
@@ -321,13 +331,12 @@ def _check_command(description: Description, where: str) -> None:
         if own.count(each) > 1 or each in reserved:
             taken = "twice" if own.count(each) > 1 else "reserved for a placeholder"
             raise MethodError(f'{where}: expected another name for each parameter and option, found "{each}" {taken}.')
-    allowed = {*OF_FILES, *OF_FOLDERS, *OF_VOICE, *OF_RUN, *own}
     if not description.command or not description.command[-1].strip():
         raise MethodError(f"{where}: command: expected the program and its arguments, found nothing.")
-    found = description.placeholders
-    if unknown := sorted(found - allowed):
+    found, known = description.placeholders, description.known_placeholders
+    if not description.is_shell and (unknown := sorted(description.words_in_braces - known)):
         raise MethodError(
-            f"{where}: command: expected placeholders of {', '.join(sorted(allowed))}, found {{{unknown[0]}}}."
+            f"{where}: command: expected placeholders of {', '.join(sorted(known))}, found {{{unknown[0]}}}."
         )
     pairs = [OF_FILES, OF_FOLDERS[:2]]
     for pair in pairs:
@@ -345,4 +354,4 @@ def fill_in(command: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
     values = {"python": sys.executable, **values}
     if command[:-1] == SHELL:
         values = {name: shlex.quote(value) for name, value in values.items()}
-    return [PLACEHOLDER.sub(lambda match: values[match[1]], part) for part in command]
+    return [PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), part) for part in command]

@@ -15,13 +15,14 @@ import hashlib
 import logging
 import os
 import re
+import shlex
 import stat
 import sys
 import tempfile
 import wave
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +113,7 @@ class ExternalCommand(description.Description):
         try:
             program = sandbox.find_program(description.fill_in(self.command[:1], {})[0], self.folder)
             opened = [*map(Path, sandbox.SYSTEM_FOLDERS), *sandbox.list_program_folders(program)]
-        except (MethodError, OSError, KeyError) as error:
+        except (MethodError, OSError) as error:
             return f"{self.name} cannot run: {error}"
         data = description.find_portal_data()
         if data.exists() and (within := [each for each in opened if data.resolve().is_relative_to(each.resolve())]):
@@ -169,11 +170,11 @@ class _Call:
     def run(self, notes: Counter[str]) -> list[tuple[int, Samples]]:
         """The output of each item with its place; adds what was changed to `notes`."""
         try:
-            work = Path(tempfile.mkdtemp(prefix="anonymize-"))
+            work = Path(tempfile.mkdtemp(prefix="anonymize-", dir=_find_temporary_folder()))
         except OSError as error:
             raise MethodError(f"{self.method.name}: no folder for its files can be made ({error.strerror}).") from error
         try:
-            return self._run_in(work.resolve(), notes)
+            return self._run_in(work, notes)
         except OSError as error:
             raise MethodError(f"{self.method.name}: its files cannot be written or read ({error.strerror}).") from error
         finally:
@@ -182,12 +183,10 @@ class _Call:
 
     def _run_in(self, work: Path, notes: Counter[str]) -> list[tuple[int, Samples]]:
         about = self.method
-        source, output, start, home = (work / name for name in ("input", "output", "start", "home"))
-        for folder in (source, output, start, home):
+        source, output, shown, home = (work / name for name in ("input", "output", "start", "home"))
+        for folder in (source, output, shown, home):
             folder.mkdir(mode=0o700)
-        # What it writes where it starts goes with the call, so that calls at the same time do not disturb each other.
-        for entry in about.folder.iterdir():
-            (start / entry.name).symlink_to(entry)
+        start = self._show_folder(shown)
         given_rate = about.rate_hz or self.rate
         given = {index: self._write_input(source / name_file(index), item) for index, item in self.items}
         write_manifest(work / "manifest.csv", self.items, about.parameters)
@@ -201,7 +200,7 @@ class _Call:
             folder=about.folder,
             work=work,
             start=start,
-            writes=(output, start, home),
+            writes=(output, shown, home),
             reads=(*about.reads, *self._list_interpreter()),
             stdin=source / names[0] if is_stream else None,
             stdout=output / names[0] if is_stream else None,
@@ -227,6 +226,25 @@ class _Call:
                 told = told.replace(path, f"{{{name}}}")
             told = told.replace(f"{start}/", "").replace(f"{work}/", "").rstrip(".")
             raise MethodError(f"{about.name} failed. {told}. Command: {shorten_line(about.line)}") from error
+
+    def _show_folder(self, shown: Path) -> Path:
+        """Where the command starts: a folder with links to all of its own, among folders with links to what is beside.
+
+        What it writes there goes with the call, so that calls at the same time do not disturb each other. A confined
+        command is shown beside its folder only what it may read.
+        """
+        own, reads = self.method.folder, self.method.reads
+        for folder in (own, *own.parents):
+            copy = shown.joinpath(*folder.parts[1:])
+            copy.mkdir(parents=True, exist_ok=True)
+            if folder == own or (self.method.confinement == "none" and os.access(folder, os.R_OK)):
+                names = [entry.name for entry in folder.iterdir()]
+            else:
+                names = [each.relative_to(folder).parts[0] for each in reads if folder in each.parents]
+            for name in names:
+                with suppress(FileExistsError):  # the way to its own folder
+                    (copy / name).symlink_to(folder / name)
+        return shown.joinpath(*own.parts[1:])
 
     def _list_interpreter(self) -> tuple[Path, ...]:
         """What a shell has to read for `{python}`; of the program that is called itself the sandbox knows."""
@@ -276,6 +294,12 @@ class _Call:
             return samples
         notes[f"resampled from {rate} Hz to {self.rate} Hz by soxr"] += 1
         return resample(samples, rate, self.rate)
+
+
+def _find_temporary_folder() -> Path:
+    """One whose path means the same in a line of the shell, within quotes and without."""
+    folder = Path(tempfile.gettempdir()).resolve()
+    return folder if shlex.quote(str(folder)) == str(folder) else Path("/tmp").resolve()  # noqa: S108
 
 
 def has_graphics_card() -> bool:

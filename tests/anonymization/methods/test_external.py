@@ -166,6 +166,43 @@ def test_files_take_and_give_one_utterance_a_call(isolation, tmp_path):
     assert sorted(path.name for path in (tmp_path / "own").glob("s*")) == []
 
 
+LINES = {
+    "quotes": """cp "{input}" '{output}'""",
+    "shell-in-shell": "sh -c 'cp \"$0\" {output}' {input}",
+    "beside": 'cat "../models/m.txt" && cp {input} {output}',
+    "joined": "M=../models; cat $M/m.txt && cp {input} {output}",
+    "above": "cd .. && cat models/m.txt && cp {input} {output}",
+    "far": "cat ../../top.txt && cp {input} {output}",
+    "itself": "cat '../my own/program.py' && cp {input} {output}",
+    "braces": """gain=3; echo ${gain} | awk '{print}' | sed -n '1{p}' | grep 3 && cp {input} {output}""",
+    "variable": "input=program.py; cat ${input} && cp {input} {output}",
+}
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_line_of_the_shell_works_as_from_its_folder(kind, tmp_path, monkeypatch):
+    """Whatever signs are in the paths of the folder and of the temporary files."""
+    beside = tmp_path / 'it\'s "$HOME"; a blank'
+    monkeypatch.setattr("tempfile.tempdir", str(beside))
+    (beside / "models").mkdir(parents=True)
+    for path in ("models/m.txt", "../top.txt"):
+        (beside / path).write_text("x")
+    command = make_command(beside / "my own", "", command=LINES[kind], isolation="none")
+    samples = noise(1600)
+    assert command.anonymize(samples, 16_000, voice()).tolist() == samples.tolist()
+
+
+@confined
+def test_confined_command_finds_beside_its_folder_what_it_may_read(tmp_path):
+    for name in ("models", "others"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "m.txt").write_text("x")
+    line = "cp ../models/m.txt m && cp {input} {output} && ls .. >&2 && cat ../others/m.txt"
+    command = make_command(tmp_path / "own", "", command=line, reads=["../models"])
+    with pytest.raises(MethodError, match=r"printed: models / own / cat: .*No such file"):
+        command.anonymize(noise(1600), 16_000, voice())
+
+
 UNUSABLE = {
     "stereo": (
         "cat {input} > /dev/null; cp stereo.wav {output}",

@@ -200,6 +200,7 @@ COMMANDS = {
     "files": "PYTHON reverse.py {input} {output}",
     "quotes": 'PYTHON \'my scripts/reverse.py\' "{input}" "{output}"',
     "beside": "PYTHON ../work/reverse.py {input} {output}",
+    "braces": """f=wav; echo "${f}" | awk '{print}' | sed -n '1{p}' && PYTHON reverse.py {input} {output}""",
     "variable": "ROOM=hall PYTHON $OURS {input} {output}",
     "pipe": "cat {input} | PYTHON reverse.py /dev/stdin {output}",
     "folder-of-its-own": "cd 'my scripts' && PYTHON reverse.py {input} {output}",
