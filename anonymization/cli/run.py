@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -328,7 +329,10 @@ def write_lists(
         "spk2utt": _format_list(kaldi.write_spk2utt, by_speaker),
         "utt2dur": _format_list(kaldi.write_utt2dur, durations),
     }
-    of_original = (("spk2gender", kaldi.read_spk2gender, by_speaker), ("text", kaldi.read_text, speakers))
+    of_original = (
+        ("spk2gender", kaldi.read_spk2gender, by_speaker),
+        ("text", partial(kaldi.read_text, known=speakers), speakers),
+    )
     for name, read, keys in of_original:
         path = data_set.folder / name
         if path.is_file():

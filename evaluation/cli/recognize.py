@@ -93,7 +93,8 @@ def run(options: argparse.Namespace) -> int:
     problems: list[Problem] = []
     listed = _listed(options, problems) if options.text else None
     if options.hypotheses:
-        heard = _Heard(_read(read_text(options.hypotheses, str(options.hypotheses)), problems))
+        known = listed.references if listed else ()
+        heard = _Heard(_read(read_text(options.hypotheses, str(options.hypotheses), known=known), problems))
     else:
         heard = _recognized(options, problems)
     report = _report(options, listed, heard) if listed else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, TextIO, TypeVar
@@ -89,13 +89,17 @@ def read_spk2gender(source: Source, name: str | None = None) -> Parsed[dict[str,
     return _read(source, name, _gender_line)
 
 
-def read_text(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
+def read_text(source: Source, name: str | None = None, *, known: Collection[str] = ()) -> Parsed[dict[str, str]]:
     """``text``: utterance → transcript as written; empty where the utterance stands alone.
 
     A file in another form of the field is refused as a whole: ``other-form``.
+
+    Args:
+        source, name: the file and what it is called in problems.
+        known: utterances of the set, where these are known: they tell the forms apart.
     """
     parsed = _read(source, name, _text_line)
-    if form := _find_other_form(parsed.content):
+    if form := _find_other_form(parsed, known):
         remedy = "Write a line for each utterance: its name, a space, its words."
         problem = Problem(
             "other-form", name or source_name(source), "“<utterance> <words>”", f"lines of {form}", remedy
@@ -217,8 +221,9 @@ def _gender_line(line: str) -> tuple[str, str]:
 
 
 _SECONDS = r"\d+(?:\.\d+)?"
-_OTHER_FORMS = {
-    "NIST's trn form, “<words> (<utterance>)”": re.compile(r"(?:.*\s)?\([^\s()]*\d[^\s()]*\)"),
+_TRN = "NIST's trn form, “<words> (<utterance>)”"
+_TRN_LINE = re.compile(r"(?:.*\s)?\([^\s()]*\d[^\s()]*\)")
+_TIMED_FORMS = {
     "NIST's ctm form, a word and its time in each": re.compile(
         rf"\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}\s+\S+(?:\s+\S+)?"
     ),
@@ -226,11 +231,29 @@ _OTHER_FORMS = {
 }
 
 
-def _find_other_form(entries: Mapping[str, str]) -> str:
-    """Return the form of the field that every line has in place of Kaldi's text; empty where none is."""
-    lines = [f"{key} {text}".rstrip() for key, text in entries.items() if not key.startswith(";;")]
-    forms = (form for form, pattern in _OTHER_FORMS.items() if all(map(pattern.fullmatch, lines)))
-    return next(forms, "") if lines else ""
+_DECIMAL_TIMES = re.compile(r"\s\d+\.\d+\s+\d+\.\d+(?:\s|$)")
+
+
+def _find_other_form(parsed: Parsed[dict[str, str]], known: Collection[str]) -> str:
+    """Return the form of the field that every line has in place of Kaldi's text; empty where none is.
+
+    Words may look like a form by chance, such as spoken digits or a word in brackets. So lines that begin with
+    utterances are no trn; and times are told from spoken numbers by their decimals, in more than one line.
+    """
+    keys = [key for key in parsed.content if not key.startswith(";;")]
+    lines = [f"{key} {parsed.content[key]}".rstrip() for key in keys]
+    is_long = len(lines) > 1 or any(problem.code == "repeated-entry" for problem in parsed.problems)
+    if lines and all(map(_TRN_LINE.fullmatch, lines)):
+        names = {key for key in keys if not key.startswith("(")}
+        is_named = (
+            not names.isdisjoint(known)
+            if known
+            else not is_long or (names and all(map(re.compile(r"\d").search, names)))
+        )
+        return "" if is_named else _TRN
+    if not is_long or not any(map(_DECIMAL_TIMES.search, lines)):
+        return ""
+    return next((form for form, pattern in _TIMED_FORMS.items() if all(map(pattern.fullmatch, lines))), "")
 
 
 def _text_line(line: str) -> tuple[str, str]:

@@ -147,7 +147,7 @@ def read_hypotheses(path: Path, name: str, utterances: Collection[str]) -> Liste
 
     Problems besides those of the text: ``missing-hypothesis``, ``extra-hypothesis``, ``long-hypothesis``.
     """
-    parsed, report = read_text(path, name), ProblemList()
+    parsed, report = read_text(path, name, known=utterances), ProblemList()
     report.keep(parsed.problems)
     wanted = set(utterances)
     missing = [one for one in utterances if one not in parsed.content] if parsed.content else []

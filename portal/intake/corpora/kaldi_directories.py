@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -130,7 +131,7 @@ class _Directory:
         speakers = self._read(kaldi.read_utt2spk, "utt2spk")
         paths = self._read(kaldi.read_wav_scp, "wav.scp")
         genders = self._read(kaldi.read_spk2gender, "spk2gender")
-        texts = self._read(kaldi.read_text, "text")
+        texts = self._read(partial(kaldi.read_text, known=speakers.content), "text")
         durations: Parsed[dict[str, float]] = Parsed({}, (), ())
         if (self._path / "utt2dur").is_file():
             durations = self._read(kaldi.read_utt2dur, "utt2dur")

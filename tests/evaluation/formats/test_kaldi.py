@@ -133,9 +133,40 @@ def test_text_in_another_form_is_refused_as_a_whole(text, form):
     assert f"NIST's {form} form" in only(parsed).found
 
 
-@pytest.mark.parametrize("text", ["a-1 THE CAT (laughs)\n", "a-1 1 2 3 GO\na-2 ON\n", "a-1\na-2\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a-1 THE CAT (laughs)\n",
+        "a-1 1 2 3 GO\na-2 ON\n",
+        "a-1\na-2\n",
+        "u1 1 2 3 4\nu2 4 3 2 1\n",
+        "u1 1 2 3 4 5\nu2 2 3 4 5 6\n",
+        "u1 room 12 30 b\n",
+        "u1 version 1.2 2.0 ready\n",
+        "u1 see (fig2)\n",
+        "u1 see (fig2)\nu2 see (fig3)\n",
+    ],
+)
 def test_text_is_not_taken_for_another_form(text):
     assert len(kaldi.read_text(io.StringIO(text), "hyp").content) == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "code"),
+    [
+        ("anna see (fig2)\nbert see (fig3)\n", {"anna", "bert"}, []),
+        ("anna see (fig2)\nbert see (fig3)\n", {"fig2", "fig3"}, ["other-form"]),
+        ("THE CAT (a-1)\n", {"a-1"}, ["other-form"]),
+        ("7 CATS (a-1)\n8 CATS (a-2)\n", {"a-1", "a-2"}, ["other-form"]),
+    ],
+)
+def test_known_utterances_tell_text_from_another_form(text, known, code):
+    assert [one.code for one in kaldi.read_text(io.StringIO(text), "hyp", known=known).problems] == code
+
+
+def test_times_of_one_recording_are_another_form():
+    parsed = kaldi.read_text(io.StringIO("a 1 0.0 0.3 THE\na 1 0.3 0.2 CAT\n"), "hyp")
+    assert [one.code for one in parsed.problems] == ["other-form"]
 
 
 def test_paths_with_blanks_are_kept():
