@@ -2,16 +2,19 @@
 
 Every reader of a table goes through `read_csv`, so that what one takes, all take. Conventions: the header is the first
 row that is not blank, and tells what separates the cells; where that is no comma, numbers may have a decimal comma.
+Spreadsheets write semicolons where the comma is decimal; between tabs it may as well separate thousands.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 DELIMITERS = (",", ";", "\t")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 class CsvError(ValueError):
@@ -49,9 +52,19 @@ class CsvText:
         except csv.Error as error:
             raise CsvError(line, str(error)) from error
 
-    def to_number(self, cell: str) -> str:
-        """Return a number with a point, where it may be written with a comma."""
-        return cell if self.delimiter == "," else cell.replace(",", ".")
+
+def to_number(cell: str, delimiter: str) -> str:
+    """Return a number with a point where its comma can only be decimal, any other cell as it is.
+
+    Args:
+        cell: of a table whose cells stand between `delimiter`.
+
+    Example:
+        >>> to_number("0,5", ";"), to_number("16,000", "\\t"), to_number("1,234.5", ";")
+        ('0.5', '16,000', '1,234.5')
+    """
+    is_open = delimiter == "," or (delimiter == "\t" and _THOUSANDS.fullmatch(cell.strip()))
+    return cell if is_open or cell.count(",") != 1 or "." in cell else cell.replace(",", ".")
 
 
 def read_csv(text: str, known: Callable[[str], bool], delimiters: tuple[str, ...] = DELIMITERS) -> CsvText:
@@ -67,11 +80,11 @@ def read_csv(text: str, known: Callable[[str], bool], delimiters: tuple[str, ...
         ';'
     """
     text = text.removeprefix("\ufeff")
-    header = text.lstrip("\r\n")
 
     def count(delimiter: str) -> tuple[int, int]:
         try:
-            cells = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter), [])
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+            cells = next((row for row in rows if any(cell.strip() for cell in row)), [])
         except csv.Error:  # told when the rows are read
             return 0, 0
         return sum(known(cell.strip()) for cell in cells), len(cells)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.csv_rows import CsvError, read_csv
+from common.csv_rows import CsvError, read_csv, to_number
 
 COLUMNS = {"key", "sex", "size"}
 
@@ -28,11 +28,29 @@ def test_a_table_of_one_column_has_commas():
     assert list(read_csv("key\na;b\n", COLUMNS.__contains__).rows()) == [(1, ["key"]), (2, ["a;b"])]
 
 
-@pytest.mark.parametrize(("text", "number"), [("key;size\na;0,5\n", "0.5"), ('key,size\na,"0,5"\n', "0,5")])
+@pytest.mark.parametrize("blank", [" ", "\t", ";;"])
+def test_blank_lines_above_the_header_hide_nothing(blank):
+    table = read_csv(f"{blank}\nkey;sex\na;f\n", COLUMNS.__contains__)
+    assert list(table.rows())[-1] == (3, ["a", "f"])
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("key;size\na;0,5\n", "0.5"),
+        ("key;size\na;4,715\n", "4.715"),
+        ("key;size\na;1,234.5\n", "1,234.5"),
+        ("key;size\na;1,234,567\n", "1,234,567"),
+        ("key\tsize\na\t16,25\n", "16.25"),
+        ("key\tsize\na\t0,125\n", "0.125"),
+        ("key\tsize\na\t16,000\n", "16,000"),
+        ('key,size\na,"0,5"\n', "0,5"),
+    ],
+)
 def test_decimal_commas_are_taken_where_no_comma_separates_cells(text, number):
     table = read_csv(text, COLUMNS.__contains__)
     [_, (_, cells)] = table.rows()
-    assert table.to_number(cells[1]) == number
+    assert to_number(cells[1], table.delimiter) == number
 
 
 def test_quotes_that_do_not_close_are_told_with_their_line():

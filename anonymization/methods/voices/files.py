@@ -25,7 +25,7 @@ from anonymization.methods.contract import Anonymizer, MethodError, PseudoSpeake
 from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role
 from anonymization.methods.voices.vectors import read_vector
 from common.atomic_write import write_atomically
-from common.csv_rows import CsvError, read_csv
+from common.csv_rows import CsvError, read_csv, to_number
 from common.harmless_cells import mark_text, unmark_text
 from common.line_texts import find_hidden_character
 from common.problems import Problem, ProblemList, Severity, has_errors, shorten
@@ -246,7 +246,8 @@ def _assignment(sheet: _Sheet, line: int, cells: Sequence[str], parameter_names:
         except MethodError:
             problems.append(("numbers as base64 of float16", f"“{vector[:20]}”", "Export the voices again."))
     else:
-        cells = [*cells[: len(COLUMNS)], *map(sheet.table.to_number, cells[len(COLUMNS) :])]
+        written = [to_number(cell, sheet.table.delimiter) for cell in cells[len(COLUMNS) :]]
+        cells = [*cells[: len(COLUMNS)], *written]
         problems += _wrong_numbers(parameter_names, cells[len(COLUMNS) :])
     for problem in problems:
         sheet.add("malformed-line", line, *problem)

@@ -22,7 +22,7 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 
 from common.arrays import Floats
-from common.csv_rows import DELIMITERS, CsvError, CsvText, read_csv
+from common.csv_rows import DELIMITERS, CsvError, CsvText, read_csv, to_number
 from common.file_names import plain_name
 from common.text_files import LONGEST_LINE, find_long_line
 from listening.analysis.reading.inputs import AnalysisInputError
@@ -95,7 +95,7 @@ class TextTable:
 
     def read_numbers(self, cells: Sequence[str]) -> list[float | None]:
         """The finite number in each cell, with a decimal comma where commas do not separate cells."""
-        return map_cells(cells, lambda cell: parse_number(cell, decimal_comma=self.delimiter != ","))
+        return map_cells(cells, lambda cell: parse_number(to_number(cell, self.delimiter)))
 
 
 def read_text(source: Source, name: str) -> str:
@@ -178,12 +178,11 @@ def map_cells(cells: Iterable[str], of: Callable[[str], Value]) -> list[Value]:
     return list(map(cache(of), cells))
 
 
-def parse_number(cell: str, *, decimal_comma: bool = False) -> float | None:
+def parse_number(cell: str) -> float | None:
     """The finite number that a cell holds; None where it holds none."""
-    written = cell.replace(",", ".") if decimal_comma else cell
-    if not _NUMBER.match(written):
+    if not _NUMBER.match(cell):
         return None
-    number = float(written)
+    number = float(cell)
     return number if np.isfinite(number) else None
 
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from common.csv_rows import CsvError, CsvText, read_csv
+from common.csv_rows import CsvError, CsvText, read_csv, to_number
 from common.file_names import is_dropping, plain_name
 from common.folders import audio_files, is_file
 from common.problems import ProblemList
@@ -103,7 +103,7 @@ def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
         else:
             values = dict.fromkeys(OPTIONAL, "")
             values.update(zip(header, (field.strip() for field in fields), strict=True))
-            values["duration_s"] = table.to_number(values["duration_s"])
+            values["duration_s"] = to_number(values["duration_s"], table.delimiter)
             lines.append((place, values))
     if not lines and not text_problems:
         problems.add(FilePlace(path.name).problem("empty-file"))

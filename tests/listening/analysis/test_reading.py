@@ -72,6 +72,7 @@ def test_separators_line_ends_and_marks_of_any_spreadsheet_are_read(delimiter, l
 
 def test_decimal_commas_are_read_where_commas_separate_nothing():
     assert read("listener;task;system;rating\na;mos;x;2,5\n").ratings.rating.tolist() == [2.5]
+    assert "found “1,234.5”" in problems("listener;task;system;rating\na;mos;x;1,234.5\n")[0]
     assert "expected 4 cells as in the header, found 5" in problems("listener,task,system,rating\na,mos,x,2,5\n")[0]
 
 
