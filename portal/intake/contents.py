@@ -27,7 +27,9 @@ _DETECTION = {"EER", "Cllr", "linkability_log", "zebra"}
 _SIMILARITY = re.compile(r"similarity_matrix_.+\.npy\Z")
 _PUBLISHED = re.compile(r"(?:RESULTS|results_summary|results\.anon|results\.orig|result_for_rank)_.+\Z")
 # Of what is mostly meant as speech: lossy audio, too, which is refused under a name that tells it.
-_AUDIO_STARTS = (b"RIFF", b"RF64", b"BW64", b"fLaC", b"OggS", b"ID3", b"FORM", b"NIST_1A", b"\xff\xfb", b"\xff\xf3")
+_AUDIO_START = re.compile(
+    rb"(?:RIFF|RF64|BW64)....WAVE|FORM....AIF[FC]|fLaC[\0\x80]|OggS\0|ID3[\2-\4]|NIST_1A\n|\xff[\xfb\xf3]", re.DOTALL
+)
 T = TypeVar("T")
 
 
@@ -82,7 +84,7 @@ def recognise(head: bytes) -> Content | None:
     """What a file is by its first bytes, whose name does not tell it; None for whatever the portal has no use for."""
     if head.startswith(b"%PDF-"):
         return Content.DESCRIPTION
-    if head.startswith(_AUDIO_STARTS):
+    if _AUDIO_START.match(head):
         return Content.SPEECH
     form = find_form(head)
     if form is None:

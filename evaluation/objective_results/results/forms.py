@@ -44,7 +44,7 @@ def find_form(head: bytes) -> ResultForm | None:
         elif parse_line(line, 1, block):
             return ResultForm.LINES
     scored = lines[:_SCORED_LINES]
-    return ResultForm.SCORES if scored and all(map(_is_score, scored)) else None
+    return ResultForm.SCORES if len(scored) > 1 and all(map(_is_score, scored)) else None
 
 
 def read_form(path: Path) -> ResultForm | None:

@@ -59,6 +59,7 @@ LINES_2022 = "ASV-libri_dev_enrolls-libri_dev_trials_f EER: 8.665%\n"
         (b"ASV-a-b_trials_f\n  EER: 8.665%\n", ResultForm.LINES),
         (b"spk-1 utt-1 -0.25\nspk-1 utt-2 1e-3\n", ResultForm.SCORES),
         (b"spk-1 utt-1 target\n", None),
+        (b"See section 3\n", None),
         (b"---- Notes ----\nnothing\n", None),
         (b"", None),
         (b"\x00\xff\xfe" * 9, None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.intake.contents import Content, classify, results_directories, results_directory
+from portal.intake.contents import Content, classify, recognise, results_directories, results_directory
 
 STAMP = "results-2022-07-01-10-00-00"
 TEST = "ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon"
@@ -92,3 +92,22 @@ def test_other_files_belong_to_no_results_directory(path: str) -> None:
 def test_results_directories_are_listed_once_each() -> None:
     paths = [f"t/{STAMP}.orig/results.txt", f"t/{STAMP}/results.txt", f"t/{STAMP}/{TEST}/EER", "t/wav/x.wav"]
     assert results_directories(paths) == (f"t/{STAMP}", f"t/{STAMP}.orig")
+
+
+@pytest.mark.parametrize(
+    ("head", "content"),
+    [
+        (b"RIFF\x24\0\0\0WAVEfmt ", Content.SPEECH),
+        (b"FORM\0\0\0\x24AIFFCOMM", Content.SPEECH),
+        (b"fLaC\0\0\0\x22", Content.SPEECH),
+        (b"ID3\3\0\0", Content.SPEECH),
+        (b"%PDF-1.7", Content.DESCRIPTION),
+        (b"FORMAT of the files", None),
+        (b"ID3 tags were removed", None),
+        (b"RIFFLE is our system", None),
+        (b"NIST_1A scores", None),
+        (b"OggSquad", None),
+    ],
+)
+def test_head_of_a_file_tells_what_it_is(head, content):
+    assert recognise(head) is content
