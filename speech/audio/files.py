@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from io import BytesIO
+from io import BufferedReader, RawIOBase
 from math import gcd, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -40,6 +40,7 @@ CONTAINERS = {"WAV": "WAV", "WAVEX": "WAV", "RF64": "RF64", "FLAC": "FLAC"}  # b
 CONTAINERS |= {name: name for name in ("W64", "AIFF", "AU", "CAF", "NIST")}
 _RIFFS = (b"RIFF", b"RF64", b"BW64")
 _USUAL_CHUNKS = (b"data", b"fmt ", b"LIST")
+_MOST_CHUNKS = 10_000  # of a WAV file; each takes a read
 _EXTENSIBLE, _UNCOMPRESSED = 0xFFFE, (1, 3, 6, 7)  # PCM, floating point, A-law, mu-law
 _UNMENDED = "Write the file again from its samples with a current library."
 # Lines in which libsndfile notes that a file has less than its header states.
@@ -325,12 +326,41 @@ class _WavSamples:
     is_unusual: bool
 
     def rebuild(self, file: BinaryIO) -> BinaryIO:
-        """The same samples as a WAV file of the usual form."""
-        file.seek(self.start)
-        data = file.read(self.stop - self.start)
-        sizes = 20 + len(self.frame) + len(data), len(self.frame), len(data)
+        """The same samples as a WAV file of the usual form, read from the file as they are needed."""
+        length = self.stop - self.start
+        sizes = 20 + len(self.frame) + length, len(self.frame), length
         riff, frame, samples = (struct.pack("<I", min(size, 2**32 - 1)) for size in sizes)
-        return BytesIO(b"RIFF" + riff + b"WAVEfmt " + frame + self.frame + b"data" + samples + data)
+        head = b"RIFF" + riff + b"WAVEfmt " + frame + self.frame + b"data" + samples
+        return BufferedReader(_Headed(head, file, self.start, self.stop))
+
+
+class _Headed(RawIOBase):
+    """Bytes of a file from `start` to `stop` behind a head."""
+
+    def __init__(self, head: bytes, file: BinaryIO, start: int, stop: int) -> None:
+        self._head, self._file = head, file
+        self._offset = start - len(head)
+        self._size = stop - self._offset
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._head[self._position : self._position + len(buffer)]
+        if not part:
+            self._file.seek(self._offset + self._position)
+            part = self._file.read(max(0, min(len(buffer), self._size - self._position)))
+        buffer[: len(part)] = part
+        self._position += len(part)
+        return len(part)
 
 
 def _find_samples(file: BinaryIO, size: int) -> _WavSamples:
@@ -338,24 +368,20 @@ def _find_samples(file: BinaryIO, size: int) -> _WavSamples:
 
     Raises:
         AudioError: ``truncated``, or ``false-header`` where rate, channels and bits contradict the byte rate or the
-            size of a frame, or where bytes that no chunk accounts for follow the samples.
+            size of a frame, where bytes that no chunk accounts for follow the samples, or of too many chunks.
     """
     file.seek(0)
     form = file.read(4)
     is_unusual = form == b"BW64"  # libsndfile knows RF64, which is the same
-    frame, wide, position = b"", 0, 12
-    while position + 8 <= size:
-        file.seek(position)
-        name, length = struct.unpack("<4sI", file.read(8))
-        start = position + 8
+    frame, wide = b"", 0
+    for name, length, start, following in _walk_chunks(file, 12, size):
         if name == b"data":
             break
         if name == b"ds64":
             wide = int.from_bytes(file.read(16)[8:], "little")
         if name == b"fmt ":
             frame = file.read(min(length, 1024))
-        position = _next_chunk(file, start + length, length)
-        is_unusual = is_unusual or (length % 2 == 1 and position == start + length)
+        is_unusual = is_unusual or (length % 2 == 1 and following == start + length)
     else:
         raise _truncated("a WAV header with samples behind it", "the end of the file")
     _check_frame(frame)
@@ -371,6 +397,20 @@ def _find_samples(file: BinaryIO, size: int) -> _WavSamples:
         expected = f"the end of the file, or another chunk, after {length} bytes of samples as the header states"
         raise AudioError("false-header", expected, f"{size - rest} further bytes that are neither", _UNMENDED)
     return _WavSamples(start, start + length, frame, states_length=True, is_unusual=is_unusual)
+
+
+def _walk_chunks(file: BinaryIO, position: int, size: int) -> Iterator[tuple[bytes, int, int, int]]:
+    """Name and length of each chunk, where its content begins, at which the file then is, and where the next one is."""
+    for _ in range(_MOST_CHUNKS):
+        if position + 8 > size:
+            return
+        file.seek(position)
+        name, length = struct.unpack("<4sI", file.read(8))
+        start = position + 8
+        position = _next_chunk(file, start + length, length)
+        file.seek(start)
+        yield name, length, start, position
+    raise AudioError("false-header", f"at most {_MOST_CHUNKS:,} chunks in a WAV file", "more", _UNMENDED)
 
 
 def _next_chunk(file: BinaryIO, end: int, length: int) -> int:
@@ -389,12 +429,10 @@ def _is_name(name: bytes) -> bool:
 
 def _are_chunks(file: BinaryIO, position: int, size: int) -> bool:
     """Whether chunks follow up to the end of the file and not further, but for less than the head of one."""
-    while position + 8 <= size:
-        file.seek(position)
-        name, length = struct.unpack("<4sI", file.read(8))
+    for name, _, _, following in _walk_chunks(file, position, size):
         if not _is_name(name):
             return False
-        position = _next_chunk(file, position + 8 + length, length)
+        position = following
     return position <= size + 1
 
 

@@ -200,6 +200,28 @@ def test_unusual_wav_files_that_are_cut_are_truncated(speech, form):
     assert refused(io.BytesIO(wav_forms(speech)[form][:-500])) == "truncated"
 
 
+@pytest.mark.parametrize("is_before", [True, False])
+def test_wav_files_of_very_many_chunks_are_refused(is_before):
+    frame, data = chunk(b"fmt ", struct.pack("<HHIIHH", 1, 1, RATE, 2 * RATE, 2, 16)), chunk(b"data", bytes(20))
+    many = chunk(b"note", b"xx") * 10_000
+    file = wave_of(frame, many, data) if is_before else wave_of(frame, data, many)
+    with pytest.raises(AudioError, match="expected at most 10,000 chunks in a WAV file, found more"):
+        inspect_audio(io.BytesIO(file))
+
+
+def test_a_long_file_of_an_unusual_form_is_refused_before_its_samples_are_read():
+    read = []
+
+    class Counting(io.BytesIO):
+        def read(self, size=-1):
+            read.append(size)
+            return super().read(size)
+
+    with pytest.raises(AudioError) as caught:
+        read_pcm16(Counting(wav_forms(np.zeros(60 * RATE, np.int16))["BW64"]), longest_s=1)
+    assert (caught.value.code, sum(read) < 100_000) == ("too-long", True)
+
+
 def test_a_chunk_behind_an_empty_recording_is_no_speech():
     data = encoded(np.zeros(0, np.int16)) + b"LIST\4\0\0\0INFO"
     assert refused(io.BytesIO(data)) == "empty"
