@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from common.file_names import is_dropping, plain_name
+from common.file_names import fold_names, is_dropping, name_other_capitals, plain_name
 from common.text_files import read_text_file
 
 AUDIO_SUFFIXES = (".flac", ".wav", ".wave", ".w64", ".rf64", ".aif", ".aiff", ".caf", ".au", ".sph")
@@ -66,6 +66,11 @@ class AudioIndex:
         self._by_stem: dict[str, list[str]] = {}
         for file in self.files:
             self._by_stem.setdefault(plain_name(PurePosixPath(file).stem), []).append(file)
+        self._folded = fold_names(self._by_stem)
+
+    def name_other_capitals(self, stated: str) -> str:
+        """The end of a sentence on audio that is missing, where a file's name differs in capitals only; empty else."""
+        return name_other_capitals(PurePosixPath(plain_name(stated.replace("\\", "/"))).stem, self._folded)
 
     def matches(self, stated: str) -> list[str]:
         """The files that may be meant by a path from somewhere else, best agreement only.

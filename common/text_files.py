@@ -20,6 +20,15 @@ Source = Path | TextIO
 LONGEST_LINE = 100_000  # characters: more than any listing or table has, and little to whatever looks at a line
 
 
+# How compressed files begin, what makes them and what unpacks them.
+_PACKED = {
+    b"\x1f\x8b": ("gzip", "gunzip"),
+    b"BZh91AY&SY": ("bzip2", "bunzip2"),
+    b"\xfd7zXZ\0": ("xz", "unxz"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
+    b"PK\x03\x04": ("zip", "unzip"),
+}
+
 # Told of each file that is read: who is to say at which one a process ended sets it there.
 on_reading: Callable[[Path], None] = lambda path: None  # noqa: ARG005, E731
 
@@ -50,6 +59,9 @@ def read_text_file(source: Source, name: str | None = None) -> tuple[str, list[P
     except OSError as error:
         reason = error.strerror or "an unreadable file"
         return "", [Problem("missing-file", name, "a readable text file", f"“{reason}”", "Add the file.")]
+    if packed := next((what for magic, what in _PACKED.items() if data.startswith(magic)), None):
+        remedy = f"Unpack it first ({packed[1]})."
+        return "", [Problem("not-text", name, "text", f"a file that {packed[0]} compressed", remedy)]
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "", [_wrong_encoding(name, "UTF-16", 1)]
     try:

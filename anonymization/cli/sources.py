@@ -21,7 +21,7 @@ from typing import Literal
 from anonymization.cli.records import RESERVED
 from anonymization.methods.voices.pseudo_speakers import Role
 from common.errors import CommandError
-from common.file_names import find_spelling, is_dropping, plain_name
+from common.file_names import find_spelling, fold_names, is_dropping, name_other_capitals, plain_name
 from common.folders import AUDIO_SUFFIXES, audio_files, find_droppings, is_file, list_folders
 from common.problems import Problem, ProblemList, Severity, has_errors
 from common.wording import counted
@@ -312,9 +312,10 @@ def _read_directory(data_set: DataSet, reading: Reading, source: SpeechSource) -
     located = _AudioFinder(folder).find_all(paths.content.values())
     _note_found_by_name(data_set, located, source)
     prefix = f"{data_set.output}/" if data_set.output else ""
+    folded = fold_names(speakers)
     for (name, written), line in zip(paths.content.items(), paths.lines, strict=True):
         audio = located[written].audio
-        if problem := _find_problem(name, written, located[written], speakers.get(name, "")):
+        if problem := _find_problem(name, written, located[written], speakers.get(name, ""), folded):
             expected, found, remedy = problem
             remedy = f"{remedy} It was left out."
             source.problems.add(Problem("left-out", str(folder / "wav.scp"), expected, found, remedy, line=line))
@@ -328,16 +329,19 @@ def _read_directory(data_set: DataSet, reading: Reading, source: SpeechSource) -
         source.problems.add(Problem("no-audio", str(folder / "utt2spk"), expected, "none", "Add its audio."))
 
 
-def _find_problem(name: str, written: str, located: _Located, speaker: str) -> tuple[str, str, str] | None:
-    """What keeps an utterance from being anonymised, as expected, found and remedy."""
+def _find_problem(
+    name: str, written: str, located: _Located, speaker: str, speakers: Mapping[str, str]
+) -> tuple[str, str, str] | None:
+    """What keeps an utterance from being anonymised, as expected, found and remedy; `speakers`: ids by `fold_names`."""
     if "/" in name or name.startswith(".") or len(name.encode()) > _LONGEST_NAME_BYTES:
         return "an utterance id that can be the name of a file", f"“{name}”", "Rename the utterance."
     if located.rivals:
         return f"the audio of {name}", f"several that “{written}” may mean: {located.rivals}", "Correct the path."
     if located.audio is None:
-        return f"the audio of {name}", f"no file “{written}”", "Correct the path or start from where it is relative to."
+        found = f"no file “{written}”{located.unlike}"
+        return f"the audio of {name}", found, "Correct the path or start from where it is relative to."
     if not speaker:
-        return f"a line for {name} in utt2spk", "none", "Add its speaker."
+        return f"a line for {name} in utt2spk", f"none{name_other_capitals(name, speakers)}", "Add its speaker."
     return None
 
 
@@ -424,11 +428,13 @@ class _Located:
 
     agreement: how many last parts of the path it shares, where it was found by them; 0 where it lies as written.
     rivals: what else the path may mean, for people; the audio is then none.
+    unlike: the end of a sentence on a file whose name differs in capitals only; the audio is then none.
     """
 
     audio: Path | None
     agreement: int = 0
     rivals: str = ""
+    unlike: str = ""
 
 
 class _AudioFinder:
@@ -439,6 +445,7 @@ class _AudioFinder:
         self._roots = [Path(), folder, *folder.resolve().parents[:_FOLDERS_ABOVE]]
         self._best = 0
         self._below: dict[str, list[Path]] | None = None
+        self._folded: Mapping[str, str] = {}
 
     def find_all(self, paths: Iterable[str]) -> dict[str, _Located]:
         """Where each path leads; a file found by name belongs to the one path that agrees most with it."""
@@ -480,12 +487,15 @@ class _AudioFinder:
             for path in sorted(self._folder.rglob("*")):
                 if path.is_file():
                     self._below[plain_name(path.name)].append(path)
+            self._folded = fold_names(self._below)
         ranks = {path: _agreement(path, written) for path in self._below.get(plain_name(written.name), ())}
         best = [path for path, rank in ranks.items() if rank == max(ranks.values())]
         if len(best) > 1:
             shown = " and ".join(self._shown(path) for path in best[:_RIVALS_SHOWN])
             return _Located(None, rivals=shown + (" and others" if len(best) > _RIVALS_SHOWN else ""))
-        return _Located(best[0], ranks[best[0]]) if best else _Located(None)
+        if not best:
+            return _Located(None, unlike=name_other_capitals(written.name, self._folded))
+        return _Located(best[0], ranks[best[0]])
 
     def _shown(self, path: Path) -> str:
         return os.path.relpath(path, self._folder.resolve() if path.is_absolute() else self._folder)

@@ -66,8 +66,10 @@ def run(options: argparse.Namespace) -> int:
         of_names = ("missing-utterance", "extra-utterance")
         if reasons := [one for one in matched.problems if one.severity is Severity.ERROR and one.code not in of_names]:
             raise CommandError(reasons[0].sentence())
+        missing = [one.found for one in matched.problems if one.code == of_names[0]]
+        unlike = next((found for found in missing if found != "none"), "none")
         raise CommandError(
-            f"{options.original} and {options.anonymised}: expected the same utterances in both, found none."
+            f"{options.original} and {options.anonymised}: expected the same utterances in both, found {unlike}."
         )
     rows: list[PitchRow] = []
     failures: list[str] = []

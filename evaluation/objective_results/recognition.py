@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from common.errors import MetricInputError
+from common.file_names import fold_names, name_other_capitals
 from evaluation.metrics import word_errors
 from evaluation.metrics.bootstrap import Interval, Replicates, SpeakerDraws, bootstrap_ratio, difference, draw_speakers
 from evaluation.metrics.word_normalization import WRITTEN_ENGLISH, TextRule
@@ -174,11 +175,14 @@ def _explain_no_words(references: Mapping[str, str], hypotheses: Mapping[str, st
     if not hypotheses:
         return "A word error rate needs hypotheses, found none."
     if not both:
-        first, other = next(iter(references)), next(iter(hypotheses))
+        folded = fold_names(hypotheses)
+        first = next((name for name in references if name.casefold() in folded), next(iter(references)))
+        other = folded.get(first.casefold(), next(iter(hypotheses)))
+        unlike = ", which differs in capitals only" if first.casefold() in folded else ""
         return (
             f"A word error rate needs hypotheses of the utterances that have a transcript, found none of them: there "
             f"are {len(references)} transcripts, such as of “{first}”, and {len(hypotheses)} hypotheses, such as of "
-            f"“{other}”."
+            f"“{other}”{unlike}."
         )
     without = "no words" if not any(text.split() for text in references.values()) else "none that the rule keeps"
     return f"A word error rate needs words in the transcripts, found {without} in the {both} that have a hypothesis."
@@ -301,8 +305,10 @@ def _notes(
             "nobody said; the clipped rate counts no more errors in an utterance than it has words."
         )
     if missing := errors.missing:
-        many = f"{len(missing)} utterances, such as {missing[0]}, have no hypothesis and were"
-        one = f"1 utterance, {missing[0]}, has no hypothesis and was"
+        unlike = name_other_capitals(missing[0], fold_names(errors.unexpected))
+        none = f"no hypothesis{unlike and f'{unlike},'}"
+        many = f"{len(missing)} utterances, such as {missing[0]}, have {none} and were"
+        one = f"1 utterance, {missing[0]}, has {none} and was"
         notes.append(f"{one if len(missing) == 1 else many} left out.")
     if unexpected := errors.unexpected:
         notes.append(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -223,10 +223,14 @@ def check_rows(
     without_audio: bool = False,
     audio_remedy: str = "Add the file, or remove the entry.",
     audio_place: str = "",
+    name_unlike: Callable[[str], str] | None = None,
 ) -> tuple[tuple[DraftSpeaker, ...], tuple[DraftUtterance, ...]]:
     """Check all rows and turn them into speakers and utterances, both in order of their names.
 
     A second row of an utterance, a row without one and a speaker without a usable gender are reported and left out.
+
+    Args:
+        name_unlike: the end of a sentence on a missing file, where another one's name differs in capitals only.
     """
     seen: dict[str, SourceRow] = {}
     files: dict[Path, SourceRow] = {}
@@ -248,7 +252,8 @@ def check_rows(
                 both = {"first": first.utterance, "second": row.utterance}
                 problems.add(row.place.problem("file-listed-twice", path=row.file, **both))
         elif not without_audio and "audio" not in row.told:
-            found = f"no file {row.file}{audio_place}" if row.file else "no path of a file"
+            unlike = name_unlike(row.file) if name_unlike and row.file else ""
+            found = f"no file {row.file}{audio_place}{unlike}" if row.file else "no path of a file"
             missing = {"utterance": row.utterance, "found": found, "remedy": audio_remedy}
             problems.add(row.place.problem("missing-file/audio", **missing))
     genders = {name: _gender(name, of_speaker[name], problems) for name in sorted(of_speaker)}

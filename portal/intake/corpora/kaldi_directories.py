@@ -110,6 +110,7 @@ def read_kaldi_directories(folder: Path, *, audio_root: Path | None = None, with
             without_audio=without_audio,
             audio_remedy=_AUDIO_REMEDY,
             audio_place=f" below the folder of the {'audio files' if audio_root else 'corpus'}",
+            name_unlike=index.name_other_capitals if index else None,
         ),
         list(data_sets.values()),
         listing=FilePlace("."),

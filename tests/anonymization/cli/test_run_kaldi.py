@@ -145,6 +145,15 @@ def test_problems_of_the_lists_are_told_and_the_rest_is_done(shell, data, tmp_pa
     assert not (tmp_path / "escape.wav").exists()
 
 
+def test_audio_and_speakers_that_differ_in_capitals_only_are_named(shell, data, tmp_path):
+    folder = data / "x_dev_trials_f"
+    for name, old, new in (("wav.scp", "wav/s1-3", "wav/S1-3"), ("utt2spk", "s2-2 ", "S2-2 ")):
+        (folder / name).write_text((folder / name).read_text().replace(old, new))
+    told = shell("run", *B2, data, tmp_path / "out", "--seed", 4).err
+    assert "but “s1-3.flac”, which differs in capitals only" in told
+    assert "expected a line for s2-2 in utt2spk, found none, but “S2-2”, which differs in capitals only" in told
+
+
 def test_directory_without_speakers_is_asked_for_them(shell, data, tmp_path):
     (data / "x_dev_enrolls/utt2spk").unlink()
     sentence = refusal(shell("run", *B2, data, tmp_path / "out", "--seed", 4))

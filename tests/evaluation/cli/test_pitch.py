@@ -147,6 +147,12 @@ def test_pitch_refuses_in_one_sentence(shell, folders, tmp_path, monkeypatch, ar
     assert sentence in refusal(shell("pitch", *arguments))
 
 
+def test_pitch_names_utterances_that_differ_in_capitals_only(shell, folders):
+    for number in range(3):
+        (folders[0] / f"u{number}.flac").rename(folders[0] / f"U{number}.flac")
+    assert "found none, but “u0”, which differs in capitals only." in refusal(shell("pitch", *folders))
+
+
 def test_pitch_shows_a_bar_only_on_a_terminal(shell, folders, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     answer = shell("pitch", *folders)

@@ -155,6 +155,21 @@ def test_a_teams_own_text_is_counted_by_the_rule_of_the_challenge(shell, corpus)
     assert "1 errors in 3 words, 0 in the original" in answer.out
 
 
+@pytest.mark.parametrize(
+    ("hypotheses", "said"),
+    [
+        ("B1 SIX\nA2 THREE\n", "such as of “a2”, and 2 hypotheses, such as of “A2”, which differs in capitals only."),
+        ("a1 ONE TWO\na2 THREE\nB1 SIX\n", "has no hypothesis, but “B1”, which differs in capitals only, and was left"),
+    ],
+    ids=["all", "one"],
+)
+def test_hypotheses_whose_names_differ_in_capitals_are_named(shell, corpus, hypotheses, said):
+    (corpus / "own").write_text(hypotheses)
+    (corpus / "said").write_text("a1 ONE TWO\na2 THREE FOUR FIVE\nb1 SIX\n" if "a1" in hypotheses else "a2 A\nb1 B\n")
+    answer = shell("recognize", "--hypotheses", corpus / "own", "--text", corpus / "said")
+    assert said in " ".join((answer.out + answer.err).split())
+
+
 def test_alignments_have_colours_on_a_terminal_only(shell, listener, corpus, monkeypatch):
     plain = shell("recognize", corpus, "--text", corpus / "text").out
     assert "\x1b" not in plain

@@ -1,5 +1,6 @@
 """Text files as they are, not as one wishes them."""
 
+import gzip
 import os
 
 import pytest
@@ -14,6 +15,13 @@ def test_pipe_is_refused_without_waiting_for_it(tmp_path):
     os.mkfifo(tmp_path / "trials")
     text, [problem] = read_text_file(tmp_path / "trials")
     assert (text, problem.code, problem.found) == ("", "not-a-file", "a folder, pipe or device")
+
+
+def test_file_that_gzip_compressed_is_to_be_unpacked(tmp_path):
+    (tmp_path / "r.txt.gz").write_bytes(gzip.compress(b"u1 one\n"))
+    text, [problem] = read_text_file(tmp_path / "r.txt.gz")
+    expected = "r.txt.gz: expected text, found a file that gzip compressed. Unpack it first (gunzip)."
+    assert (text, problem.sentence()) == ("", expected)
 
 
 def test_line_has_a_longest_length(tmp_path):

@@ -299,3 +299,10 @@ def test_directories_beside_the_folder_that_was_handed_over_are_not_looked_at(tm
     corpora.kaldi(tmp_path)
     (tmp_path / ENROLLS / "utt2spk").unlink()
     assert found(read_corpus(tmp_path / TRIALS, without_audio=True), "missing-file") == []
+
+
+def test_audio_whose_name_has_other_capitals_is_named(tmp_path):
+    corpora.kaldi(tmp_path)
+    corpora.edit(tmp_path / TRIALS / "wav.scp", "wav/12-c.wav", "wav/12-C.wav")
+    [problem] = [one for one in read_corpus(tmp_path).problems if one.code == "missing-file"]
+    assert "but “12-c”, which differs in capitals only" in problem.found
