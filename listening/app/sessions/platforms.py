@@ -30,6 +30,7 @@ from django.http import HttpResponse
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
+from common.line_texts import JOINERS, find_hidden_character
 from listening.app.models import Session, Study
 from listening.app.studies.settings import LONGEST_OWN_ID, OWN_SIGNS, PlanError, PlatformPlan, parse_platform
 from portal.core.keys import keyed_hashes
@@ -43,7 +44,7 @@ MTURK_HOSTS = (*MTURK_SUBMIT_HOSTS, "worker.mturk.com", "requester.mturk.com", "
 PROLIFIC_END = "https://app.prolific.com/submissions/complete"
 # What the ids of a platform look like. Sources: Prolific's API; Amazon's reference of CustomerId and EntityId, and the
 # ids that it shows, which have at least ten characters.
-PROLIFIC_ID, MTURK_ID = re.compile(r"[0-9a-f]{24}"), re.compile(r"(?=.*[0-9])[A-Z0-9]{10,64}")
+PROLIFIC_ID, MTURK_ID = re.compile(r"(?!(.)\1*$)[0-9a-f]{24}"), re.compile(r"(?=.*[0-9])[A-Z0-9]{10,64}")
 PLATFORM_IDS = {
     Study.Platform.PROLIFIC: {"person": PROLIFIC_ID, "study": PROLIFIC_ID, "session": PROLIFIC_ID},
     Study.Platform.MTURK: {"person": re.compile(r"A[A-Z0-9]{9,63}"), "study": MTURK_ID, "session": MTURK_ID},
@@ -62,6 +63,13 @@ NO_IDS = frozenset(
         "unknown",
         "anonymous",
         MTURK_PREVIEW.casefold(),
+    }
+)
+# Names of ids that stand where an id is missing, without signs between their words.
+NAMES_OF_IDS = frozenset(
+    {
+        *("prolificpid", "studyid", "sessionid", "workerid", "assignmentid", "hitid"),
+        *("personid", "yourid", "participantid", "userid"),
     }
 )
 OUTCOME_OF_STATE = {
@@ -136,14 +144,18 @@ def read_own_id(query: Mapping[str, str], name: str) -> str:
     """Return what an own link says for this parameter, in NFC with single spaces; empty where it does not have it.
 
     Raises:
-        ArrivalError: what it says is no id: other signs, no letter or digit, too long, or a word for a missing one.
+        ArrivalError: what it says is no id: other signs, no letter or digit, too long, a word for a missing one, or the
+            name of an id.
     """
     if name not in query:
         return ""
     found = " ".join(normalize("NFC", query[name]).split())
     word = found.casefold().strip(f"{OWN_SIGNS} ")
-    are_signs = all(sign in f"{OWN_SIGNS} " or category(sign)[0] in "LMN" for sign in found)
-    if word and word not in NO_IDS and are_signs and len(found) <= LONGEST_OWN_ID:
+    bare, own_name = ("".join(filter(str.isalnum, each.casefold())) for each in (found, name))
+    is_name = bare == own_name or bare in NAMES_OF_IDS
+    are_signs = all(sign in f"{OWN_SIGNS} {JOINERS}" or category(sign)[0] in "LMN" for sign in found)
+    are_signs = are_signs and not find_hidden_character(found)
+    if word and word not in NO_IDS and not is_name and are_signs and len(found) <= LONGEST_OWN_ID:
         return found
     shown = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in query[name][:60])
     raise ArrivalError(

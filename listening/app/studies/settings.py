@@ -45,7 +45,7 @@ LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})?")
 PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
 # On an own link the organizers choose the ids: besides letters, digits and spaces what e-mail addresses and random ids
 # may have.
-OWN_SIGNS = "._-+@:~='/"
+OWN_SIGNS = "._-+@:~='’/"
 LONGEST_OWN_ID = 120
 
 

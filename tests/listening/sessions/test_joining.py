@@ -115,7 +115,7 @@ NO_IDS = [
 
 
 @pytest.mark.parametrize("part", ["PROLIFIC_PID", "SESSION_ID"])
-@pytest.mark.parametrize("value", [*NO_IDS, PERSON["PROLIFIC_PID"][1:], PERSON["STUDY_ID"]])
+@pytest.mark.parametrize("value", [*NO_IDS, PERSON["PROLIFIC_PID"][1:], PERSON["STUDY_ID"], "0" * 24, "a" * 24])
 def test_what_cannot_be_an_id_of_prolific_begins_no_session(value, part):
     response = Client().get(link_of(make_prolific()), PERSON | {part: value})
     assert (response.status_code, Session.objects.count()) == (400, 0)
@@ -140,6 +140,8 @@ def test_what_cannot_be_an_id_of_mechanical_turk_begins_no_session(value, part):
         "--",
         "N/A",
         "anna\x00",
+        "an\u200cna",
+        *("person", "PROLIFIC_PID", "PERSON_ID", "your-id"),
         "a" * 121,
     ],
 )
@@ -161,6 +163,8 @@ def test_own_link_that_names_nobody_says_which_signs_an_id_has(value):
         ("7", "7"),
         (" Anna   M\u0075\u0308ller ", "Anna Müller"),
         ("हिन्दी", "हिन्दी"),
+        ("مهدی\u200cزاده", "مهدی\u200cزاده"),
+        ("O’Brien", "O’Brien"),
     ],
 )
 def test_own_link_takes_addresses_random_ids_and_names(value, person):
