@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -166,8 +167,9 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise CommandError(f"{path}: expected a readable file, found “{error.strerror}”.") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"{path}: expected UTF-8 text, found other bytes. Save it as UTF-8.") from None
+    except UnicodeDecodeError as error:
+        found = "UTF-16" if error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "other bytes"
+        raise CommandError(f"{path}: expected UTF-8 text, found {found}. Save it as UTF-8.") from None
 
 
 def _show(certificate: Certificate, *, as_json: bool) -> int:
