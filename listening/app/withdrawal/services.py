@@ -6,7 +6,8 @@ The hash of its network address stays for the rest of its day, or places could b
 In the same transaction every analysis of the study is marked, and from then on nothing of single people is shown of it.
 Published results that would rest on fewer people than protect each other are taken back with it.
 Right after, its inputs go, and its tables and figures about listeners and about utterances, since an utterance may have
-been rated by one person alone; figures over many people stay, as they may be published. The files are deleted at once,
+been rated by one person alone; figures over many people stay, as they may be published, those over few go too.
+The files are deleted at once,
 or by the scheduler where that failed; the audit log then tells which ones.
 """
 
@@ -30,7 +31,7 @@ from listening.analysis.figures import list_figures
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
 from listening.app.models import Analysis, Flag, Participant, Session, Study, read_withdrawal_code
 from listening.app.results.inputs import compute_basis
-from listening.app.results.rules import notes_on_nobody, rows_for_everybody
+from listening.app.results.rules import FEWEST_PEOPLE, notes_on_nobody, rows_for_everybody
 from listening.app.results.services import delete_unused_files, take_back_of_few
 from listening.app.sessions.block_leases import end_session
 from listening.app.studies.rules import kept_until
@@ -49,6 +50,10 @@ ABOUT_SINGLES = ABOUT_LISTENERS | ABOUT_UTTERANCES
 NOTE = (
     "Somebody withdrew after this was computed. Their answers are deleted, and with them everything about single "
     "listeners and utterances. The figures over all listeners were computed before that."
+)
+NOTE_OF_FEW = (
+    "Somebody withdrew after this was computed. Their answers are deleted, and with them all figures, since these "
+    "rested on too few people."
 )
 
 
@@ -168,6 +173,8 @@ def _delete_leftovers(pk: int) -> None:
 
 
 def _without_singles(results: Results) -> Results:
+    if results.counts.get("listeners", 0) < FEWEST_PEOPLE:
+        return replace(results, tables={}, remarks=[NOTE_OF_FEW])
     kept = {path: one for path, one in results.tables.items() if one.name not in ABOUT_SINGLES}
     tables = {path: rows_for_everybody(one) for path, one in kept.items()}
     return replace(results, tables=tables, remarks=[*notes_on_nobody(results), NOTE])

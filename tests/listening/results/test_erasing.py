@@ -143,6 +143,20 @@ def test_organizers_read_on_home_and_on_its_page_that_results_were_taken_back(cl
     results = " ".join(client.get(reverse("studies:results", args=[study.name])).content.decode().split())
     assert "No answer is left to analyse." in results
     assert "Analyse again</a>" not in results
+    assert parsed_results(study.analyses.get().results).tables == {}
+    assert study.analyses.get().figures == {}
+    assert client.get(reverse("studies:results-csv", args=[study.name, "raw", "summary"])).status_code == 404
+    system = study.systems.first().code
+    around = [
+        *(
+            reverse(f"studies:{name}", args=[study.name])
+            for name in ("results-json", "results-latex", "publish-results")
+        ),
+        reverse("leaderboard:detail", args=[study.edition.name]),
+        study.edition.get_absolute_url(),
+    ]
+    assert [client.get(path).status_code for path in around] == [200] * len(around)
+    assert client.get(reverse("studies:results-system", args=[study.name, system])).status_code in (200, 404)
     Study.objects.update(archived_at=timezone.now())
     assert "taken back" not in edition_path(select_organized(organizer).get(), timezone.now()).next.title
 
