@@ -248,6 +248,12 @@ def _list_parameters(answer: Any, asks: Any) -> list[str] | None:
     return [*asked, *((Pages.page_query_param, Pages.page_size_query_param) if is_list else ())]
 
 
+def _has_body(request: Request) -> bool:
+    """Whether a request brings fields; an empty form brings none."""
+    is_form = request.content_type.startswith(("multipart/form-data", "application/x-www-form-urlencoded"))
+    return bool(request._request.POST or request._request.FILES) if is_form else True
+
+
 def _as_method(function: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     takes, parameters = function.takes, function.parameters  # type: ignore[attr-defined]
 
@@ -256,7 +262,7 @@ def _as_method(function: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
         if parameters is not None:
             known = (*parameters, api_settings.URL_FORMAT_OVERRIDE)
             refuse_unknown(request.query_params, known, "parameter", parameters)
-        if takes is None and request.method not in READS and isinstance(request.data, Mapping):
+        if takes is None and request.method not in READS and _has_body(request) and isinstance(request.data, Mapping):
             refuse_unknown(request.data, (), "field", ())
         return function(self, **given)
 

@@ -5,7 +5,6 @@ A version is its recipe with what organizers rank by (*policy*): a change of eit
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -44,8 +43,12 @@ def list_version_changes(edition: Edition, before: RecipeVersion, after: RecipeV
     """Return each value in which two versions of a recipe differ, by its dotted key, what ranks last."""
     old, new = edition.by_version(before), edition.by_version(after)
     start = f"tracks.{track_of(edition).name}.ranking."
-    ranks = re.compile(rf"{re.escape(start)}({'|'.join(FIELDS)}(?<!gates)|gates\..*\.minimum)")
-    found = [one for one in list_changes(stored_recipe(before), stored_recipe(after)) if not ranks.fullmatch(one.key)]
+
+    def ranks(key: str) -> bool:
+        field = key.removeprefix(start) if key.startswith(start) else ""
+        return field in {*FIELDS} - {"gates"} or (field.startswith("gates.") and field.endswith(".minimum"))
+
+    found = [one for one in list_changes(stored_recipe(before), stored_recipe(after)) if not ranks(one.key)]
     policies = (policy_by(one, one.leaderboard_policy) for one in (old, new))
     return found + [Change(start + one.key, one.before, one.after) for one in list_policy_changes(*policies)]
 

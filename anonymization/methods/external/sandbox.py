@@ -331,6 +331,8 @@ def last_lines(text: str, *, cut: bool = False) -> str:
         return ""
     shown = " / ".join(lines[-SHOWN_LINES:])
     mark = "… " if cut or len(lines) > SHOWN_LINES or len(shown) > SHOWN_CHARACTERS else ""
+    if len(lines[-1]) > SHOWN_CHARACTERS:  # its beginning names the error
+        return f" The last that it printed: {lines[-1][:SHOWN_CHARACTERS]} …"
     return f" The last that it printed: {mark}{shown[-SHOWN_CHARACTERS:]}"
 
 
