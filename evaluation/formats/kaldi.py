@@ -222,12 +222,14 @@ def _gender_line(line: str) -> tuple[str, str]:
 
 _SECONDS = r"\d+(?:\.\d+)?"
 _TRN = "NIST's trn form, “<words> (<utterance>)”"
-_TRN_LINE = re.compile(r"(?:.*\s)?\([^\s()]*\d[^\s()]*\)")
+_TRN_LINE = re.compile(r"(?:.*\s)?\([^\s()\d]*\d[^\s()]*\)")
 _TIMED_FORMS = {
     "NIST's ctm form, a word and its time in each": re.compile(
-        rf"\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}\s+\S+(?:\s+\S+)?"
+        rf"\A\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}\s+\S+(?:\s+\S+)?"
     ),
-    "NIST's stm form, with times before the words": re.compile(rf"\S+\s+\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}(?:\s.*)?"),
+    "NIST's stm form, with times before the words": re.compile(
+        rf"\A\S+\s+\S+\s+\S+\s+{_SECONDS}\s+{_SECONDS}(?:\s.*)?"
+    ),
 }
 
 

@@ -30,7 +30,7 @@ _PUBLISHED = re.compile(
     r"(?:RESULTS(?:_summary)?|results_summary|results\.anon|results\.orig|result_for_rank)_(?P<system>.+)\Z"
 )
 # Names that teams give: the system follows a word of results; parts of one system end in the speech that they are of.
-_NAMED = re.compile(r"results?[_.-]+(?P<system>.+)\Z", re.IGNORECASE)
+_NAMED = re.compile(r"results?[_.-]+(?P<system>[^_.\n-].*)\Z", re.IGNORECASE)
 _PART = re.compile(r"(?P<system>|.*[_.-])(?:anon|orig)\Z", re.IGNORECASE)
 _TEXT_ENDING = re.compile(r"\.(?:txt|log|out)\Z", re.IGNORECASE)
 _STAMP = re.compile(r"results-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\Z")
