@@ -1,8 +1,9 @@
 """Rows of the tables that people send: cells between commas, semicolons or tabs, as their spreadsheet writes them.
 
 Every reader of a table goes through `read_csv`, so that what one takes, all take. Conventions: the header is the first
-row that is not blank, and tells what separates the cells; where that is no comma, numbers may have a decimal comma.
-Spreadsheets write semicolons where the comma is decimal; between tabs it may as well separate thousands.
+row that is not blank, and tells what separates the cells, unless a first line such as ``sep=;`` does; where that is no
+comma, numbers may have a decimal comma. Spreadsheets write semicolons where the comma is decimal; between tabs it may
+as well separate thousands.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 DELIMITERS = (",", ";", "\t")
+_STATED = re.compile(r'"?sep=(.)"?[,;\t]*(?=\r?\n)', re.IGNORECASE)  # for Excel alone
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
@@ -68,7 +70,7 @@ def to_number(cell: str, delimiter: str) -> str:
 
 
 def read_csv(text: str, known: Callable[[str], bool], delimiters: tuple[str, ...] = DELIMITERS) -> CsvText:
-    """Tell by the header of a table what separates its cells.
+    """Tell by the header of a table, or by a line before it, what separates its cells.
 
     Args:
         text: of the file; a byte order mark is dropped.
@@ -80,6 +82,8 @@ def read_csv(text: str, known: Callable[[str], bool], delimiters: tuple[str, ...
         ';'
     """
     text = text.removeprefix("\ufeff")
+    if (stated := _STATED.match(text)) and stated[1] in delimiters:
+        return CsvText(text[stated.end() :], stated[1])
 
     def count(delimiter: str) -> tuple[int, int]:
         try:

@@ -41,6 +41,9 @@ CONTAINERS |= {name: name for name in ("W64", "AIFF", "AU", "CAF", "NIST")}
 _RIFFS = (b"RIFF", b"RF64", b"BW64")
 _USUAL_CHUNKS = (b"data", b"fmt ", b"LIST")
 _MOST_CHUNKS = 10_000  # of a WAV file; each takes a read
+# Of a file that does not state where its samples end: what may follow them, and where it is sought.
+_LAST_CHUNK = re.compile(rb"(?:LIST|bext|iXML|id3 |ID3 |cue |smpl|PEAK|fact|JUNK)(.{4})", re.DOTALL)
+_LARGEST_TAIL = 1 << 20
 _EXTENSIBLE, _UNCOMPRESSED = 0xFFFE, (1, 3, 6, 7)  # PCM, floating point, A-law, mu-law
 _UNMENDED = "Write the file again from its samples with a current library."
 # Lines in which libsndfile notes that a file has less than its header states.
@@ -263,7 +266,11 @@ def _sound(file: BinaryIO) -> tuple[SoundFile, bool]:
     head = file.read(12)
     if not size:
         raise AudioError("empty", "a WAV or FLAC file", "a file of 0 bytes", _REMEDY_OF_EMPTY)
-    chunks = _find_samples(file, size) if head[:4] in _RIFFS and head[8:12] == b"WAVE" else None
+    start, begin = head, _find_tag_end(head)
+    if 0 < begin < size:
+        file, size = BufferedReader(_Headed(b"", file, begin, size)), size - begin
+        start = file.read(12)
+    chunks = _find_samples(file, size) if start[:4] in _RIFFS and start[8:12] == b"WAVE" else None
     file.seek(0)
     try:
         sound = soundfile.SoundFile(chunks.rebuild(file) if chunks and chunks.is_unusual else file)
@@ -275,6 +282,14 @@ def _sound(file: BinaryIO) -> tuple[SoundFile, bool]:
     except AudioError:
         sound.close()
         raise
+
+
+def _find_tag_end(head: bytes) -> int:
+    """Where an ID3v2 tag in front of the audio ends; 0 where there is none."""
+    if head[:3] != b"ID3" or len(head) < 10:
+        return 0
+    size = sum(byte << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=True))
+    return 10 + size + (10 if head[5] & 0x10 else 0)
 
 
 def _check_header(sound: SoundFile) -> None:
@@ -388,8 +403,9 @@ def _find_samples(file: BinaryIO, size: int) -> _WavSamples:
     length, there = wide or length, size - start
     is_never_filled_in = length == 2**64 - 1 or (length == 0 and not _are_chunks(file, start, size))
     if is_never_filled_in or (length >= _UNKNOWN_SIZE and not wide and length > there):
-        is_unusual = is_unusual or is_never_filled_in or form != b"RIFF"
-        return _WavSamples(start, size, frame, states_length=False, is_unusual=is_unusual)
+        stop = _find_last_chunks(file, start, size)
+        is_unusual = is_unusual or is_never_filled_in or form != b"RIFF" or stop < size
+        return _WavSamples(start, stop, frame, states_length=False, is_unusual=is_unusual)
     if length > there:
         raise _truncated(f"{length} bytes of samples, as the header says", f"{there}")
     rest = _next_chunk(file, start + length, length)
@@ -434,6 +450,19 @@ def _are_chunks(file: BinaryIO, position: int, size: int) -> bool:
             return False
         position = following
     return position <= size + 1
+
+
+def _find_last_chunks(file: BinaryIO, start: int, size: int) -> int:
+    """Where the known chunks begin that end with the file, behind samples of unstated length; else where it ends."""
+    first = max(start, size - _LARGEST_TAIL)
+    file.seek(first)
+    ends, found = {size, size + 1}, size
+    for match in reversed(list(_LAST_CHUNK.finditer(file.read(size - first)))):
+        position, length = first + match.start(), int.from_bytes(match[1], "little")
+        if _next_chunk(file, position + 8 + length, length) in ends:
+            ends.add(position)
+            found = position
+    return found
 
 
 def _check_frame(frame: bytes) -> None:

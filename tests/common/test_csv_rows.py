@@ -57,3 +57,10 @@ def test_quotes_that_do_not_close_are_told_with_their_line():
     with pytest.raises(CsvError) as raised:
         list(read_csv('key;sex\na;f\n"b;m\n', COLUMNS.__contains__).rows())
     assert raised.value.line == 3
+
+
+@pytest.mark.parametrize("stated", ["sep=;", '"sep=;"', "SEP=;"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_first_line_for_excel_says_what_separates_cells(stated, end):
+    table = read_csv(end.join([stated, "key;note", "a;1,5", ""]), {"key"}.__contains__)
+    assert (table.delimiter, list(table.rows())) == (";", [(2, ["key", "note"]), (3, ["a", "1,5"])])

@@ -147,6 +147,22 @@ def test_a_wav_file_from_a_pipe_is_read_to_its_end(speech, stated):
     assert (facts.samples, facts.states_length) == (len(speech), False)
 
 
+@pytest.mark.parametrize("stated", [0, 0xFFFFFFFF])
+def test_chunks_behind_samples_of_unstated_length_are_no_sound(speech, stated):
+    data = encoded(speech)
+    struct.pack_into("<I", data, 40, stated)
+    behind = chunk(b"LIST", b"INFOISFT\5\0\0\0Lavf\0") + chunk(b"id3 ", b"ID3\4")
+    np.testing.assert_array_equal(read_pcm16(io.BytesIO(data + behind))[0], speech)
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC", "AIFF"])
+def test_a_tag_in_front_of_a_recording_is_passed_over(speech, form):
+    tag = b"ID3\4\0\0\0\0\1\5" + bytes(133)
+    data = tag + encoded(speech, form)
+    np.testing.assert_array_equal(read_pcm16(io.BytesIO(data))[0], speech)
+    assert refused(io.BytesIO(data[:-500])) == "truncated"
+
+
 @pytest.mark.parametrize(("place", "form", "value"), [(28, "<I", 12345), (32, "<H", 4)])
 def test_a_wav_header_that_contradicts_itself_is_false(speech, place, form, value):
     data = encoded(speech)
