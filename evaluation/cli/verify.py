@@ -14,8 +14,9 @@ from typing import Any
 
 from common import terminal
 from common.errors import CommandError, MetricInputError
-from common.problems import Problem, ProblemList, has_errors
+from common.problems import Problem, ProblemList, Severity, has_errors
 from evaluation.cli import tables
+from evaluation.formats.equal_scores import FEW_EER_TRIALS, note_few_trials
 from evaluation.formats.results import AVERAGE_DECIMALS, AttackModel, NumberIdentity, ReportedNumber, Speech
 from evaluation.formats.scores import TrialTable, read_trial_table
 from evaluation.metrics.averages import AverageError, WeightedAverage, weighted_average
@@ -157,7 +158,10 @@ def _verify(system: SystemResults, recipe: Recipe, data: Path | None) -> _Report
 
 
 def _recompute(system: SystemResults, recipe: Recipe, data: Path) -> tuple[_Recomputation, tuple[Problem, ...]]:
-    """Measure every score file as `measure_tests` does; with ``unlike-scores`` in every place that does not agree."""
+    """Measure every score file as `measure_tests` does.
+
+    Told besides: ``unlike-scores`` in every place that does not agree, and ``few-trials``.
+    """
     if not data.is_dir():
         raise CommandError(f"--data {data}: expected the folder of the Kaldi data directories, found none.")
 
@@ -169,6 +173,10 @@ def _recompute(system: SystemResults, recipe: Recipe, data: Path) -> tuple[_Reco
     files = terminal.track_progress(system.scores, len(system.scores), "score files")
     tests = list(measure_tests(system, recipe.data_sets, trials, problems, files))
     whole = [test for test in tests if test.joined.complete]
+    for test in whole:
+        if few := note_few_trials(test.joined.target_scores.size, test.joined.nontarget_scores.size):
+            expected, remedy = f"{FEW_EER_TRIALS} target and as many nontarget trials or more", "Rely on no EER of it."
+            problems.add(Problem("few-trials", test.file.name, expected, few, remedy, Severity.WARNING))
     numbers = tuple(number for test in whole for number in test.numbers)
     problems.keep(unlike(one, "unlike-scores") for one in numbers if not one.agrees)
     faulty = tuple(test.file.name for test in tests if not test.joined.complete)

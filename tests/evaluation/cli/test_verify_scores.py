@@ -264,6 +264,20 @@ def test_single_files_without_a_result_file_are_of_the_named_edition(shell, smal
     assert number["training"] == {"2020": "original", "2022": "anonymised"}[edition]
 
 
+def test_eers_of_few_trials_are_warned_of(shell, small_submission):
+    trials = small_submission / "data/libri_dev_trials_f/trials"
+    scores = small_submission / STAMP / TEST / "scores"
+    kinds = [line.rpartition(" ")[2] for line in trials.read_text().splitlines()]
+    first = kinds.index("target")
+    kept = [place for place, kind in enumerate(kinds) if kind != "target" or place == first]
+    for path in (trials, scores):
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(lines[place] for place in kept))
+    answer = shell("verify", small_submission, "--data", small_submission / "data", "--json")
+    told = [row for row in answer.json["systems"][0]["problems"] if row["code"] == "few-trials"]
+    assert [(row["severity"], row["found"]) for row in told] == [("warning", "unreliable: 1 target trial")]
+
+
 def test_a_test_with_one_class_of_scores_is_not_measured(shell, small_submission):
     path = small_submission / STAMP / TEST / "scores"
     path.write_text("".join(line for line in path.open() if line.split()[1].startswith(line.split()[0])))
