@@ -512,7 +512,7 @@ RESULTS_2024 = b"---- ASR results ----\n  dataset split       asr    WER\n0   li
         ("results_B9.txt", RESULTS_2024, "results as results-<stamp>/results.txt, or under a published name: "),
         ("scores_f.txt", b"a a-1 2.5\na b-1 -1\n", "scores as results-<stamp>/ASV-"),
         ("description", b"%PDF-1.7", "a description whose name ends in .pdf"),
-        ("u0.mp3", b"ID3" + bytes(60), "a WAV or FLAC file whose name ends in .wav or .flac"),
+        ("u0.mp3", b"ID3\3" + bytes(60), "a WAV or FLAC file whose name ends in .wav or .flac"),
     ],
 )
 def test_file_that_its_name_keeps_from_being_used_is_warned_of(tmp_path, name, content, wanted):
