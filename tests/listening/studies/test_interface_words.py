@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext, ngettext
 
-from listening.app.models import Session
+from listening.app.models import Session, StudyText
 from listening.app.studies import interface_words, services
 from listening.app.studies.interface_words import (
     Word,
@@ -273,6 +273,8 @@ def test_page_counts_what_is_in_english_and_the_launch_says_it(client, study):
     total = len(list_words("ar"))
     told = f"Arabic: {total} of the {total} words of buttons and hints are not translated"
     assert told in read_page(client.get(page_of(study)))
+    for kind in StudyText.READ:
+        study.texts.create(kind=kind.value, language="ar", version=1, text="نص")
     assert told in read_page(client.get(reverse("studies:launch", args=[study.name])))
     assert "Buttons and hints, Arabic" in read_page(client.get(reverse("studies:texts", args=[study.name])))
     services.change_words(study=study, language="ar", translations=everything("ar"), by=None)
