@@ -19,6 +19,7 @@ const BY_ITSELF = "The upload goes on by itself.";
 const ARRIVED_BUT_OFFLINE =
   "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look later.";
 const UNREADABLE = "The file has changed or cannot be read. Choose it again.";
+const ARRIVED_BUT_LOGGED_OUT = "Everything has arrived, but you are no longer logged in. Log in and open this page again to see what became of it.";
 const CHANGED = "The file has changed: what was sent of it before is discarded; this one is sent from its beginning.";
 const MISSING = "The file is no longer there. Choose it again.";
 const WORDS = { reading: "reading", running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };
@@ -269,8 +270,13 @@ async function onEnd() {
   for (const name of ["sending-actions", "sending-stay"]) part(name).hidden = true;
   let known = null;
   for (let tries = 0; !known; tries += 1) {
-    known = await stateOf(upload.url).catch(() => new Promise((resolve) => setTimeout(resolve, 1000)));
-    if (!known && tries) part("sending-words").textContent = ARRIVED_BUT_OFFLINE;
+    try {
+      known = await stateOf(upload.url);
+    } catch (error) {
+      if ([401, 403].includes(error.status)) return void (part("sending-words").textContent = ARRIVED_BUT_LOGGED_OUT);
+      if (tries) part("sending-words").textContent = ARRIVED_BUT_OFFLINE;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
   }
   if (known.state === "refused" && wasHere) {
     const answer = await ask("POST", `${upload.url}/submit`).catch(() => null);

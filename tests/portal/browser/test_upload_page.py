@@ -126,6 +126,18 @@ def test_page_says_why_nothing_can_be_submitted(new_page, owner, team, check_pag
     check_page(page, "upload-refused")
 
 
+def test_who_was_logged_out_before_the_last_answer_is_told(new_page, owner, team, archive):
+    page = new_page(owner)
+    page.goto(PAGE)
+    refuse = {"status": 401, "content_type": "application/problem+json", "body": "{}"}
+    page.route(
+        "**/api/uploads/*", lambda one: one.fulfill(**refuse) if one.request.method == "GET" else one.continue_()
+    )
+    choose(page, archive)
+    send(page)
+    page.wait_for_selector("#sending-words:has-text('you are no longer logged in. Log in and open this page again')")
+
+
 def test_line_that_is_lost_after_the_last_byte_is_told(new_page, owner, team, archive):
     """No button is left that could do nothing, and the page goes on once the portal answers again."""
     page = new_page(owner)
