@@ -474,7 +474,7 @@ def test_organizer_uploads_baselines(organizer, edition):
         True,
         None,
     )
-    assert "a baseline “B1.b” already" in sentence(tus.create(system_title="B1.b"))
+    assert "a system “B1.b” already" in sentence(tus.create(system_title="B1.b"))
     tus.send(tus.begin(system="vpc-b1-b"), 0, CONTENT)
     assert system.submissions.count() == 2
 
