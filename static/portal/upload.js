@@ -20,6 +20,8 @@ const ARRIVED_BUT_OFFLINE =
   "Everything has arrived, but the portal cannot be reached just now. Its answer follows once the connection is back; you may also close this page and look later.";
 const UNREADABLE = "The file has changed or cannot be read. Choose it again.";
 const ARRIVED_BUT_LOGGED_OUT = "Everything has arrived, but you are no longer logged in. Log in and open this page again to see what became of it.";
+const CHANGED_AND_KEPT =
+  "The file has changed. What was sent of it before could not be discarded and may have been submitted: look at your submissions. This one is sent from its beginning.";
 const CHANGED = "The file has changed: what was sent of it before is discarded; this one is sent from its beginning.";
 const MISSING = "The file is no longer there. Choose it again.";
 const WORDS = { reading: "reading", running: "sending", waiting: "waiting", paused: "paused", failed: "stopped", succeeded: "received" };
@@ -255,13 +257,12 @@ function discard(address) {
   return ask("DELETE", address).catch(() => {});
 }
 
-// What was sent before of a file that has changed; whether there was any.
+// What was sent before of a file that has changed; what became of it in words, where there was any.
 async function discardStopped(file, sha256) {
   const before = stopped;
   stopped = null;
-  if (before?.name !== file.name || before.sha256 === sha256) return false;
-  await discard(before.address);
-  return true;
+  if (before?.name !== file.name || before.sha256 === sha256) return "";
+  return (await discard(before.address))?.ok ? CHANGED : CHANGED_AND_KEPT;
 }
 
 async function onEnd() {
@@ -381,7 +382,7 @@ async function send(file) {
   } catch (error) {
     return chooseAgain(sentenceOfFile(error));
   }
-  const hasChanged = await discardStopped(file, sha256);
+  const changed = await discardStopped(file, sha256);
   let begun;
   try {
     begun = await begin(file, sha256);
@@ -392,7 +393,7 @@ async function send(file) {
   prepare(file, begun);
   part("cancel").hidden = false;
   addEventListener("beforeunload", stay);
-  enter("running", wasHere ? "The upload continues where it stopped." : hasChanged ? CHANGED : sayOther(file, begun.address));
+  enter("running", wasHere ? "The upload continues where it stopped." : changed || sayOther(file, begun.address));
   document.querySelectorAll("[data-unfinished]").forEach((item) => (item.hidden = item.dataset.unfinished === begun.address));
   upload.start();
   part("pause").focus();

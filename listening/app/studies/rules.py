@@ -19,7 +19,7 @@ LAUNCHED = (State.OPEN, State.PAUSED)
 HIDDEN_WITH_LEADERBOARD = "hidden until the leaderboard is published again"
 RESULTS_TAKEN_BACK = "study.results_taken_back"  # in the audit log: after a withdrawal they rested on too few people
 TOO_FEW_LEFT = (
-    "Somebody withdrew, and of those who are left the answers of one person could be told from the results. Archive "
+    "Somebody withdrew, and too few people are left: what one of them answered could be told from the results. Archive "
     "the test, and make another one for new results."
 )
 # The numbers of a plan that can be checked without knowing the recordings.
