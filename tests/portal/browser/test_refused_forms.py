@@ -42,6 +42,16 @@ def test_challenge_without_a_title_shows_its_error_after_its_rules(new_page):
     expect_refused(page, "Give the edition a title.")
 
 
+def test_enter_in_the_title_of_a_challenge_creates_it(new_page):
+    make_corpus(speakers=4)
+    page = new_page(make_organizer())
+    page.goto("/editions/new/?corpus=tones&protocol=proposed")
+    page.fill("#id_title", "Challenge of Tones")
+    with page.expect_navigation():
+        page.press("#id_title", "Enter")
+    assert page.url.endswith("/editions/challenge-of-tones/")
+
+
 @pytest.mark.parametrize("tries", [1, 2])
 def test_form_that_is_refused_again_shows_its_errors_again(new_page, tries):
     page = new_page()
