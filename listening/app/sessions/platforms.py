@@ -44,7 +44,7 @@ MTURK_HOSTS = (*MTURK_SUBMIT_HOSTS, "worker.mturk.com", "requester.mturk.com", "
 PROLIFIC_END = "https://app.prolific.com/submissions/complete"
 # What the ids of a platform look like. Sources: Prolific's API; Amazon's reference of CustomerId and EntityId, and the
 # ids that it shows, which have at least ten characters.
-PROLIFIC_ID, MTURK_ID = re.compile(r"(?!(.)\1*$)[0-9a-f]{24}"), re.compile(r"(?=.*[0-9])[A-Z0-9]{10,64}")
+PROLIFIC_ID, MTURK_ID = re.compile(r"[0-9a-f]{24}"), re.compile(r"(?=.*[0-9])[A-Z0-9]{10,64}")
 PLATFORM_IDS = {
     Study.Platform.PROLIFIC: {"person": PROLIFIC_ID, "study": PROLIFIC_ID, "session": PROLIFIC_ID},
     Study.Platform.MTURK: {"person": re.compile(r"A[A-Z0-9]{9,63}"), "study": MTURK_ID, "session": MTURK_ID},
@@ -131,7 +131,8 @@ def _check_platform_ids(plan: PlatformPlan, found: Mapping[str, str]) -> None:
     problems = [
         plan.parameters[part]
         for part, value in found.items()
-        if (value or part != "study") and (looks[part].fullmatch(value) is None or given.count(value) > 1)
+        if (value or part != "study")
+        and (looks[part].fullmatch(value) is None or len(set(value)) == 1 or given.count(value) > 1)
     ]
     if problems:
         raise ArrivalError(

@@ -460,7 +460,9 @@ def test_title_of_another_edition_is_refused_wherever_it_is_changed(client, orga
     assert client.post("/manage/editions/second/", {"title": "second"}).status_code == 302  # its own in other letters
 
 
-@pytest.mark.parametrize("hidden", [{"is_listed": False}, {"archived_at": timezone.now()}], ids=["unlisted", "archived"])
+@pytest.mark.parametrize(
+    "hidden", [{"is_listed": False}, {"archived_at": timezone.now()}], ids=["unlisted", "archived"]
+)
 def test_title_of_an_edition_that_is_not_seen_is_free_until_it_is_listed(client, organizer, hidden):
     first = make_edition(**{"name": "first", "title": "Challenge of tones"} | hidden)
     assert client.post("/editions/new/", filled_in(organizer, title=first.title)).status_code == 302
