@@ -19,7 +19,7 @@ class NotPossible(Exception):  # noqa: N818
 
 
 class UnderWay(NotPossible):
-    """The very same was asked for before and is under way: whoever asks once more is led to that `thing`."""
+    """The same request is being carried out already; pages redirect to that `thing`."""
 
     def __init__(self, sentence: str, thing: Any) -> None:
         super().__init__(sentence)

@@ -33,7 +33,7 @@ _FILES_LOWER, _FOLDERS_LOWER = ({name.lower() for name in names} for names in (_
 
 
 def plain_name(text: str) -> str:
-    """A name or a text in NFC: letters with their accents in one piece, as keyboards type them.
+    """Return a name or a text in NFC: letters with their accents in one piece, as keyboards type them.
 
     Example:
         >>> plain_name("mu\\u0308ller") == "m\\u00fcller"
@@ -43,7 +43,7 @@ def plain_name(text: str) -> str:
 
 
 def is_dropping(path: str) -> bool:
-    """Whether macOS, Windows, a desktop, an office, network storage or ``vp run`` left this file behind.
+    """Return whether macOS, Windows, a desktop, an office, network storage or ``vp run`` left this file behind.
 
     Args:
         path: with forward slashes, relative to what people handed over.
@@ -55,7 +55,7 @@ def is_dropping(path: str) -> bool:
 
 
 def find_spelling(path: Path) -> Path:
-    """The path as the disk spells it, where that is the same name in another form of Unicode; else as it is."""
+    """Return the path as the disk spells it, where that is the same name in another form of Unicode; else as it is."""
     if str(path).isascii() or os.path.lexists(path):
         return path
     here = Path(path.anchor)
@@ -67,7 +67,7 @@ def find_spelling(path: Path) -> Path:
 
 
 def name_other_capitals(wanted: str, folded: Mapping[str, str]) -> str:
-    """The end of a sentence on a name that is missing, where another one differs in capitals only; empty else.
+    """Return the end of a sentence on a name that is missing, where another one differs in capitals only; empty else.
 
     Args:
         folded: the names that are there, by `fold_names`.
@@ -77,7 +77,7 @@ def name_other_capitals(wanted: str, folded: Mapping[str, str]) -> str:
 
 
 def fold_names(names: Iterable[str]) -> dict[str, str]:
-    """Names by what is left of them without capitals."""
+    """Return names by what is left of them without capitals."""
     return {name.casefold(): name for name in names}
 
 

@@ -37,7 +37,7 @@ def list_folders(folder: Path) -> list[Path]:
 
 
 def audio_files(folder: Path) -> Iterator[str]:
-    """Every audio file below `folder`, as a sorted relative path with forward slashes, but what systems left behind."""
+    """Yield the audio files below `folder` as sorted relative paths, without what operating systems left."""
     for path in _paths(folder):
         name = path.rpartition("/")[2]
         is_audio = name.lower().endswith(AUDIO_SUFFIXES) and not name.startswith(".") and not is_dropping(path)
@@ -46,7 +46,7 @@ def audio_files(folder: Path) -> Iterator[str]:
 
 
 def find_droppings(folder: Path) -> list[str]:
-    """What operating systems left behind below a folder, as sorted relative paths."""
+    """Return what operating systems left behind below a folder, as sorted relative paths."""
     return [path for path in _paths(folder) if is_dropping(path)]
 
 
@@ -69,7 +69,7 @@ class AudioIndex:
         self._folded = fold_names(self._by_stem)
 
     def name_other_capitals(self, stated: str) -> str:
-        """The end of a sentence on audio that is missing, where a file's name differs in capitals only; empty else."""
+        """Return the end of a sentence where a file's name differs from the missing one in capitals; else empty."""
         return name_other_capitals(PurePosixPath(plain_name(stated.replace("\\", "/"))).stem, self._folded)
 
     def matches(self, stated: str) -> list[str]:

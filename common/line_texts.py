@@ -54,7 +54,7 @@ def number_line(line: str, taken: Iterable[str], *, longest: int) -> str:
 
 
 def _is_spelled(before: str, joiner: str, after: str) -> bool:
-    """Whether a joiner stands where words or emoji are written with it."""
+    """Return whether a joiner stands where words or emoji are written with it."""
     left, right = before[-1:], after[:1]
     if left and unicodedata.combining(left) == _VIRAMA:
         return True

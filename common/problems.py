@@ -153,7 +153,7 @@ def shorten(problems: Iterable[Problem], rows_per_cause: int = EXAMPLES_PER_CAUS
 
 
 def join_equal(problems: Iterable[Problem]) -> list[Problem]:
-    """The same, but of several files with all else equal one problem, which names the first ones."""
+    """Return the same, but of several files with all else equal one problem, which names the first ones."""
     groups: dict[Problem, list[Problem]] = {}
     for problem in problems:
         groups.setdefault(replace(problem, file=""), []).append(problem)

@@ -57,7 +57,7 @@ class RatedTask:
 
     @property
     def said_of_best(self) -> str:
-        """What is said of the system that is rated highest, of a task without words for it, too."""
+        """Return what is said of the system that is rated highest, of a task without words for it, too."""
         return self.best or f"is rated highest for {self.title.lower()}"
 
 

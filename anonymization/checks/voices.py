@@ -112,7 +112,7 @@ def check_voices_of_method(
 
 
 def check_command_voices(assignments: Iterable[Assignment], *, is_given: bool, file: str = "voices.csv") -> VoiceReport:
-    """As `check_voices` where a command is given keys of voices; otherwise it chooses, and nothing is known of them."""
+    """Return the report for a command; one that is given no key chooses, and its voices are unknown."""
     report = check_voices(assignments, None, distance=0.0, file=file, is_command=True)
     if is_given:
         return report

@@ -332,7 +332,7 @@ def _read_directory(data_set: DataSet, reading: Reading, source: SpeechSource) -
 def _find_problem(
     name: str, written: str, located: _Located, speaker: str, speakers: Mapping[str, str]
 ) -> tuple[str, str, str] | None:
-    """What keeps an utterance from being anonymised, as expected, found and remedy; `speakers`: ids by `fold_names`."""
+    """Return why an utterance cannot be anonymised (expected, found, remedy); `speakers`: ids by `fold_names`."""
     if "/" in name or name.startswith(".") or len(name.encode()) > _LONGEST_NAME_BYTES:
         return "an utterance id that can be the name of a file", f"“{name}”", "Rename the utterance."
     if located.rivals:

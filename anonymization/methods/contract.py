@@ -342,7 +342,7 @@ def keeps_duration(method: object) -> bool:
 
 
 def gains_by_batches(method: object) -> bool:
-    """Whether several utterances are better given at once: those of a method with a way of its own."""
+    """Return whether several utterances are better given at once: those of a method with a way of its own."""
     has_own_way = getattr(type(method), "anonymize_batch", None) is not Described.anonymize_batch
     return bool(getattr(method, "gains_by_batches", has_own_way))
 

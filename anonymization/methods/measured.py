@@ -96,7 +96,7 @@ class Measure:
         return cast("Value", found.get(self.engine) if self.engine and found is not None else found)
 
     def show(self, one: MethodResults | None) -> Cell:
-        """Its value as it is read, shares as percentages, those of a count with their interval."""
+        """Return the value as it is read, shares as percentages, those of a count with their interval."""
         value = self.read(one)
         if value is None:
             return Cell("–")

@@ -50,7 +50,7 @@ def print_numbers(objective: Objective, tests: Sequence[Lists], training: Speech
 
 
 def _print_exposure(numbers: Sequence[Number], tests: Sequence[Lists], training: Speech) -> None:
-    """What the EER hides, a table for each trial set; intervals below the measures that have one."""
+    """Print what the EER hides, a table for each trial set; intervals below the measures that have one."""
     by_test = {(one.identity.data_set, one.identity.attack_model, one.identity.metric): one for one in numbers}
     for test in tests:
         every = [(test.name, attack) for attack in attacks_of_training(training)]
@@ -99,7 +99,7 @@ def _print_voices(numbers: Sequence[Number]) -> None:
 
 
 def _print_extras(numbers: Sequence[Number]) -> None:
-    """Gender preservation and the inversion attack, with what each is worth."""
+    """Print gender preservation and the inversion attack, with what each is worth."""
     extras = [one for one in numbers if one.identity.metric in EXTRA_METRICS and one.identity.gender is Gender.ALL]
     if not extras:
         return

@@ -100,7 +100,7 @@ def _print_all(
 
 
 def _find_faulty_tests(result: SystemResults) -> Notes:
-    """By test, what is wrong with its scores, whose numbers are then of another test or open."""
+    """Return by test what is wrong with its scores, whose numbers are then of another test or open."""
     errors: dict[str, str] = {}
     for problem in result.problems:
         if problem.severity is Severity.ERROR:

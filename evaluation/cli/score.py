@@ -157,7 +157,7 @@ def _measure(name: str, path: Path, joined: JoinedScores) -> _Result:
 
 
 def _without_numbers(joined: JoinedScores) -> str:
-    """Why scores with errors give no numbers, in a sentence."""
+    """Return why scores with errors give no numbers, in a sentence."""
     if joined.open_eer:
         return f"{joined.open_eer[:1].upper()}{joined.open_eer[1:]}."
     return "The scores have errors, and numbers of what is left would be those of another test."
@@ -283,7 +283,7 @@ def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) ->
 def _content(
     options: argparse.Namespace, rows: Sequence[Mapping[str, object]], problems: Sequence[Problem]
 ) -> dict[str, object]:
-    """Every number is in the unit that `units` names by its key, wherever it stands."""
+    """Return every number is in the unit that `units` names by its key, wherever it stands."""
     metrics = DETECTION_METRICS | EXPOSURE_METRICS
     units = {key: metric.unit for key, metric in metrics.items()}
     content: dict[str, object] = {"trials": str(options.trials), "units": units, "results": rows}

@@ -62,7 +62,7 @@ def list_utterances(folder: Path) -> tuple[dict[str, Path], tuple[Problem, ...]]
 
 
 def _utterances(folder: Path, problems: ProblemList) -> tuple[dict[str, Path], set[str]]:
-    """The files by utterance, and the utterances without one of which the problems tell."""
+    """Return the files by utterance, and the utterances without one of which the problems tell."""
     if (folder / "wav.scp").is_file():
         return _listed(folder, problems)
     if refused := list(_refused_below(folder)):
@@ -77,7 +77,7 @@ def _utterances(folder: Path, problems: ProblemList) -> tuple[dict[str, Path], s
 
 
 def _refused_below(folder: Path) -> Iterator[Problem]:
-    """What makes the files of Kaldi directories below the folder no utterances: segments, and commands."""
+    """Yield what makes the files of Kaldi directories below the folder no utterances: segments, and commands."""
     lists = {path.with_name("wav.scp") for name in ("wav.scp", "segments") for path in folder.rglob(name)}
     for path in sorted(path for path in lists if not is_dropping(path.relative_to(folder).as_posix())):
         found = read_wav_scp(path, str(path)).problems
@@ -110,7 +110,7 @@ def _lying(folder: Path, problems: ProblemList) -> dict[str, Path]:
 
 
 def describe_droppings(place: str, droppings: Sequence[str]) -> Problem:
-    """The one note on all that operating systems left behind in a folder."""
+    """Return the one note on all that operating systems left behind in a folder."""
     left = f"{len(droppings):,} that an operating system or a program left behind, such as {droppings[0]}"
     remedy = "Nothing needs to be done; they were ignored."
     return Problem("droppings", place, "only files that are needed", left, remedy, Severity.NOTE)

@@ -1,4 +1,4 @@
-"""What equal scores leave open of an equal error rate: one check for whoever reads it.
+"""Bounds of an equal error rate that equal scores leave undetermined, and the sentences on them.
 
 Where targets and nontargets share a score, their order decides the equal error rate, and nobody knows it. Kaldi lets
 the nontarget pass first, the package ``cllr`` (ROCCH-EER, min C_llr, ZEBRA) the target, so that of one score for all

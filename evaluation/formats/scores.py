@@ -96,7 +96,7 @@ class JoinedScores:
 
     @property
     def open_eer(self) -> str:
-        """What equal scores leave open of the EER, in words; empty where that is next to nothing."""
+        """Return what equal scores leave open of the EER, in words; empty where that is next to nothing."""
         return next((problem.found for problem in self.problems if problem.code == "equal-scores"), "")
 
     @property

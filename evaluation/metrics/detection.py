@@ -117,7 +117,7 @@ class DetectionMetrics:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What limits the numbers, in words, to be read beside them."""
+        """Return what limits the numbers, in words, to be read beside them."""
         few = note_few_targets(self.n_target)
         few_trials = note_few_trials(self.n_target, self.n_nontarget)
         found = (self.loose_eer, few_trials and f"the EER is {few_trials}", few and f"linkability is {few}")

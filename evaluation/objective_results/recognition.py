@@ -171,7 +171,7 @@ def recognition_report(
 
 
 def _explain_no_words(references: Mapping[str, str], hypotheses: Mapping[str, str], both: int) -> str:
-    """Why there is no word to be wrong: no name in common, or transcripts without words."""
+    """Return why there is no word to be wrong: no name in common, or transcripts without words."""
     if not hypotheses:
         return "A word error rate needs hypotheses, found none."
     if not both:

@@ -62,7 +62,7 @@ def asked_numbers_differ(one: Track, other: Track) -> bool:
 
 
 def _list_gated(track: Track) -> set[tuple[str, str, str]]:
-    """Metric, estimator and data set of each number that is held against a minimum."""
+    """Return metric, estimator and data set of each number that is held against a minimum."""
     gates = track.ranking.gates if track.ranking else ()
     return {(gate.metric, gate.estimator, name) for gate in gates for group in gate.groups for name in group}
 

@@ -120,7 +120,7 @@ def is_as_shipped(recipe: Recipe) -> bool:
 
 
 def _same_sets(recipe: Recipe, shipped: Recipe) -> bool:
-    """Whether the data sets are the same, but for numbers of original speech that the recipe does not state."""
+    """Return whether the data sets are the same, but for numbers of original speech that the recipe does not state."""
     known = shipped.data_sets
     stated = {
         name: replace(one, original_value=known[name].original_value)

@@ -65,7 +65,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return super().pre_login(request, user, **details)
 
     def is_email_verified(self, request: HttpRequest, email: str) -> bool:
-        """Whether an address is shown to be one's own when its account is made: by the link of an invitation."""
+        """Return whether an address is shown to be one's own when its account is made: by the link of an invitation."""
         return voucher_for(request, email) is not None
 
     def get_client_ip(self, request: HttpRequest) -> str:

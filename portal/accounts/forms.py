@@ -101,7 +101,7 @@ class SignUpForm(Worded, account.SignupForm):
     field_order = ("name", "email", "password1")
 
     def clean_email(self) -> Any:
-        """The address; that of the invitation whose link led here, where there is one."""
+        """Return the address; that of the invitation whose link led here, where there is one."""
         email = super().clean_email()
         invited = invited_by(context.request)
         if invited and not invited.covers(email):

@@ -73,7 +73,7 @@ def confirm_address(*, user: User, by: User, request: HttpRequest) -> None:
 
 @transaction.atomic
 def make_password_link(*, user: User, by: User) -> str:
-    """The address at which a person chooses a new password, for an operator to pass on where no mail arrives.
+    """Return the address at which a person chooses a new password, for an operator to pass on where no mail arrives.
 
     Raises:
         NotPossible: the account is deactivated, or has no password yet.

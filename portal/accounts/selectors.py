@@ -51,7 +51,7 @@ def find_people(words: str = "", kind: str = "") -> QuerySet[User]:
 
 
 def waiting() -> QuerySet[User]:
-    """Who waits for a link that no mail brings: to confirm an address, or to choose a new password."""
+    """Return who waits for a link that no mail brings: to confirm an address, or to choose a new password."""
     wait = Q(waits_for_link_since__isnull=False)
     if not sends_mail():
         wait |= Q(Exists(EmailAddress.objects.filter(user=OuterRef("pk"), verified=False)))
@@ -59,19 +59,19 @@ def waiting() -> QuerySet[User]:
 
 
 def unconfirmed_address_of(user: User) -> EmailAddress | None:
-    """The address that this person has not confirmed: of a new account, or that which is to replace the present one."""
+    """Return the address of this person that is not confirmed, also one that is to replace the present one."""
     return EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
 
 
 def vouching_for(user: User) -> AuditEvent | None:
-    """The invitation by which alone this address is taken as theirs: its `actor` made it. None where more shows it."""
+    """Return the invitation that alone vouches for this address, made by its `actor`; None where more shows it."""
     rows = AuditEvent.objects.filter(action="account.address-confirmed", data__address=user.email)
     newest = rows.filter(subject_type=user._meta.label_lower, subject_id=str(user.pk)).select_related("actor").first()
     return newest if newest and newest.data.get("shown_by", OPERATOR) not in (MAIL, OPERATOR) else None
 
 
 def find_organizers(addresses: Iterable[str], *, by: User, present: Collection[User]) -> list[User]:
-    """The accounts of the people who are to organise an edition.
+    """Return the accounts of the people who are to organise an edition.
 
     An address that only an invitation vouches for makes nobody an organizer, whoever invited whom, until an operator
     has confirmed it; invitations of operators and of those who organise the edition are enough.
@@ -101,7 +101,7 @@ def find_organizers(addresses: Iterable[str], *, by: User, present: Collection[U
 
 
 def _is_known(person: User, organizers: Collection[User]) -> bool:
-    """Whether a mail, an operator or one of these people showed that the address is the person's."""
+    """Return whether a mail, an operator or one of these people showed that the address is the person's."""
     event = vouching_for(person)
     return event is None or (event.actor is not None and (event.actor.is_staff or event.actor in organizers))
 

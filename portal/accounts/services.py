@@ -70,7 +70,7 @@ def belongs_to_another(email: str, user: User) -> bool:
 
 
 def invited_by(request: HttpRequest) -> Voucher | None:
-    """The invitation whose link led here, if any.
+    """Return the invitation whose link led here, if any.
 
     Sign-up and log-in hold the link as the page to go on to. It is secret, so whoever comes by it got it.
     """
@@ -79,7 +79,7 @@ def invited_by(request: HttpRequest) -> Voucher | None:
 
 
 def voucher_for(request: HttpRequest, email: str) -> Voucher | None:
-    """The invitation whose link led here, where it vouches for this address."""
+    """Return the invitation whose link led here, where it vouches for this address."""
     found = invited_by(request)
     return found if found and found.covers(email) else None
 

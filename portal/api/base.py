@@ -132,7 +132,7 @@ class ApiView(APIView):
         return paginator.get_paginated_response(shown.data)
 
     def query(self, serializer: type[Serializer[Any]]) -> dict[str, Any]:
-        """The parameters of the address, read strictly; `operation` refuses those that it does not know."""
+        """Return the parameters of the address, read strictly; `operation` refuses those that it does not know."""
         found = serializer(data=self.request.query_params, context={"also": self.request.query_params})
         found.is_valid(raise_exception=True)
         return dict(found.validated_data)
@@ -240,7 +240,7 @@ def address(route: str, name: str, **operations: Callable[..., HttpResponse]) ->
 
 
 def _list_parameters(answer: Any, asks: Any) -> list[str] | None:
-    """The parameters of an operation; None where it is no list and asks for none, so that any are passed over."""
+    """Return the parameters of an operation; None, for any, where it is no list and asks for none."""
     is_list = getattr(answer, "many", False)
     if asks is None and not is_list:
         return None
@@ -249,7 +249,7 @@ def _list_parameters(answer: Any, asks: Any) -> list[str] | None:
 
 
 def _has_body(request: Request) -> bool:
-    """Whether a request brings fields; an empty form brings none."""
+    """Return whether a request brings fields; an empty form brings none."""
     is_form = request.content_type.startswith(("multipart/form-data", "application/x-www-form-urlencoded"))
     return bool(request._request.POST or request._request.FILES) if is_form else True
 

@@ -135,7 +135,7 @@ def _close_bodies(result: dict[str, Any]) -> None:
 
 
 def _list_schemas(part: Any, schemas: dict[str, Any]) -> set[str]:
-    """The names of all schemas that a part of the description names, and of those that these name."""
+    """Return the names of all schemas that a part of the description names, and of those that these name."""
     found, left = set[str](), [part]
     while left:
         one = left.pop()

@@ -396,7 +396,7 @@ def _submit(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
 
 
 def as_json(upload: Upload) -> dict[str, Any]:
-    """The state of an upload for programs."""
+    """Return the state of an upload for programs."""
     submission = getattr(upload, "submission", None)
     job = find_import(upload) if upload.edition is None else None
     return {

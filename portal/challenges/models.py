@@ -231,7 +231,7 @@ class Edition(models.Model):
 
     @property
     def recipe_file(self) -> str:
-        """The name of its recipe as a file: from the second version on with its number."""
+        """Return the name of its recipe as a file: from the second version on with its number."""
         return f"{self.name}-version-{self.shown_number}.toml" if self.shown_number > 1 else f"{self.name}.toml"
 
     @property

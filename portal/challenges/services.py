@@ -212,7 +212,7 @@ def _recipe(text: str, protocol: str, name: str) -> Recipe:
 
 
 def title_problem(title: str, *, by: Any, besides: Edition | None = None) -> str:
-    """Why an edition cannot have this title: who gives it would take it for another one's that they see."""
+    """Return why an edition cannot have this title: who gives it would take it for another one's that they see."""
     seen = editions_for(by) if by else Edition.objects.all()
     others = seen.filter(archived_at=None).exclude(pk=(besides and besides.pk) or 0).values_list("title", "name")
     wanted = fold_line(title)

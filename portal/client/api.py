@@ -314,7 +314,7 @@ def _seconds(headers: Mapping[str, str]) -> int:
 
 
 def find_folder() -> Path:
-    """Where this user keeps the configuration of ``vp``."""
+    """Return where this user keeps the configuration of ``vp``."""
     given = os.environ.get("XDG_CONFIG_HOME", "")
     try:
         return (Path(given) if given.startswith("/") else Path.home() / ".config") / FOLDER

@@ -231,7 +231,7 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
 
 
 def _list_own_files(line: str) -> list[str]:
-    """The files among the words of a command, such as a script: with other content it is another command."""
+    """Return the files among the words of a command, such as a script: with other content it is another command."""
     words = (os.path.expanduser(word.strip("'\"")) for word in re.split(r"[\s;|&()<>=]+", line))  # noqa: PTH111
     return [word for word in dict.fromkeys(words) if os.path.isfile(word)]  # noqa: PTH113 (Path raises where it cannot be)
 

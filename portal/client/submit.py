@@ -159,7 +159,7 @@ def wait_for(action: Callable[[], T], **waiting: Any) -> T:
 
 
 def _find_sender(portal: Portal, options: argparse.Namespace) -> tuple[Row, Row | None]:
-    """The edition, and the team that sends; None for its organizers."""
+    """Return the edition, and the team that sends; None for its organizers."""
     edition = edition_by(portal, options.edition)
     return edition, chosen_team(portal, edition, options.team)
 
@@ -167,7 +167,7 @@ def _find_sender(portal: Portal, options: argparse.Namespace) -> tuple[Row, Row 
 def _metadata(
     portal: Portal, options: argparse.Namespace, edition: Row, team: Row | None, sha256: str
 ) -> dict[str, str]:
-    """What the archive shall become; without --system and --kind what it was begun or submitted for, if it was."""
+    """Return what the archive becomes; without --system and --kind what it was begun or submitted for."""
     before = _find_begun(portal, edition, team, sha256)
     if options.resume and before is None:
         raise CommandError(
@@ -195,7 +195,7 @@ def _metadata(
 
 
 def _find_begun(portal: Portal, edition: Row, team: Row | None, sha256: str) -> Row | None:
-    """The newest upload of this content by this team, or of the organizers, that is unfinished or a submission."""
+    """Return the newest upload of this content by the team or the organizers, unfinished or submitted."""
     found = portal.every(f"editions/{edition['name']}/uploads/", sha256=sha256)
     whose = team["id"] if team else None
     # An older portal does not say it, and lists others too.
@@ -295,7 +295,7 @@ class Sender:
         return int(state["submission"]["id"])
 
     def _begin(self) -> str:
-        """The address of the upload of this content, a new one unless there is one."""
+        """Return the address of the upload of this content, a new one unless there is one."""
         pairs = (f"{key} {b64encode(text.encode()).decode()}" for key, text in self.metadata.items() if text)
         headers = TUS | {"Upload-Length": str(self.size), "Upload-Metadata": ",".join(pairs)}
         response = self._patiently(lambda: self.portal.ask("POST", "/api/uploads/", headers=headers))
@@ -378,6 +378,6 @@ class Sender:
 
 
 def _state_of(archive: FileIO) -> tuple[int, int]:
-    """Size and time of change of an open file: other than before, its content may no longer be what was hashed."""
+    """Return size and time of change of an open file, by which a changed file is suspected."""
     found = os.fstat(archive.fileno())
     return found.st_size, found.st_mtime_ns

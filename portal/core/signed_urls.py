@@ -83,7 +83,7 @@ def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
 
 
 def _session_marks(request: HttpRequest) -> list[str]:
-    """What binds an address to this browser, by the secret key and by each former one.
+    """Return what binds an address to this browser, by the secret key and by each former one.
 
     It is the session, or of a visitor the secret of their cookie against forged forms: a session would be a row of the
     database for each program that passes by.

@@ -227,7 +227,7 @@ class EditionForm(RecipeFileForm, SharedForm):
             raise ValidationError(error.problems) from None
 
     def clean_title(self) -> str:
-        """Told together with all other errors; the services ask again."""
+        """Refuse an equal title together with all other errors; the services ask again."""
         title: str = self.cleaned_data["title"]
         is_new = self.edition is None or title != self.edition.title
         if is_new and (sentence := services.title_problem(title, by=self.user, besides=self.edition)):

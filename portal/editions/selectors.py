@@ -157,7 +157,7 @@ def write_recipe(recipe: Recipe, corpus: Corpus) -> str:
 
 
 def free_title(title: str, user: Any) -> str:
-    """The title, with a number where an edition that this person may see has it."""
+    """Return the title, with a number where an edition that this person may see has it."""
     return number_line(title, editions_for(user).values_list("title", flat=True), longest=LONGEST_TITLE)
 
 

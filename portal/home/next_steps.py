@@ -204,7 +204,7 @@ def _baseline_step(edition: Any, edit: str) -> PathStep:
 
 
 def _listening_step(edition: Any) -> PathStep:
-    """As the newest listening test stands that is under way, else that was closed (archived ones last), else any."""
+    """Return the step of the newest listening test under way, else of the newest closed one, else of any."""
     if edition.study_state is None:
         return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
     state, note = OF_A_STUDY[edition.study_state]
@@ -331,7 +331,7 @@ def _listening_words(edition: Any) -> tuple[str, str, str]:
 
 
 def _words_of_draft(state: str, title: str) -> tuple[str, str, str]:
-    """Title, text and button of what comes next with a listening test that was not launched."""
+    """Return title, text and button of the next step with a listening test that was not launched."""
     if state == Study.State.PREPARED:
         return (
             f"Launch {title}",
@@ -530,7 +530,7 @@ def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
 
 
 def waiting_people_step(count: int) -> Iterator[NextStep]:
-    """Who waits for the operator to be let in."""
+    """Yield who waits for the operator to be let in."""
     if count:
         title = "Somebody waits" if count == 1 else f"{count} people wait"
         text = "For their address to be confirmed, or for a link for a new password, which no mail brings."

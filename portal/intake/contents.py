@@ -81,7 +81,7 @@ def classify(path: str) -> Content:
 
 
 def recognise(head: bytes) -> Content | None:
-    """What a file is by its first bytes, whose name does not tell it; None for whatever the portal has no use for."""
+    """Return what a file is by its first bytes; None for what the portal has no use for."""
     if head.startswith(b"%PDF-"):
         return Content.DESCRIPTION
     if _AUDIO_START.match(head):

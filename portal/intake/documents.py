@@ -170,13 +170,13 @@ def _missing_for_a_rank(contents: Collection[Content], expected: ExpectedSubmiss
 
 
 def description_problem(path: str, document: Path) -> Problem | None:
-    """Whether what is called PDF is one that others may be given."""
+    """Return whether what is called PDF is one that others may be given."""
     found = find_pdf_fault(document)
     return describe("not-a-pdf", path, found=found) if found else None
 
 
 def unused_by_name(path: str, head: bytes, expected: ExpectedSubmission) -> Problem | None:
-    """The warning of a file that would be of use by its content, and is not because its name does not tell so.
+    """Return the warning of a file that would be of use by its content, and is not because its name does not tell so.
 
     Args:
         head: its first bytes.

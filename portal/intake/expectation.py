@@ -198,7 +198,7 @@ def pcm_sha256(samples: NDArray[np.int16]) -> str:
 
 
 def _in_plain_names(content: Any) -> Any:
-    """JSON with each text of it in NFC, in which names are compared."""
+    """Return JSON with each text of it in NFC, in which names are compared."""
     if isinstance(content, dict):
         return {plain_name(key): _in_plain_names(value) for key, value in content.items()}
     if isinstance(content, list):

@@ -146,7 +146,7 @@ def not_anonymised(samples: int, file: str, source: str = "") -> Problem:
 
 
 def _decode(content: bytes, expected: ExpectedUtterance) -> DecodedAudio:
-    """All samples of an utterance that is not much longer than its original."""
+    """Return all samples of an utterance that is not much longer than its original."""
     original_s = expected.samples / expected.rate_hz if expected.samples and expected.rate_hz else LONGEST_S
     longest_s = min(max(LONG_S, 4 * original_s), LONGEST_S)
     return decode_audio(BytesIO(content), longest_s=longest_s)

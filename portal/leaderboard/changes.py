@@ -75,7 +75,7 @@ def list_published_changes(edition: Edition) -> list[PublishedChange]:
 
 
 def _describe_version(edition: Edition, before: RecipeVersion, after: RecipeVersion, at: datetime) -> PublishedChange:
-    """What changed by a version: what ranks in sentences, everything else by its key."""
+    """Return what changed by a version: what ranks in sentences, everything else by its key."""
     policies = [policy_by(one, one.leaderboard_policy) for one in map(edition.by_version, (before, after))]
     old, new = map(policy_in_words, policies)
     start = f"tracks.{track_of(edition).name}.ranking."

@@ -74,7 +74,7 @@ class ShownAverage:
 
     @property
     def metric_name(self) -> str:
-        """The metric as recipes and stored numbers name it."""
+        """Return the metric as recipes and stored numbers name it."""
         return self.key.partition("-")[0]
 
     @cached_property

@@ -39,12 +39,12 @@ class Managed:
 
     @property
     def short_name(self) -> str:
-        """By which it is told from another of the same title; empty where it is its title."""
+        """Return the name by which it is told from another of the same title; empty where it is its title."""
         return "" if self.key == str(self.thing) or self.kind.lookup == "pk" else self.key
 
     @property
     def edition(self) -> Any:
-        """The edition that it is part of, or None."""
+        """Return the edition that it is part of, or None."""
         edition = self.kind.edition(self.thing)
         return None if edition == self.thing else edition
 

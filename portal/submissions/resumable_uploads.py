@@ -192,7 +192,7 @@ def find_import(upload: Upload) -> Job | None:
 
 
 def _is_imported(upload: Upload) -> bool:
-    """Whether a corpus is, or is just being, what this upload made of it."""
+    """Return whether a corpus is, or is just being, what this upload made of it."""
     name = upload.corpus_import["name"]
     newest = Job.objects.filter(kind="import-corpus", parameters__name=name).order_by("-created_at").first()
     if newest is None or newest.parameters.get("upload") != str(upload.pk):
@@ -227,7 +227,7 @@ def _require_room(upload: Upload, now: datetime) -> None:
 
 
 def _is_first(upload: Upload, among: QuerySet[Upload]) -> bool:
-    """Whether something of this upload is here, and of none that was begun before it."""
+    """Return whether something of this upload is here, and of none that was begun before it."""
     begun_before = Q(created_at__lt=upload.created_at) | Q(created_at=upload.created_at, pk__lt=upload.pk)
     return upload.offset > 0 and not among.filter(begun_before, offset__gt=0).exists()
 
@@ -478,7 +478,7 @@ def hash_upload(upload: Upload, progress: Callable[[int, int], None] = lambda *_
 
 
 def _promised(upload: Upload, now: datetime) -> int:
-    """How many more bytes the disk must have room for, of other uploads that are coming; the first waits for none.
+    """Return how many more bytes other uploads that are coming may need; the first waits for none.
 
     Each holds at most as much again as it has brought: one of which little came holds little, whatever it announced.
     """

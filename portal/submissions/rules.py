@@ -109,7 +109,7 @@ def name_problem(file_name: str) -> str:
 
 
 def room_problem(size: int, *, free: int, promised: int) -> str:
-    """Why the portal has no room for an archive, or for what is left of it.
+    """Return why the portal has no room for an archive, or for what is left of it.
 
     Args:
         size: how many bytes are to come.
@@ -125,7 +125,7 @@ def room_problem(size: int, *, free: int, promised: int) -> str:
 
 
 def unfinished_problem(largest: int, size: int, *, unfinished: int, held: int) -> str:
-    """Why an upload cannot be begun, or go on, beside the other unfinished ones of the same team or organizers.
+    """Return why an upload cannot be begun, or go on, beside the other unfinished ones of the same team or organizers.
 
     Args:
         largest: an archive may have so many bytes.

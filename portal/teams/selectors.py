@@ -210,7 +210,7 @@ def list_invitations_of(user: Any, now: datetime) -> QuerySet[Invitation]:
 
 
 def find_voucher(*, link: str) -> Voucher | None:
-    """What vouches for an address by the link of an invitation; None is no open invitation's link.
+    """Return what vouches for an address by the link of an invitation; None is no open invitation's link.
 
     The link of an organizer, which names no address, vouches only where no mail could show whose an address is.
     """

@@ -285,7 +285,7 @@ def _sound(file: BinaryIO) -> tuple[SoundFile, bool]:
 
 
 def _find_tag_end(head: bytes) -> int:
-    """Where an ID3v2 tag in front of the audio ends; 0 where there is none."""
+    """Return where an ID3v2 tag in front of the audio ends; 0 where there is none."""
     if head[:3] != b"ID3" or len(head) < 10:
         return 0
     size = sum(byte << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=True))
@@ -303,7 +303,7 @@ def _check_header(sound: SoundFile) -> None:
 
 
 def _check_whole(file: BinaryIO, sound: SoundFile) -> bool:
-    """Whether the header of another container than WAV states the length; refuse a file that is shorter than that."""
+    """Return whether the header of a container other than WAV states the length; refuse a shorter file."""
     if short := _SHORT.search(sound.extra_info):
         if not 0 < int(short["stated"]) < _UNKNOWN_SIZE:
             return False
@@ -341,7 +341,7 @@ class _WavSamples:
     is_unusual: bool
 
     def rebuild(self, file: BinaryIO) -> BinaryIO:
-        """The same samples as a WAV file of the usual form, read from the file as they are needed."""
+        """Return the same samples as a WAV file of the usual form, read from the file as they are needed."""
         length = self.stop - self.start
         sizes = 20 + len(self.frame) + length, len(self.frame), length
         riff, frame, samples = (struct.pack("<I", min(size, 2**32 - 1)) for size in sizes)
@@ -430,7 +430,7 @@ def _walk_chunks(file: BinaryIO, position: int, size: int) -> Iterator[tuple[byt
 
 
 def _next_chunk(file: BinaryIO, end: int, length: int) -> int:
-    """Where the chunk after one of `length` bytes begins; an odd number takes a pad byte, which some leave out."""
+    """Return where the chunk after one of `length` bytes begins; some files leave out the pad byte."""
     if length % 2 == 0:
         return end
     file.seek(end)
@@ -444,7 +444,7 @@ def _is_name(name: bytes) -> bool:
 
 
 def _are_chunks(file: BinaryIO, position: int, size: int) -> bool:
-    """Whether chunks follow up to the end of the file and not further, but for less than the head of one."""
+    """Return whether chunks follow up to the end of the file and not further, but for less than the head of one."""
     for name, _, _, following in _walk_chunks(file, position, size):
         if not _is_name(name):
             return False
@@ -453,7 +453,7 @@ def _are_chunks(file: BinaryIO, position: int, size: int) -> bool:
 
 
 def _find_last_chunks(file: BinaryIO, start: int, size: int) -> int:
-    """Where the known chunks begin that end with the file, behind samples of unstated length; else where it ends."""
+    """Return where the known chunks at the end of a file begin, behind samples of unstated length; else its end."""
     first = max(start, size - _LARGEST_TAIL)
     file.seek(first)
     ends, found = {size, size + 1}, size
@@ -536,7 +536,7 @@ def _decoded(file: BinaryIO, sound: SoundFile, *, finite: bool = True) -> Iterat
 
 
 def _flac_checksum(file: BinaryIO) -> bytes | None:
-    """MD5 of the samples from STREAMINFO (RFC 9639, section 8.2); None where it was left out, or a tag stands first."""
+    """Return the MD5 of the samples from STREAMINFO (RFC 9639, section 8.2); None where it was left out."""
     position = file.tell()
     file.seek(0)
     head = file.read(42)

@@ -60,7 +60,7 @@ class Description(Described):
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """The names of all that the command is told."""
+        """Return the names of all that the command is told."""
         return self.words_in_braces & self.known_placeholders
 
     @property
@@ -73,14 +73,14 @@ class Description(Described):
 
     @property
     def form(self) -> str:
-        """What a call gives it: ``files`` (one utterance), ``folders`` (many) or ``streams`` (one utterance)."""
+        """Return what a call gives it: ``files`` (one utterance), ``folders`` (many) or ``streams`` (one utterance)."""
         return (
             "files" if "input" in self.placeholders else "folders" if "input_folder" in self.placeholders else "streams"
         )
 
     @property
     def gains_by_batches(self) -> bool:
-        """Whether one call serves several utterances."""
+        """Return whether one call serves several utterances."""
         return self.form == "folders"
 
     @property
@@ -95,7 +95,7 @@ class Description(Described):
 
     @property
     def line(self) -> str:
-        """The command as one would type it."""
+        """Return the command as one would type it."""
         return self.command[-1] if self.is_shell else shlex.join(self.command)
 
     @property

@@ -228,7 +228,7 @@ class _Call:
             raise MethodError(f"{about.name} failed. {told}. Command: {shorten_line(about.line)}") from error
 
     def _show_folder(self, shown: Path) -> Path:
-        """Where the command starts: a folder with links to all of its own, among folders with links to what is beside.
+        """Make the folder in which the command starts, with links to all of its own and to what is beside.
 
         What it writes there goes with the call, so that calls at the same time do not disturb each other. A confined
         command is shown beside its folder only what it may read.
@@ -247,12 +247,12 @@ class _Call:
         return shown.joinpath(*own.parts[1:])
 
     def _list_interpreter(self) -> tuple[Path, ...]:
-        """What a shell has to read for `{python}`; of the program that is called itself the sandbox knows."""
+        """Return what a shell has to read for `{python}`; of the program that is called itself the sandbox knows."""
         is_used = self.method.is_shell and "python" in self.method.placeholders
         return sandbox.list_program_folders(Path(sys.executable)) if is_used else ()
 
     def _check_files(self, output: Path, names: Collection[str]) -> str:
-        """What is wrong with the files that a call left, a sentence; empty where they are as expected."""
+        """Return what is wrong with the files that a call left, a sentence; empty where they are as expected."""
         if self.method.gains_by_batches:
             return check_folder(output, names)
         return "" if all(os.path.lexists(output / name) for name in names) else "It ended without writing {output}."
@@ -265,7 +265,7 @@ class _Call:
         return int(samples.size)
 
     def _values(self, rate: int) -> dict[str, str]:
-        """The value of each placeholder but those of files; of a voice only where all items have the same voice."""
+        """Return the value of each placeholder but those of files; of a voice where all items have the same."""
         first = self.items[0][1]
         values = {
             "voice": find_key(first),
@@ -297,7 +297,7 @@ class _Call:
 
 
 def _find_temporary_folder() -> Path:
-    """One whose path means the same in a line of the shell, within quotes and without."""
+    """Return a folder whose path means the same in a line of the shell, within quotes and without."""
     folder = Path(tempfile.gettempdir()).resolve()
     return folder if shlex.quote(str(folder)) == str(folder) else Path("/tmp").resolve()  # noqa: S108
 
@@ -308,7 +308,7 @@ def has_graphics_card() -> bool:
 
 
 def shorten_line(line: str) -> str:
-    """A command in one line, cut where it is long."""
+    """Return a command in one line, cut where it is long."""
     shown = " ".join(_shown(line, len(line)).split())
     return shown if len(shown) <= LONGEST_LINE else f"{shown[: LONGEST_LINE - 1]}…"
 

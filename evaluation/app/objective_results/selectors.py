@@ -59,7 +59,7 @@ class ReadExtent(StrEnum):
 def read_objective_values(
     submissions: Iterable[Submission], *, extent: ReadExtent = ReadExtent.ALL, as_of: datetime | None = None
 ) -> dict[int, ObjectiveValues]:
-    """The numbers of every submission given, by primary key, in two queries, or three for all, whatever their number.
+    """Return the numbers of every submission by primary key, in two queries, or three for all numbers.
 
     Numbers that rest on a part of their set are left out (`select_complete`). Averages are those of the version of the
     recipe that the edition at hand has: from runs by it, else from the numbers of data sets of runs by another one.

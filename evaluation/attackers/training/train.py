@@ -384,7 +384,7 @@ def measure_finished(
 
 
 def _own_eer(seen: Vectors, unseen: Vectors, segments: Segments) -> dict[str, Any]:
-    """Equal error rate (Kaldi) of held-out segments against the means of the sources, or why it is open.
+    """Return the EER (Kaldi) of held-out segments against the means of the sources, or why it is open.
 
     Nothing of a single source.
     """

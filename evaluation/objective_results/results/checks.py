@@ -296,12 +296,12 @@ def unlike_originals(reported_numbers: Iterable[results.ReportedNumber], recipe:
 
 
 def is_unlike(value: float, published: Sequence[float]) -> bool:
-    """Whether a value is about none of those that were published, where there are some."""
+    """Return whether a value is about none of those that were published, where there are some."""
     return bool(published) and all(abs(value - one) > BASELINE_TOLERANCE + 1e-9 for one in published)
 
 
 def published_values(recipe: Recipe, identity: results.NumberIdentity) -> tuple[float, ...]:
-    """What an edition publishes for this number of original speech with the original model, in per cent.
+    """Return what an edition publishes for this number of original speech with the original model, in per cent.
 
     It does not depend on the anonymiser, so every submission should come within about 0.1 of it (protocol 1.2). There
     is none where the portal evaluates: its evaluators are others than those of the published numbers.

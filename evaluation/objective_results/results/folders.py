@@ -207,7 +207,7 @@ def _published(path: Path, files: Iterable[Path], recipe: Recipe | None) -> tupl
 
 
 def _system_of(file: Path) -> str:
-    """The system that a file in a folder of results tells of, by its name; empty for a file without results."""
+    """Return the system that a file in a folder of results tells of, by its name; empty for a file without results."""
     if not os.path.isfile(file):  # noqa: PTH113 (Path.is_file may raise)
         return ""
     name = plain_name(file.name)

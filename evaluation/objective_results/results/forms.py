@@ -26,7 +26,7 @@ class ResultForm(StrEnum):
 
 
 def find_form(head: bytes) -> ResultForm | None:
-    """The form of a file by its first bytes; None where no line is one of a result.
+    """Return the form of a file by its first bytes; None where no line is one of a result.
 
     Example:
         >>> find_form(b"---- ASR results ----")
@@ -48,7 +48,7 @@ def find_form(head: bytes) -> ResultForm | None:
 
 
 def read_form(path: Path) -> ResultForm | None:
-    """The form of a file; None where it cannot be read, is larger than results are, or has no size, as devices have."""
+    """Return the form of a file; None where it cannot be read, has no size, or is larger than results are."""
     try:
         if not 0 < path.stat().st_size <= _LARGEST_BYTES:
             return None

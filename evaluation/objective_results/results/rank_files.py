@@ -95,13 +95,13 @@ class _Reading:
 
 
 def is_title(line: str) -> bool:
-    """Whether a line is the title of a section, by which such a file is known."""
+    """Return whether a line is the title of a section, by which such a file is known."""
     rule = _RULE.match(line.strip())
     return rule is not None and rule["title"] in SECTIONS
 
 
 def missing_results(name: str, reported_numbers: Sequence[ReportedNumber], recipe: Recipe) -> Iterator[Problem]:
-    """What the ranking of a track needs and the numbers of a system lack; the track is the one that they are of.
+    """Yield what the ranking of a track needs and the numbers of a system lack; the track is the one that they are of.
 
     Args:
         name: of the file in which it is missed.

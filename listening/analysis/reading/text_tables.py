@@ -99,7 +99,7 @@ class TextTable:
 
 
 def read_text(source: Source, name: str) -> str:
-    """The text of a file in NFC, unzipped where it is gzipped, without a byte order mark.
+    """Return the text of a file in NFC, unzipped where it is gzipped, without a byte order mark.
 
     Raises:
         AnalysisInputError: it cannot be read, is no UTF-8 text, holds more than 1 GiB, or has a line of more than

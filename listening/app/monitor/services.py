@@ -369,7 +369,7 @@ def _unheard(
     samples: Mapping[int, Samples],
     plays: Mapping[int, Sequence[tuple[str, int, bool]]],
 ) -> list[bool]:
-    """Of each answered trial whether a recording that it needs was never played to its end."""
+    """Return of each answered trial whether a recording that it needs was never played to its end."""
     tasks: dict[tuple[int, int], list[str]] = defaultdict(list)
     for row in answers:
         tasks[row["trial"], row["trial__item"]].append(row["task"])

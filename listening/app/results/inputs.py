@@ -153,7 +153,7 @@ def has_answers(study: Study) -> bool:
 
 
 def count_people(study: Study) -> int:
-    """How many people there are whose answers count and whom no rule leaves out."""
+    """Return how many people there are whose answers count and whom no rule leaves out."""
     kept = _counted_answers(study).exclude(standing_exclusion("session"))
     return int(kept.aggregate(people=Count("session__participant", distinct=True))["people"])
 

@@ -62,7 +62,7 @@ def warn_of_few(results: Results) -> str:
 
 
 def warn_of_singles(results: Results) -> str:
-    """That published figures would show the answers of single people; else empty."""
+    """Return the sentence that published figures would show the answers of single people; else empty."""
     listeners = results.counts.get("listeners", 0)
     if listeners >= FEWEST_PEOPLE:
         return ""

@@ -207,7 +207,7 @@ def outdating(changes: Iterable[Changed]) -> list[Changed]:
 
 
 def with_outdated(rows: QuerySet[StudySystem], edition: Edition) -> QuerySet[Any]:
-    """Systems that were heard, each with whether numbers of a later version of it stand on the leaderboard."""
+    """Return the systems that were heard, each with whether a later version stands on the leaderboard."""
     later = Submission.objects.filter(
         system=OuterRef("submission__system"),
         version__gt=OuterRef("submission__version"),
@@ -221,7 +221,7 @@ def with_outdated(rows: QuerySet[StudySystem], edition: Edition) -> QuerySet[Any
 
 
 def list_outdated(study: Study) -> list[StudySystem]:
-    """The systems of a study of which an earlier version was heard than stands on the leaderboard."""
+    """Return the systems of a study of which an earlier version was heard than stands on the leaderboard."""
     rows = study.systems.exclude(submission__state=Submission.State.WITHDRAWN)
     outdated = with_outdated(rows, study.edition).filter(is_outdated=True)
     return list(outdated.select_related("submission__system").order_by("code"))

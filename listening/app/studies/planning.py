@@ -247,7 +247,7 @@ class WayOut:
 
     @property
     def query(self) -> str:
-        """The values as an address has them."""
+        """Return the values as an address has them."""
         return urlencode(self.values, doseq=True)
 
 

@@ -187,7 +187,7 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def consent_problems(study: Study) -> dict[str, str]:
-    """What evaluators would not be told before they consent, as sentences by field."""
+    """Return what evaluators would not be told before they consent, as sentences by field."""
     missing = {
         "responsible": "Consent does not name the body that is responsible for the study.",
         "contact": "Consent names no contact for questions about the study and its pay.",

@@ -86,14 +86,14 @@ def free_study_name(title: str) -> str:
 
 
 def find_titled(title: str, *, by: Any, besides: Study) -> str:
-    """The short name of another study that `by` sees and would take for this one by its title; empty for none."""
+    """Return the short name of another study with this title, as far as `by` may see it; empty where there is none."""
     others = _seen_by(by).filter(archived_at=None).exclude(pk=besides.pk or 0).values_list("title", "name")
     wanted = fold_line(title)
     return next((name for other, name in others if fold_line(other) == wanted), "")
 
 
 def free_title(title: str, by: Any) -> str:
-    """The title, with a number where a study that `by` sees has it."""
+    """Return the title, with a number where a study that `by` sees has it."""
     return number_line(title, _seen_by(by).values_list("title", flat=True), longest=LONGEST_TITLE)
 
 
@@ -147,7 +147,7 @@ def was_published(study: Study) -> bool:
 
 
 def was_taken_back(study: Study) -> bool:
-    """Whether results that were published rested on too few people after a withdrawal."""
+    """Return whether results that were published rested on too few people after a withdrawal."""
     told = AuditEvent.objects.filter(subject_type="listening.study", subject_id=str(study.pk))
     return study.results_published_at is None and told.filter(action=RESULTS_TAKEN_BACK).exists()
 

@@ -357,7 +357,7 @@ def check_names(study: Study, by: Any, *, with_title: bool = True) -> None:
 
 
 def missing_for_launch(study: Study) -> list[tuple[str, str]]:
-    """What keeps a study from its launch besides its design and stimuli: sentences, each with where it is mended."""
+    """Return what is missing for the launch besides design and stimuli: sentences with the address to correct each."""
     edit, texts = (reverse(f"studies:{page}", args=[study.name]) for page in ("edit", "texts"))
     return [
         *((sentence, texts) for sentence in _text_problems(study)),

@@ -25,7 +25,7 @@ ROOM = 1.5  # recordings of each role for each trial of a session
 
 
 def describe_presets() -> list[tuple[str, str]]:
-    """The name of each preset with its largest sizes in words."""
+    """Return the name of each preset with its largest sizes in words."""
     words = "{} evaluators × {} trials for ratings, {} × {} for a voice map, {} × {} for a transcription"
     forms = (Form.RATING, Form.LINKABILITY, Form.TRANSCRIPTION)
     largest = {
@@ -36,7 +36,7 @@ def describe_presets() -> list[tuple[str, str]]:
 
 
 def choose_size(study: Study, preset: str, systems: list[Submission], data_sets: list[DataSet]) -> dict[str, Any]:
-    """The largest size of a preset that can be designed, as far as can be tried while a page waits.
+    """Return the largest size of a preset that can be designed, as far as can be tried while a page waits.
 
     Where recordings are scarce: with the trials beside the scored ones, or else without them. Without systems no design
     can be tried: the largest.
@@ -104,7 +104,7 @@ def with_size(study: Study, size: Mapping[str, Any]) -> Study:
 
 
 def _size_in_words(study: Study) -> str:
-    """Such as ``12 evaluators × 24 trials with 4 more for practice and control``."""
+    """Return the size in words: ``12 evaluators × 24 trials with 4 more for practice and control``."""
     size = f"{study.evaluators} evaluators × {study.trials_per_evaluator}"
     if study.form == Form.LINKABILITY:
         return f"{size} boards of {study.board_samples} samples"
@@ -115,7 +115,7 @@ def _size_in_words(study: Study) -> str:
 
 
 def explain_room(study: Study, data_sets: Sequence[DataSet]) -> str:
-    """Why an allocation may take long to be found, or none is there; empty where a session leaves recordings over."""
+    """Return why a design may be slow or impossible; empty where a session leaves recordings over."""
     counts = dict.fromkeys((Role.TRIAL, Role.ENROLMENT), 0)
     for one in data_sets:
         counts[Role(one.role)] += one.utterances.exclude(audio="").count()
@@ -129,7 +129,7 @@ def explain_room(study: Study, data_sets: Sequence[DataSet]) -> str:
 
 
 def list_sizes(form: str, preset: str) -> list[dict[str, Any]]:
-    """Fields of each size of a preset, the largest first."""
+    """Return the fields of each size of a preset, the largest first."""
     chosen = PRESETS[preset]
     extras = chosen["extras"] if form == Form.RATING else dict.fromkeys(chosen["extras"], 0)
     sizes = ((*size, BOARD_SAMPLES)[: len(SIZE)] for size in chosen["sizes"][form])

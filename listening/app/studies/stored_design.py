@@ -356,7 +356,7 @@ def _controls(rows: DesignRows) -> dict[str, Any]:
 
 
 def _control_places(rows: DesignRows) -> dict[str, Any]:
-    """Whether practice comes first, and controls stand apart and at each place as often as chance allows."""
+    """Return whether practice comes first, and controls stand apart and at each place as often as chance allows."""
     problems = []
     taken: Counter[int] = Counter()
     longest = 0

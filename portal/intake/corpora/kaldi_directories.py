@@ -63,7 +63,7 @@ def find_directories(folder: Path) -> list[Path]:
 
 
 def _half_directories(folder: Path, directories: list[Path]) -> list[Path]:
-    """Directories beside the found ones, in `folder`, that hold lists of a data directory but no ``utt2spk``."""
+    """Return directories in `folder` that hold lists of a data directory but no ``utt2spk``."""
     beside = {path for directory in directories if directory != folder for path in list_folders(directory.parent)}
     marks = ("wav.scp", "trials", "enrolls", "spk2utt")
     halves = (path for path in beside.difference(directories) if any((path / mark).is_file() for mark in marks))

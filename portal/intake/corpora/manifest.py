@@ -111,7 +111,7 @@ def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
 
 
 def _records(name: str, table: CsvText, problems: ProblemList) -> Iterator[tuple[FilePlace, list[str]]]:
-    """The table's rows, each with the line it begins in; blank lines are left out."""
+    """Yield the table's rows, each with the line it begins in; blank lines are left out."""
     try:
         for line, fields in table.rows():
             yield FilePlace(name, line), fields

@@ -25,7 +25,7 @@ def edited_policy(edition: Edition) -> LeaderboardPolicy:
 
 
 def policy_page(edition: Edition) -> dict[str, Any]:
-    """The live policy in words, and what a draft would change on the leaderboard by the adopted recipe."""
+    """Return the live policy in words, and what a draft would change on the leaderboard by the adopted recipe."""
     entries, measured_at = load_entries(edition)
     live = rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy)
     page: dict[str, Any] = {"edition": edition, "live": live, "live_words": policy_in_words(live.policy)}

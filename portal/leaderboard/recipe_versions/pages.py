@@ -196,7 +196,7 @@ class Comparison:
 
 
 def compare_versions(edition: Edition, before: RecipeVersion, after: RecipeVersion) -> Comparison:
-    """The leaderboard of an edition by two versions of its recipe, each with its policy."""
+    """Return the leaderboard of an edition by two versions of its recipe, each with its policy."""
     old, new = (_leaderboard(edition.by_version(one)) for one in (before, after))
     rankings = tuple(_compared(one, old, new) for one in moves(old.table, new.table))
     return Comparison(old, new, rankings)

@@ -410,7 +410,7 @@ class BaselineForm(forms.Form):
         return any(one.errors for one in (self["level"], *self.seldom_changed()))
 
     def missing_groups(self) -> list[Missing]:
-        """The methods that cannot run here by what is missing."""
+        """Return the methods that cannot run here by what is missing."""
         return group_missing((one.title, self.offer.missing[one.name]) for one in self.offer.known.values())
 
     def data_set_choices(self) -> Iterator[tuple[BoundWidget, DataSetRow]]:

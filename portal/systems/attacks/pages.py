@@ -499,7 +499,7 @@ def _judged(cell: Cell, number: Number | None, attacker: Attacker, place: Attack
 
 
 def _with_chance(number: Number | None, attacker: Attacker, place: AttackedSet, attack: AttackModel) -> Cell:
-    """A number; the disclosure of ranks with what shuffled identities have."""
+    """Return a number; the disclosure of ranks with what shuffled identities have."""
     cell = _cell(number)
     if number is None or number.identity.metric != RANKS:
         return cell

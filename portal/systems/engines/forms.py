@@ -139,7 +139,7 @@ class EngineForm(forms.Form):
                 yield EngineCard(button, engine, self.costs[name])
 
     def missing_groups(self) -> list[Missing]:
-        """The engines that cannot run here by what is missing."""
+        """Return the engines that cannot run here by what is missing."""
         return group_missing((engine.title, self.missing[name]) for name, engine in self.engines.items())
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, SetRow]]:

@@ -104,7 +104,7 @@ def number_row(of: str, cells: Iterable[Cell], n: int | None = None) -> Row:
 
 
 def number_cell(number: Number | None, digits: int | None = None, note: str = "", *, is_unlike: bool = False) -> Cell:
-    """A number as it is read, its interval beneath it, with what limits it."""
+    """Return a number as it is read, its interval beneath it, with what limits it."""
     if number is None:
         return Cell()
     note = "; ".join(filter(None, [note, number.note]))
