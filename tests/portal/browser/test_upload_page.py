@@ -357,8 +357,8 @@ def test_upload_of_a_colleague_stays_where_another_file_has_its_name(new_page, o
     assert upload.state == "receiving"
 
 
-def test_file_that_was_touched_while_it_is_paused_goes_on(new_page, owner, team, archive):
-    page = new_page(owner)
+def pause_in_the_middle(page, archive):
+    """Pause an upload of which no part has been answered."""
     page.goto(PAGE)
     page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
     choose(page, archive)
@@ -367,6 +367,11 @@ def test_file_that_was_touched_while_it_is_paused_goes_on(new_page, owner, team,
     page.click("#pause")
     state_of(page, "paused")
     page.unroute_all()
+
+
+def test_file_that_was_touched_while_it_is_paused_goes_on(new_page, owner, team, archive):
+    page = new_page(owner)
+    pause_in_the_middle(page, archive)
     os.utime(archive, (1, 1))
     page.click("#pause")
     expect(page.locator("#file-words.errorlist")).to_have_text(UNREADABLE)
@@ -378,14 +383,7 @@ def test_file_that_was_touched_while_it_is_paused_goes_on(new_page, owner, team,
 
 def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team, archive):
     page = new_page(owner)
-    page.goto(PAGE)
-    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
-    choose(page, archive)
-    send(page)
-    state_of(page, "sending")
-    page.click("#pause")
-    state_of(page, "paused")
-    page.unroute_all()
+    pause_in_the_middle(page, archive)
     archive.write_bytes(archive.read_bytes()[::-1])
     os.utime(archive, (1, 1))
     page.click("#pause")
