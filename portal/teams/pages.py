@@ -59,9 +59,8 @@ def team_rows(edition: Edition) -> list[tuple[Team, str]]:
 
 
 def _team_facts(team: Team) -> list[tuple[str, str]]:
-    contact = ", ".join(filter(None, (team.contact, team.contact_email)))
     facts = [
-        ("Contact person", contact or "none: the team came with an edition of another portal"),
+        ("Contact person", f"{team.contact}, {team.contact_email}"),
         ("Affiliation", team.affiliation),
         ("Country", countries.name(str(team.country))),
         ("Kind", "academic" if team.is_academic else "not academic"),

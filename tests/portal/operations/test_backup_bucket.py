@@ -1,10 +1,9 @@
-"""Files in a bucket: their backup and its way back, what is deleted, and an edition for another portal."""
+"""Files in a bucket: their backup and its way back, and what is deleted."""
 
 import time
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
 from django.utils import timezone
 
 from portal.core import storage
@@ -20,7 +19,6 @@ from tests.portal.factories import (
     add_files,
     make_corpus,
     make_edition,
-    make_organizer,
     make_submission,
     make_team,
     make_team_system,
@@ -76,17 +74,4 @@ def test_sweep_and_retention_delete_in_a_bucket_what_nothing_needs(bucket_files,
     assert delete_unneeded_files() == 0  # stored within a day
     assert sweep(time.time() + 3600)[0] == len(speech) == 1
     assert {name.partition("/")[2] for name in bucket_store.names()} == needed - speech
-    assert verify_portal(progress=ignore).problems.report() == ()
-
-
-def test_edition_goes_from_a_bucket_to_a_folder_and_back(bucket_files, bucket_store, tmp_path):
-    edition = make_edition(make_corpus("tones", speakers=1), name="vpc")
-    add_files(make_submission(make_team_system(make_team(edition))))
-    kept = {name.partition("/")[2] for name in bucket_store.names()}
-    call_command("export", "vpc", str(tmp_path / "vpc"))
-    call_command("flush", interactive=False, verbosity=0)
-    bucket_store.empty()
-    organizer = make_organizer()
-    call_command("import", str(tmp_path / "vpc"), "--organizer", organizer.email)
-    assert {name.partition("/")[2] for name in bucket_store.names()} == kept
     assert verify_portal(progress=ignore).problems.report() == ()
