@@ -25,8 +25,7 @@ from anonymization.app.voice_assignment import (
     is_planned_in_job,
     list_planned_voices,
     list_speakers,
-    plan_split_voices,
-    plan_utterance_voices,
+    plan_run_voices,
     prepare_targets,
     take_plan_of_others,
 )
@@ -159,7 +158,7 @@ def _renew(run: AnonymizationRun, method: Anonymizer) -> None:
     except MethodError:
         run.voices = {}
         if not is_planned_in_job(run, method):
-            give_voices(run, plan_split_voices(method, run.data_set, run.seed))
+            give_voices(run, plan_run_voices(method, run))
     run.recipe_version, run.code_version = method.version, code_version()
     run.retrained = dict(find_retrained(method))
     run.save(update_fields=["recipe_version", "code_version", "options", "voices", "voice_distance", "retrained"])
@@ -184,11 +183,7 @@ def _plan_voices(run: AnonymizationRun, method: Anonymizer, context: JobContext)
             context.progress(PLANNING, len(owners) - 1, total)
 
         try:
-            if run.is_by_utterance:
-                run.voices = plan_utterance_voices(method, run, heard)
-            else:
-                plan = plan_split_voices(method, run.data_set, run.seed, options=run.options, heard=heard)
-                give_voices(run, plan)
+            give_voices(run, plan_run_voices(method, run, heard))
         except MethodError as error:
             raise JobFailure(
                 f"The voices of {run.data_set} could not be planned: {error}",

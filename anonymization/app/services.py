@@ -14,7 +14,7 @@ from anonymization.app.selectors import TRIAL, list_unfinished_trials
 from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer, MethodError, Options, complete_options
 from anonymization.methods.registry import explain_missing, get_method
-from anonymization.methods.voices.pseudo_speakers import VoicePlan
+from anonymization.methods.voices.assignment import Voices
 from portal.challenges.models import Corpus, DataSet
 from portal.core import audit
 from portal.core.version import code_version
@@ -57,7 +57,7 @@ def start_anonymization(
         raise MethodError(missing)
     settled = complete_options(recipe, options)
     voice_assignment.require_targets(recipe, targets)
-    plans: dict[tuple[str, str], VoicePlan] = {}
+    plans: dict[tuple[str, str], Voices] = {}
     runs = []
     for data_set in data_sets:
         run = AnonymizationRun(
@@ -76,7 +76,7 @@ def start_anonymization(
             voice_assignment.give_targets(run, targets, settled)
         elif run.level == AnonymizationRun.Level.SPEAKER and not voice_assignment.is_planned_in_job(run, recipe):
             shared = (data_set.role, data_set.split)
-            plans[shared] = plans.get(shared) or voice_assignment.plan_split_voices(recipe, data_set, seed)
+            plans[shared] = plans.get(shared) or voice_assignment.plan_run_voices(recipe, run)
             voice_assignment.give_voices(run, plans[shared])
         run.save()
         run.job = _create_job(run, recipe, by)

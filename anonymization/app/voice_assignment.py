@@ -38,6 +38,7 @@ from anonymization.methods.contract import (
     takes_targets,
 )
 from anonymization.methods.voices import pseudo_speakers
+from anonymization.methods.voices.assignment import Voices, assign_voices
 from anonymization.methods.voices.files import TARGETS_FILE, TargetFile, read_targets
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SourceUtterance, plan_targets, target_voice
 from common.arrays import Samples
@@ -80,57 +81,35 @@ def _place(data_set: DataSet) -> tuple[pseudo_speakers.Role, str]:
     return cast("pseudo_speakers.Role", data_set.role), split_of(data_set)
 
 
-def plan_split_voices(
-    method: Anonymizer,
-    data_set: DataSet,
-    seed: int,
-    *,
-    options: Options | None = None,
-    heard: Callable[[str], None] = lambda _: None,
-) -> pseudo_speakers.VoicePlan:
-    """The voices of all speakers of the data set's split in its role, whatever data sets they are in.
+def plan_run_voices(method: Anonymizer, run: AnonymizationRun, heard: Callable[[str], None] = lambda _: None) -> Voices:
+    """Assign voices to all speakers of the split of a run in its role, whatever data sets they are in, or utterances.
 
     Args:
-        options: of the run.
-        heard: told the speaker before each recording that a method reads in order to plan; what it raises ends the
-            planning.
+        heard: told the speaker or utterance before each recording that a method reads in order to plan; what it raises
+            ends the planning.
     """
-    role, split = _place(data_set)
-    speakers = list_speakers(data_set.corpus, data_set.split)
-    if plans_voices(method):
-        keys = {
-            name: pseudo_speakers.pseudo_speaker_key(seed=seed, role=role, split=split, speaker=name)
-            for name in speakers
-        }
-        audio = _list_recordings(data_set)
-        requests = [
-            VoiceRequest(
-                key,
-                speakers[name],
-                tuple(partial(_hear, name, each, heard) for each in audio.get(name, ())),
-                options or {},
-            )
-            for name, key in keys.items()
+    place, level = _place(run.data_set), cast("pseudo_speakers.Level", run.level)
+    if run.is_by_utterance:
+        columns = ("name", "speaker__name", "speaker__gender", "audio")
+        rows = run.data_set.utterances.exclude(audio="").order_by("name").values_list(*columns)
+        sources = [
+            SourceUtterance(name, speaker, gender, *place, level, (partial(_hear, name, audio, heard),))
+            for name, speaker, gender, audio in rows.iterator(chunk_size=_CHUNK)
         ]
-        planned = pseudo_speakers.plan_requests(method, requests)
-        return pseudo_speakers.VoicePlan(seed, role, split, 0.0, dict(zip(keys, planned, strict=True)))
-    return pseudo_speakers.plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers.keys())
-
-
-def plan_utterance_voices(
-    method: Anonymizer, run: AnonymizationRun, heard: Callable[[str], None]
-) -> dict[str, dict[str, Any]]:
-    """The voice of each utterance of a run as the run keeps it, by name; each hears its own recording alone."""
-    role, split = _place(run.data_set)
-    rows = run.data_set.utterances.exclude(audio="").order_by("name")
-    found = {}
-    for name, speaker, gender, audio in rows.values_list("name", "speaker__name", "speaker__gender", "audio").iterator(
-        chunk_size=_CHUNK
-    ):
-        key = pseudo_speakers.pseudo_speaker_key(seed=run.seed, role=role, split=split, speaker=speaker, utterance=name)
-        request = VoiceRequest(key, gender, (partial(_hear, name, audio, heard),), run.options)
-        found[name] = pseudo_speakers.draw_voice(method, request).as_dict()
-    return found
+    else:
+        audio_of = _list_recordings(run.data_set) if plans_voices(method) else {}
+        sources = [
+            SourceUtterance(
+                "",
+                name,
+                gender,
+                *place,
+                level,
+                tuple(partial(_hear, name, each, heard) for each in audio_of.get(name, ())),
+            )
+            for name, gender in list_speakers(run.data_set.corpus, run.data_set.split).items()
+        ]
+    return assign_voices(method, sources, seed=run.seed, options=run.options)
 
 
 def _list_recordings(data_set: DataSet) -> dict[str, list[str]]:
@@ -157,9 +136,10 @@ def list_speakers(corpus: Corpus, split: str) -> dict[str, str]:
     return dict(Speaker.objects.filter(pk__in=members).order_by("name").values_list("name", "gender"))
 
 
-def give_voices(run: AnonymizationRun, plan: pseudo_speakers.VoicePlan) -> None:
-    """Settle the voices of a run at speaker level; the run is not saved."""
-    run.voices, run.voice_distance = describe_plan(plan), plan.distance
+def give_voices(run: AnonymizationRun, voices: Voices) -> None:
+    """Settle the voices of a run; the run is not saved."""
+    run.voices = {each.utterance or each.speaker: each.voice.as_dict() for each in voices.assignments}
+    run.voice_distance = voices.distance
 
 
 def take_plan_of_others(run: AnonymizationRun) -> bool:
@@ -183,11 +163,6 @@ def is_planned_in_job(run: AnonymizationRun, method: Anonymizer) -> bool:
     """Whether the job of the run makes the plan of its voices; it alone has the files of a network trained here."""
     is_planned = not run.is_by_utterance or makes_vectors(method) or run.network_id is not None
     return plans_voices(method) and not run.target_selection and is_planned
-
-
-def describe_plan(plan: pseudo_speakers.VoicePlan) -> dict[str, Any]:
-    """A plan as a run keeps it."""
-    return {speaker: voice.as_dict() for speaker, voice in plan.voices.items()}
 
 
 def list_planned_voices(run: AnonymizationRun) -> Iterator[tuple[str, PseudoSpeaker]]:

@@ -21,6 +21,7 @@ from anonymization.cli.sources import DataSet, Reading, SpeechSource, Utterance,
 from anonymization.cli.work import FileTask, Settings, outcomes
 from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer
+from anonymization.methods.voices.assignment import Voices
 from anonymization.methods.voices.files import write_targets_csv
 from common.errors import CommandError
 from common.hashes import compute_sha256
@@ -143,7 +144,7 @@ class _Run:
     options: argparse.Namespace
     method: Anonymizer
     source: SpeechSource
-    voices: voice_assignment.Voices
+    voices: Voices
     folder: OutputFolder
     chosen: list[Utterance]
     done: int = 0
@@ -176,7 +177,8 @@ class _Run:
             self._remove_parts()
             rows, total = self.folder.rows, len(self.chosen)
             tasks = [
-                FileTask(each.audio, each.output, self.voices.of(each), rows.get(each.output)) for each in self.chosen
+                FileTask(each.audio, each.output, self.voices.of(each.place), rows.get(each.output))
+                for each in self.chosen
             ]
             with (
                 interruption() as is_interrupted,
@@ -254,7 +256,7 @@ class _Run:
         """Utterances of earlier calls that this one did not reach, and which other names or lists gave other voices."""
         for each in self.source.utterances:
             row = self.folder.rows.get(each.output)
-            if row and not row.has_voice(self.voices.of(each)):
+            if row and not row.has_voice(self.voices.of(each.place)):
                 expected, found = f"the voice that {each.speaker} has now", "another one, of an earlier call"
                 remedy = "Repeat the command without --limit."
                 yield Problem("other-voice", str(self.folder.folder / each.output), expected, found, remedy)

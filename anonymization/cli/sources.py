@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from anonymization.cli.records import RESERVED
-from anonymization.methods.voices.pseudo_speakers import Role
+from anonymization.methods.voices.pseudo_speakers import Place, Role
 from common.errors import CommandError
 from common.file_names import find_spelling, fold_names, is_dropping, name_other_capitals, plain_name
 from common.folders import AUDIO_SUFFIXES, audio_files, find_droppings, is_file, list_folders
@@ -49,6 +49,11 @@ class Utterance:
     audio: Path
     output: str
     data_set: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Return what a voice of this utterance alone is for."""
+        return self.role, self.split, self.speaker, self.name
 
 
 @dataclass(frozen=True, slots=True)

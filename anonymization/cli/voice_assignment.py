@@ -12,7 +12,7 @@ import argparse
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,29 +22,15 @@ from anonymization.methods.contract import (
     Anonymizer,
     MethodError,
     Options,
-    PseudoSpeaker,
     Target,
     TargetPool,
-    VoiceRequest,
     plans_voices,
     takes_targets,
     validate_voice,
 )
-from anonymization.methods.voices.files import (
-    TargetRow,
-    read_voices,
-)
-from anonymization.methods.voices.pseudo_speakers import (
-    Assignment,
-    Level,
-    Role,
-    VoicePlan,
-    draw_pseudo_speaker,
-    plan_requests,
-    plan_voices,
-    pseudo_speaker_key,
-    usual_level,
-)
+from anonymization.methods.voices.assignment import Voices, assign_voices
+from anonymization.methods.voices.files import TargetRow, read_voices
+from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Place, usual_level
 from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS, SourceUtterance, plan_targets
 from common.arrays import Samples
 from common.errors import CommandError
@@ -54,110 +40,6 @@ from evaluation.formats.kaldi import read_spk2gender
 from speech.audio.files import AudioError
 
 GENDERS = "spk2gender"
-
-_NOT_BY_SPEAKER = "Training data is anonymised at utterance level; found --level speaker. Leave it out."
-
-Place = tuple[Role, str, str, str]  # role, split, speaker, utterance (empty at speaker level)
-
-
-# Voices drawn or of a file -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Voices:
-    """The voices of a source. distance: what any two speakers' differ by at least; 0 where nothing was promised."""
-
-    assignments: tuple[Assignment, ...]
-    distance: float
-    by_place: Mapping[Place, PseudoSpeaker]
-
-    def of(self, utterance: Utterance) -> PseudoSpeaker:
-        """The voice of an utterance: its own, else its speaker's."""
-        own = self.by_place.get((utterance.role, utterance.split, utterance.speaker, utterance.name))
-        return own or self.by_place[utterance.role, utterance.split, utterance.speaker, ""]
-
-
-def plan_drawn_voices(method: Anonymizer, utterances: Sequence[Utterance], *, seed: int, level: Level | None) -> Voices:
-    """Voices drawn from a seed.
-
-    Args:
-        level: None for what is usual: training data at utterance level, all else at speaker level.
-
-    Raises:
-        MethodError: training data at speaker level, which has no voices there.
-    """
-    plans = _plans(method, utterances, seed, level)
-    assignments: dict[Place, Assignment] = {}
-    for each in utterances:
-        at_level = level or usual_level(each.role)
-        place = (each.role, each.split, each.speaker, each.name if at_level == "utterance" else "")
-        if place in assignments:
-            continue
-        if at_level == "speaker":
-            voice = plans[each.role, each.split].voices[each.speaker]
-        else:
-            key = pseudo_speaker_key(
-                seed=seed, role=each.role, split=each.split, speaker=each.speaker, utterance=each.name
-            )
-            voice = draw_pseudo_speaker(key, method.parameters)
-        assignments[place] = Assignment(each.role, each.split, at_level, each.speaker, place[3], voice)
-    return make_voices(assignments.values(), min((plan.distance for plan in plans.values()), default=0.0))
-
-
-def _plans(
-    method: Anonymizer, utterances: Sequence[Utterance], seed: int, level: Level | None
-) -> dict[tuple[str, str], VoicePlan]:
-    speakers: dict[str, set[str]] = defaultdict(set)
-    for each in utterances:
-        if each.role != "training":
-            speakers[each.split].add(each.speaker)
-    wanted = {(each.role, each.split) for each in utterances if (level or usual_level(each.role)) == "speaker"}
-    if any(role == "training" for role, _ in wanted):
-        raise MethodError(_NOT_BY_SPEAKER)
-    return {
-        (role, split): plan_voices(method.parameters, seed=seed, role=role, split=split, speakers=speakers[split])
-        for role, split in sorted(wanted)
-    }
-
-
-def plan_own_voices(
-    method: Anonymizer,
-    utterances: Sequence[Utterance],
-    genders: Mapping[str, str],
-    *,
-    seed: int,
-    level: Level | None,
-    options: Options,
-) -> Voices:
-    """The voices that a method plans itself: of all speakers of a role and split together, of utterances one by one.
-
-    Args:
-        level: as for `plan_drawn_voices`.
-        options: of the run.
-    """
-    recordings: dict[Place, list[Path]] = defaultdict(list)
-    for each in sorted(utterances, key=lambda each: each.name):
-        at_level = level or usual_level(each.role)
-        if at_level == "speaker" and each.role == "training":
-            raise MethodError(_NOT_BY_SPEAKER)
-        own = each.name if at_level == "utterance" else ""
-        recordings[each.role, each.split, each.speaker, own].append(each.audio)
-    together: dict[tuple[str, ...], list[Place]] = defaultdict(list)
-    for place in sorted(recordings):
-        together[place if place[3] else place[:2]].append(place)
-    assigned = []
-    for places in together.values():
-        requests = [replace(_request(place, genders, recordings[place], seed), options=options) for place in places]
-        for (role, split, speaker, own), voice in zip(places, plan_requests(method, requests), strict=True):
-            assigned.append(Assignment(role, split, "utterance" if own else "speaker", speaker, own, voice))
-    return make_voices(assigned, 0.0)
-
-
-def _request(place: Place, genders: Mapping[str, str], recordings: Iterable[Path], seed: int) -> VoiceRequest:
-    role, split, speaker, own = place
-    key = pseudo_speaker_key(seed=seed, role=role, split=split, speaker=speaker, utterance=own)
-    read = tuple(partial(_read_recording, path) for path in recordings)
-    return VoiceRequest(key, genders.get(speaker, ""), read)
 
 
 def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: Path) -> Voices:
@@ -169,7 +51,7 @@ def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: 
     """
     rows = read_voices(path, str(path)).require()
     _refuse_second_voices(rows, path)
-    voices = make_voices(rows, 0.0)
+    voices = Voices(rows)
     for row in voices.assignments:
         try:
             validate_voice(method, row.voice)
@@ -177,7 +59,7 @@ def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: 
             raise MethodError(f"{path}, the voice of {row.utterance or row.speaker}: {error}") from error
     for each in utterances:
         try:
-            voices.of(each)
+            voices.of(each.place)
         except KeyError:
             raise CommandError(
                 f"{path}: expected a voice for the speaker {each.speaker} ({each.role}, {each.split}), found none. "
@@ -189,23 +71,13 @@ def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: 
 def _refuse_second_voices(rows: Iterable[Assignment], path: Path) -> None:
     first: dict[Place, Assignment] = {}
     for row in rows:
-        earlier = first.setdefault(_place(row), row)
+        earlier = first.setdefault(row.place, row)
         if earlier.voice != row.voice:
             raise CommandError(
                 f"{path}, line {row.line}: expected one voice for {row.speaker} at level {row.level} ({row.role}, "
                 f"{row.split}), found another one than in line {earlier.line}. Keep the line that is meant, or set "
                 f"the level to utterance."
             )
-
-
-def _place(row: Assignment) -> Place:
-    return row.role, row.split, row.speaker, row.utterance if row.level == "utterance" else ""
-
-
-def make_voices(assignments: Iterable[Assignment], distance: float) -> Voices:
-    """Assignments as the voices of a source."""
-    rows = tuple(assignments)
-    return Voices(rows, distance, {_place(row): row.voice for row in rows})
 
 
 # Voices of targets -------------------------------------------------------------------------------
@@ -289,26 +161,39 @@ def plan_source_voices(
     """The voices of all utterances of a source, drawn or those of targets.
 
     Raises:
-        MethodError: what `plan_targets` or `plan_drawn_voices` refuses.
+        MethodError: what `plan_targets` or `assign_voices` refuses.
     """
-    if targeting is None:
-        return plan_drawn_voices(method, source.utterances, seed=seed, level=level)
-    genders = targeting.genders or _find_genders(source)
-    if targeting.pool is None:
-        return plan_own_voices(method, source.utterances, genders, seed=seed, level=level, options=options)
-    planned = []
-    for each in source.utterances:
-        gender, at_level = genders.get(each.speaker, ""), level or usual_level(each.role)
-        planned.append(SourceUtterance(each.name, each.speaker, gender, each.role, each.split, at_level))
-    assigned = plan_targets(planned, targeting.pool.targets, targeting.selection, seed=seed)
-    voices = {_place(each): each.voice for each in assigned}
-    return make_voices(
-        (
-            Assignment(role, split, "utterance" if utterance else "speaker", speaker, utterance, voice)
-            for (role, split, speaker, utterance), voice in voices.items()
-        ),
-        0.0,
-    )
+    genders = (targeting.genders or _find_genders(source)) if targeting else {}
+    sources = _list_sources(source.utterances, genders, level)
+    if targeting is None or targeting.pool is None:
+        return assign_voices(method, sources, seed=seed, options=options)
+    return Voices(tuple(plan_targets(sources, targeting.pool.targets, targeting.selection, seed=seed)))
+
+
+def _list_sources(
+    utterances: Iterable[Utterance], genders: Mapping[str, str], level: Level | None
+) -> list[SourceUtterance]:
+    """List what gets a voice of its own: speakers of a role and split, or utterances, each with its recordings.
+
+    Args:
+        level: None for what is usual: training data at utterance level, all else at speaker level.
+    """
+    members: dict[Place, list[Utterance]] = defaultdict(list)
+    for each in utterances:
+        is_alone = (level or usual_level(each.role)) == "utterance"
+        members[each.place if is_alone else (*each.place[:3], "")].append(each)
+    return [
+        SourceUtterance(
+            own,
+            speaker,
+            genders.get(speaker, ""),
+            role,
+            split,
+            "utterance" if own else "speaker",
+            tuple(partial(_read_recording, each.audio) for each in sorted(rows, key=lambda each: each.name)),
+        )
+        for (role, split, speaker, own), rows in members.items()
+    ]
 
 
 def list_target_rows(
@@ -317,7 +202,7 @@ def list_target_rows(
     """The lines of a file of targets; data sets are named where there are several."""
     several = len(data_sets) > 1
     for each in utterances:
-        yield each.data_set if several else "", each.name, voices.of(each).target
+        yield each.data_set if several else "", each.name, voices.of(each.place).target
 
 
 def describe_targets(targeting: Targeting | None) -> dict[str, str]:

@@ -19,14 +19,9 @@ from anonymization.cli.arguments import (
 )
 from anonymization.cli.records import write_text
 from anonymization.cli.sources import SpeechSource, read_source
-from anonymization.cli.voice_assignment import (
-    Voices,
-    add_targets,
-    list_target_rows,
-    plan_source_voices,
-    read_targeting,
-)
+from anonymization.cli.voice_assignment import add_targets, list_target_rows, plan_source_voices, read_targeting
 from anonymization.methods.contract import Anonymizer, takes_targets
+from anonymization.methods.voices.assignment import Voices
 from anonymization.methods.voices.files import list_voice_columns, read_voices, write_targets_csv, write_voices
 from common.errors import CommandError
 from common.terminal import print_json, print_problems, print_text, problem_rows

@@ -3,7 +3,7 @@
 import statistics
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.voice_assignment import describe_plan, plan_split_voices
+from anonymization.app.voice_assignment import give_voices, plan_run_voices
 from anonymization.methods.registry import get_method
 from evaluation.app.models import EvaluationRun
 from evaluation.metrics.catalogue import METRICS
@@ -37,8 +37,9 @@ def anonymized(system, data_set, state="succeeded", seed=2022, method="mcadams-2
 
 def planned(system, data_set, *, method="mcadams-2022", seed=2022, **fields):
     """A run at speaker level with the voices of its split."""
-    plan = plan_split_voices(get_method(method), data_set, seed)
-    voices = {"voices": describe_plan(plan), "voice_distance": plan.distance}
+    run = AnonymizationRun(data_set=data_set, seed=seed)
+    give_voices(run, plan_run_voices(get_method(method), run))
+    voices = {"voices": run.voices, "voice_distance": run.voice_distance}
     return anonymized(system, data_set, seed=seed, method=method, **voices | fields)
 
 

@@ -29,6 +29,7 @@ from anonymization.methods.contract import (
 
 Role = Literal["enrolment", "trial", "training"]
 Level = Literal["speaker", "utterance"]
+Place = tuple[Role, str, str, str]  # role, split, speaker, utterance (empty at speaker level)
 
 _WORD_BYTES = hashlib.sha256().digest_size // MOST_PARAMETERS
 # One draw in two is free at the stated distance, so that this many failing has a chance of 1e-300.
@@ -60,6 +61,11 @@ class Assignment:
     utterance: str
     voice: PseudoSpeaker
     line: int | None = field(default=None, compare=False)
+
+    @property
+    def place(self) -> Place:
+        """Return what the voice is for."""
+        return self.role, self.split, self.speaker, self.utterance if self.level == "utterance" else ""
 
 
 def usual_level(role: Role) -> Level:

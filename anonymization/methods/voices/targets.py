@@ -19,13 +19,13 @@ import hashlib
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from anonymization.methods.contract import MethodError, PseudoSpeaker, Target, TargetPool
-from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role, pseudo_speaker_key
+from anonymization.methods.contract import MethodError, PseudoSpeaker, Recording, Target, TargetPool
+from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Place, Role, pseudo_speaker_key
 from common.arrays import Samples
 
 GenderRule = Literal["any", "same", "opposite"]
@@ -81,7 +81,10 @@ DEFAULT_SELECTION = "random"
 
 @dataclass(frozen=True, slots=True)
 class SourceUtterance:
-    """An utterance that is to get a target: whose it is, and by which rules."""
+    """An utterance, or at speaker level a speaker, that is to get a voice: whose it is, and by which rules.
+
+    recordings: for methods that plan their voices, of the speaker or of the utterance alone.
+    """
 
     utterance: str
     speaker: str
@@ -89,6 +92,12 @@ class SourceUtterance:
     role: Role
     split: str
     level: Level
+    recordings: tuple[Recording, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def place(self) -> Place:
+        """Return what the voice is for."""
+        return self.role, self.split, self.speaker, self.utterance
 
 
 def find_selection(name: str) -> Selection:
