@@ -24,7 +24,7 @@ BROWSER := tests/portal/browser tests/listening/browser
 ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accounts/test_,first_account.py people.py) \
 	tests/portal/teams/test_at_once.py $(addprefix tests/portal/corpora/test_import_corpus.py::test_,same_import_again_changes_nothing \
 	contradiction_is_refused_and_changes_nothing second_import_of_a_corpus_under_way_is_refused) \
-	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) tests/portal/operations/test_backup.py \
+	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) \
 	tests/portal/submissions/test_uploads.py $(addprefix tests/portal/submissions/test_intake.py::test_,same_archive_is_refused_and_does_not_count \
 	check_waits_for_an_earlier_version_that_is_being_read check_gives_way_to_an_earlier_version_that_waits_for_a_worker \
 	withdrawing_ends_the_check_and_leaves_nothing later_version_lets_another_team_come_first_while_it_waits \

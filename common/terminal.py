@@ -39,7 +39,7 @@ _BAR_WIDTH = 30
 _DRAW_EVERY_S = 0.1
 _NARROWEST, _WIDEST_PARAGRAPH, _UNBOUNDED = 40, 100, 100_000
 
-Lines = Literal["none", "stages", "quarters"]
+Lines = Literal["none", "quarters"]
 T = TypeVar("T")
 
 
@@ -136,7 +136,7 @@ class ProgressBar:
 
     Args:
         is_kept: whether the bar stays when the work has ended.
-        lines: what gets a line where there is no terminal: each stage, or each quarter of it, or nothing.
+        lines: what gets a line where there is no terminal: each quarter of a stage, or nothing.
     """
 
     def __init__(self, *, is_kept: bool = False, lines: Lines = "none") -> None:
@@ -169,9 +169,8 @@ class ProgressBar:
             after: the share of a stage, in lines.
         """
         if not self.is_terminal:
-            quarter = f"{stage}: {25 * (4 * done // total)} %{after}" if total else f"{stage} …"
-            line = quarter if self._lines == "quarters" else stage
-            if self._lines != "none" and line != self._last_line:
+            line = f"{stage}: {25 * (4 * done // total)} %{after}" if total else f"{stage} …"
+            if self._lines == "quarters" and line != self._last_line:
                 print_message(line)
                 self._last_line = line
             return

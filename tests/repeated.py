@@ -37,7 +37,7 @@ ELSEWHERE = ("processes", "browser", "test_documentation.py")
 KEPT = re.compile(
     # who may see or do what, and what must not be lost
     r"access|blind|nobody|not_found|for_whom|organizers|named|published|public_|erasure|withdraw|signed|password|token"
-    r"|hostile|test_farming|test_leases|test_sessions_at_once|killed_run_is_continued|backup_during_writes"
+    r"|hostile|test_farming|test_leases|test_sessions_at_once|killed_run_is_continued"
     # numbers, and the ways to them
     r"|kaldi|agree|equal|numbers_of|those_of_the_recipe|whole_submission_is_read|test_real_panel|test_any_request"
     r"|uploaded_speech_of_people|goes_from_received_to_the_leaderboard"

@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import File
 from storages.backends.s3 import S3Storage
 
-from portal.core.storage import CHUNK_BYTES, StorageAway, StoredFile
+from portal.core.storage import CHUNK_BYTES, StorageAway
 
 ONE_REQUEST_BYTES = 8 << 20  # what is larger goes in parts
 FIRST_BYTES, MOST_BYTES = 1 << 20, 8 << 20  # of what one request reads: twice as much while reading goes on
@@ -210,16 +210,6 @@ class BucketStorage(S3Storage):
             return iter(())
         answer = self.ask("get_object", name, Range=f"bytes={start}-{stop - 1}")
         return _read_body(name, answer["Body"])
-
-    def list_all(self) -> Iterator[StoredFile]:
-        """Every stored file by name."""
-        prefix = f"{self.location.strip('/')}/" if self.location.strip("/") else ""
-        pages = self.connection.meta.client.get_paginator("list_objects_v2")
-        with _answered(prefix):
-            for page in pages.paginate(Bucket=self.bucket_name, Prefix=prefix):
-                for entry in page.get("Contents", ()):
-                    changed_ns = round(entry["LastModified"].timestamp()) * 10**9
-                    yield StoredFile(entry["Key"].removeprefix(prefix), entry["Size"], changed_ns)
 
     def download(self, name: str, target: Path) -> None:
         """Copy a file to this machine, in parts at once; it gets its name when it is complete."""

@@ -16,7 +16,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -35,15 +34,6 @@ SPARE_BYTES = 1 << 30  # of the disk, which the portal keeps free
 
 class StorageAway(Exception):  # noqa: N818
     """The store of files does not answer, or not as it should; the sentence says what it said."""
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """A stored file by its name; `changed_ns` tells one content from another under the same name, since 1970."""
-
-    name: str
-    size: int
-    changed_ns: int
 
 
 class AtomicFileSystemStorage(FileSystemStorage):
@@ -150,20 +140,6 @@ class AtomicFileSystemStorage(FileSystemStorage):
             FileNotFoundError: at the call.
         """
         return _read_pieces(cast("BinaryIO", self.open(name)), start, stop)
-
-    def list_all(self) -> Iterator[StoredFile]:
-        """Every stored file by name; not what is being written just now."""
-        root = Path(self.location)
-        for place, folders, names in os.walk(root):
-            folders.sort()
-            for name in sorted(names):
-                path = Path(place, name)
-                if not (name.startswith(".") and name.endswith(".part")):
-                    try:
-                        facts = path.stat()
-                    except FileNotFoundError:
-                        continue
-                    yield StoredFile(path.relative_to(root).as_posix(), facts.st_size, facts.st_mtime_ns)
 
 
 def _read_pieces(stream: BinaryIO, start: int, stop: int) -> Iterator[bytes]:

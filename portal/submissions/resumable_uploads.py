@@ -276,7 +276,7 @@ def receive_part(
 
 
 def _require_no_maintenance() -> None:
-    """Stop what is being sent when maintenance begins: a backup made from then on holds all that was acknowledged.
+    """Stop what is being sent when maintenance begins: a copy made from then on holds all that was acknowledged.
 
     Raises:
         UploadError: maintenance has begun.

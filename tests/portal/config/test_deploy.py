@@ -144,26 +144,13 @@ def test_unit_starts_a_command_that_exists(unit):
     parser = configparser.ConfigParser(interpolation=None)
     parser.optionxform = str
     parser.read(unit)
-    is_started_by_timer = unit.with_suffix(".timer").is_file()
-    assert parser.sections() == ["Unit", "Service", *([] if is_started_by_timer else ["Install"])]
-    assert (parser["Service"].get("Type") == "oneshot") is is_started_by_timer
+    assert parser.sections() == ["Unit", "Service", "Install"]
     program, *words = shlex.split(parser["Service"]["ExecStart"].replace("%i", "cpu"))
     assert program == "/opt/voiceprivacy/bin/voiceprivacy"
     require_command(words)
     state = f"/var/lib/{parser['Service']['StateDirectory']}"
     assert state == parser["Service"]["WorkingDirectory"] == read_env_file()["PORTAL_DATA_DIR"]
     assert (parser["Service"]["StateDirectoryMode"], parser["Service"]["UMask"]) == ("0750", "0027")
-
-
-def test_timers_start_units_that_exist():
-    timers = sorted((DEPLOY / "systemd").glob("*.timer"))
-    assert [timer.name for timer in timers] == ["voiceprivacy-backup.timer"]
-    for timer in timers:
-        parser = configparser.ConfigParser(interpolation=None)
-        parser.read(timer)
-        assert parser.sections() == ["Unit", "Timer", "Install"]
-        assert timer.with_suffix(".service") in UNITS
-        assert timer.name in read_manual()
 
 
 def test_dockerfile_copies_and_starts_what_exists():
@@ -259,6 +246,6 @@ def read_manual():
 def test_commands_of_the_manual_exist():
     """Whatever stands as `voiceprivacy …` is taken by the command line; names in capitals stand for any words."""
     found = set(re.findall(r"`voiceprivacy ([^`]+)`", read_manual()))
-    assert {words.split()[0] for words in found} >= {"backup", "restore", "verify", "erase", "migrate", "worker", "web"}
+    assert {words.split()[0] for words in found} >= {"verify", "erase", "migrate", "worker", "web"}
     for words in found:
         require_command(shlex.split(words))

@@ -185,7 +185,7 @@ def test_nobody_is_told_that_jobs_starve_during_maintenance_or_just_after():
 
 
 def test_upload_on_its_way_stops_and_makes_no_submission_before_the_end():
-    """A backup made meanwhile holds all that its sender was told to have arrived."""
+    """A copy made meanwhile holds all that its sender was told to have arrived."""
     owner = make_user()
     team = make_team(make_edition(name="vpc"), owner=owner)
     content, stop = b"x" * 3 * receiving.PIECE_BYTES, 2 * receiving.PIECE_BYTES

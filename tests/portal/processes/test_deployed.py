@@ -20,7 +20,6 @@ from tests.portal.processes.programs import PATIENCE_S, free_port, wait_until
 from tests.portal.processes.test_installed import install_wheel
 
 PROGRAM = "/opt/voiceprivacy/bin/voiceprivacy"
-BACKUPS = "/srv/voiceprivacy-backups"
 QUEUE = "cpu"  # of the unit of workers
 
 
@@ -124,10 +123,9 @@ def on_demand(machine):
 def test_every_command_of_the_deployment_files_runs(machine):
     program, commands = str(machine.program), {*commands_of_units(), *commands_of_containers()}
     migrate = ("migrate", "--verbosity", "0")
-    [backup] = [words for words in commands if words[0] == "backup"]
-    assert {words[0] for words in commands} == {"migrate", "backup", "web", "scheduler", "worker"}
+    assert {words[0] for words in commands} == {"migrate", "web", "scheduler", "worker"}
     machine.run(program, *migrate)
-    lasting = sorted(commands - {migrate, backup})
+    lasting = sorted(commands - {migrate})
     for words in lasting:
         machine.start(words, program, *words)
     for name, *words in on_demand(machine):
@@ -141,10 +139,6 @@ def test_every_command_of_the_deployment_files_runs(machine):
     for name in ("slurm", "keda"):
         assert machine.started[name].wait(PATIENCE_S) == 0, name
     assert "/first-account/" in machine.run(program, "first-account")
-    backups = machine.folder / "backups"
-    assert BACKUPS in backup
-    machine.run(program, *(word.replace(BACKUPS, str(backups)) for word in backup))
-    assert list(backups.iterdir())
     for words in lasting:
         machine.started[words].send_signal(signal.SIGTERM)
     for words in lasting:  # systemd takes the end by its own signal as an orderly one

@@ -1,16 +1,18 @@
 """What is erased is found nowhere any more: no name and no byte in database, files, caches and later exports."""
 
-import gzip
 import io
 import json
 import pickle
 import zipfile
 from base64 import b64decode
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
+from django.apps import apps
+from django.conf import settings
 from django.core.cache import cache
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
@@ -37,7 +39,6 @@ from tests.listening.factories import make_session, make_study
 from tests.listening.results.answered import analysed, make_answered
 from tests.portal.attacked import recognised
 from tests.portal.attacking import attack, store_samples, unprotected
-from tests.portal.backups import back_up
 from tests.portal.factories import make_corpus, make_job
 from tests.portal.network_trainings import make_material, make_network_training
 from tests.portal.objective import tones_edition
@@ -116,26 +117,21 @@ def everything(content):
 
 
 def find(words, folder):
-    """Where one of these is found: in rows, in stored files and their names, in the cache, in a backup made now."""
+    """Where one of these is found: in rows, in stored files and their names, in uploads, in the cache."""
     found = []
     words = [word.encode() for word in words]
-    made = back_up(folder / f"search-{len(list(folder.iterdir()))}")
-    backup = next(folder.glob(f"search-*/backups/{made.name}"))
-    with gzip.open(backup / "database.jsonl.gz") as rows:
-        table = b""
-        for line in rows:
-            table = line if line.startswith(b'{"table"') else table
-            found += [f"row {table[:60]} {line[:300]}" for word in words if word in line]
+    for model in filter(lambda one: one._meta.managed, apps.get_models(include_auto_created=True)):
+        for row in model._base_manager.values_list():
+            line = json.dumps(row, ensure_ascii=False, default=str).encode()
+            found += [f"row {model._meta.label} {line[:300]}" for word in words if word in line]
     for row in CachedValue.objects.all():
         found += [
             f"cache {row.cache_key}" for word in words if word in pickle.dumps(pickle.loads(b64decode(row.value)))
         ]
-    for path in backup.parents[1].rglob("*"):
-        content = path.read_bytes() if path.is_file() and path.suffix != ".gz" else b""
-        for part in everything(content):
-            found += [f"{path.name}: {word} in {part[:200]!r}" for word in words if word in part]
-    for path in Path(default_storage.location).rglob("*"):
+    for path in chain(Path(default_storage.location).rglob("*"), settings.UPLOAD_DIR.iterdir()):
         found += [f"name {path}" for word in words if word in path.name.encode()]
+        for part in everything(path.read_bytes() if path.is_file() else b""):
+            found += [f"{path.name}: {word} in {part[:200]!r}" for word in words if word in part]
     return found
 
 

@@ -1,41 +1,67 @@
-"""Compare every stored file with its hash: those that the database names, or with FOLDER those of its backups."""
+"""Compare each stored file that the database names with its hash; exit code 1 where one is missing or changed."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import hashlib
+from pathlib import PurePosixPath
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.files.storage import default_storage
+from django.core.management.base import BaseCommand, CommandError
 
-from common.errors import CommandError as Unusable
-from common.terminal import ProgressBar, print_problems
+from common.problems import Problem
+from common.terminal import ProgressBar
 from portal.core.health import require_database
-from portal.core.storage import StorageAway
-from portal.operations.backup.services import describe, verify_backup, verify_portal
+from portal.core.removal import list_held_files
+from portal.core.storage import CHUNK_BYTES, StorageAway
+
+REMEDY = "Copy the file back from a backup; original speech also comes back with another import."
 
 
 class Command(BaseCommand):
     help = __doc__
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("folder", nargs="?", type=Path, help="folder of backups; without it, the portal's files")
-
-    def handle(self, *, folder: Path | None, **_: Any) -> None:
-        if folder is None:
-            require_database()
+    def handle(self, **_: Any) -> None:
+        require_database()
+        named = {key: words for words, key in list_held_files()}
+        differences = 0
         try:
-            with ProgressBar(lines="stages") as bar:
-                done = verify_backup(folder, progress=bar.show) if folder else verify_portal(progress=bar.show)
-        except (Unusable, StorageAway) as reason:
+            with ProgressBar(lines="quarters") as bar:
+                for done, (key, words) in enumerate(named.items()):
+                    bar.show("files", done, len(named))
+                    if problem := find_problem(key, words):
+                        self.stderr.write(problem.sentence())
+                        differences += 1
+        except StorageAway as reason:
             raise CommandError(str(reason)) from reason
         except OSError as error:
             raise CommandError(f"{error.filename}: expected to read it, found “{error.strerror}”.") from error
-        problems = done.problems.report()
-        code = print_problems(problems)
-        count = sum(problem.count for problem in problems)
-        self.stdout.write(f"{done.files:,} files of {describe(done.bytes)} compared: {count:,} differences.")
-        if done.orphans:
-            names = "no backup names" if folder else "no row of the database names"
-            self.stdout.write(f"{done.orphans:,} files of {describe(done.orphaned_bytes)}, which {names}.")
-        if code:
-            raise SystemExit(code)
+        self.stdout.write(f"{len(named):,} files compared: {differences:,} differences.")
+        if differences:
+            raise SystemExit(1)
+
+
+def find_problem(key: str, words: str) -> Problem | None:
+    """Return what is wrong with a stored file, if anything is.
+
+    Files that are no content, such as pitch contours, have no hash: they have to be there.
+
+    Args:
+        words: what the rows that name it are to a reader, such as “utterances”.
+    """
+    try:
+        found = _hash(key)
+    except FileNotFoundError:
+        return Problem("missing-file", f"files/{key}", f"a file of {words}", "none", REMEDY)
+    expected = PurePosixPath(key).stem if key.startswith("content/") else found
+    if found == expected:
+        return None
+    return Problem("changed-file", f"files/{key}", f"content {expected} of {words}", f"content {found}", REMEDY)
+
+
+def _hash(key: str) -> str:
+    digest = hashlib.sha256()
+    with default_storage.open(key) as stored:
+        while piece := stored.read(CHUNK_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()

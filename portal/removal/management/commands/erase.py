@@ -69,7 +69,7 @@ class Command(BaseCommand):
             f"{done.mentions:,} rows"
         )
         file.write_text(json.dumps(erasure.sign(done, now), ensure_ascii=False, indent=2))
-        self.stdout.write(f"The receipt is {file}. Older backups still hold what is erased: make one with --keep 1.")
+        self.stdout.write(f"The receipt is {file}. Older backups still hold what is erased: delete them.")
 
     def _erase(self, what: str, of: str, name: str, dry_run: bool) -> erasure.Erasure:
         if what == "participant":
