@@ -1,4 +1,4 @@
-"""What the scheduler does for operators: alerts, what killed processes left behind, and figures of leaderboards."""
+"""What the scheduler does for operators: what killed processes left behind, and figures of leaderboards."""
 
 from __future__ import annotations
 
@@ -14,16 +14,9 @@ from portal.core.storage_probes import forget_probes
 from portal.jobs.scheduler import periodic_task
 from portal.leaderboard.figures import FOLDER
 from portal.leaderboard.pages import draw_ahead
-from portal.operations.alerts import tell_operators
 from portal.operations.sweep import time_of_sweep
 
 DRAWING_KEPT_S = 30 * 86_400.0
-
-
-@periodic_task(every=timedelta(minutes=5))
-def mail_alerts() -> None:
-    """Tell operators of queues that starve, of kinds of jobs that keep failing, and of a disk that fills up."""
-    tell_operators(read_clock())
 
 
 @periodic_task(every=timedelta(days=1))

@@ -5,11 +5,13 @@ import re
 from datetime import timedelta
 
 import pytest
+import yaml
 from django.db import DatabaseError
 from django.utils import timezone
 
 from portal.core.models import Heartbeat
 from portal.jobs import workers
+from portal.jobs.models import JobState
 from portal.operations import metrics
 from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_job, make_operator
@@ -98,6 +100,14 @@ def test_board_for_grafana_shows_every_metric_and_no_other(client, settings):
     assert len(keys) == len(set(keys))
     assert all(panel["title"] for panel in board["panels"])
     assert not overlaps([panel["gridPos"] for panel in board["panels"]])
+
+
+def test_rules_for_prometheus_name_metrics_and_states_that_exist(settings):
+    rules = yaml.safe_load((settings.BASE_DIR / "deploy/prometheus/alerts.yml").read_text())["groups"][0]["rules"]
+    written = (settings.BASE_DIR / "portal/operations/metrics.py").read_text()
+    queries = " ".join(rule["expr"] for rule in rules)
+    assert [name for name in re.findall(r"voiceprivacy_(\w+)", queries) if f'"{name}"' not in written] == []
+    assert set(re.findall(r'state="(\w+)"', queries)) <= set(JobState)
 
 
 def overlaps(places):
