@@ -52,7 +52,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test compiled test-embedded test-browser test-pages test-others test-processes test-services test-slow test-random lint audit bench models clean requirements browser
+.PHONY: help demo run test golden compiled test-embedded test-browser test-pages test-others test-processes test-services test-slow test-random lint audit bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make t
 
 test-random: $(VENV)/dev $(VENV)/models ## let the property tests explore; what they find becomes an example of the test
 	@TEST_PROPERTIES=random $(PYTEST) -n 2 -m hypothesis tests
+
+golden: $(VENV)/dev ## compare what the demo shows with what is frozen in tests/golden
+	@$(BIN)/python -m tests.golden.demo compare
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
 	@echo "Checking style, types, import contracts and migrations"

@@ -33,6 +33,7 @@ from listening.design.selection import choose_candidates
 from tests.anonymization.cli.shell import write_kaldi
 from tests.documented_engines import ENGINE_COMMANDS, MODEL_COMMANDS, run_engines
 from tests.evaluation.commands import RANK_FILE, write_test
+from tests.golden import demo as golden
 from tests.listening.analysis.made_ratings import made_ratings
 from tests.listening.design.pools import make_pool
 from tests.portal.browser.journey import copy_speech
@@ -73,13 +74,15 @@ def run(command: str, folder: Path, **more: str) -> str:
 
 
 @contextmanager
-def started(command: str, folder: Path, until: str) -> Iterator[tuple[str, list[str], subprocess.Popen[str]]]:
+def started(
+    command: str, folder: Path, until: str, **more: str
+) -> Iterator[tuple[str, list[str], subprocess.Popen[str]]]:
     """A command that runs on: the address that it serves, its lines so far and its process; ended by one Ctrl-C."""
     address = f"127.0.0.1:{free_port()}"
     process = subprocess.Popen(
         ["bash", "-c", f"exec {command} ADDRESS={address}"],
         cwd=ROOT,
-        env=environment(folder),
+        env=environment(folder, **more),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -117,15 +120,31 @@ def wait_for(address: str) -> bytes:
 
 
 def make_demo(
-    folder: Path, speech: str = "", measured: str = "B2 version 1: evaluated: All ", studies: int = 1
+    folder: Path,
+    options: str = "",
+    measured: str = "B2 version 1: evaluated: All ",
+    studies: int = 1,
+    look: Callable[[str, list[str]], None] = lambda *_: None,
 ) -> None:
-    with started(f"make demo {speech}", folder, until="Ctrl-C ends it") as (address, lines, _):
+    key = {"PORTAL_SECRET_KEY": golden.SECRET_KEY}
+    with started(f"make demo {options}", folder, until="Ctrl-C ends it", **key) as (address, lines, _):
         assert b"VoicePrivacy Portal" in wait_for(f"{address}/log-in/")
         assert any(line.startswith(measured) for line in lines)
         links = [line.split()[1] for line in lines if line.startswith("  listen ")]
         assert len(links) == studies
         for link in links:
             assert b"You are invited to a listening test" in wait_for(link.removeprefix("http://"))
+        look(address, lines)
+
+
+def make_demo_as_frozen(folder: Path) -> None:
+    """Without models every machine has the numbers, answers and pages of `tests/golden/demo`."""
+    make_demo(folder, "MODELS=no", look=require_frozen)
+
+
+def require_frozen(address: str, lines: list[str]) -> None:
+    found = golden.compare(golden.read_portal(f"http://{address}", lines))
+    assert not found, "\n".join(found)
 
 
 def make_demo_with_speech(folder: Path) -> None:
@@ -428,7 +447,7 @@ def run_portal(folder: Path) -> None:
 
 
 COMMANDS = {
-    "make demo": make_demo,
+    "make demo": make_demo_as_frozen,
     "make demo SPEECH=path/to/speech": make_demo_with_speech,
     "make test": make_test,
     "export": production_settings,
@@ -484,7 +503,13 @@ def test_documented_commands_that_belong_together_do_what_they_say(trial, tmp_pa
     trial(tmp_path)
 
 
-@pytest.mark.parametrize("trial", COMMANDS.values(), ids=COMMANDS.keys())
+@pytest.mark.parametrize(
+    "trial",
+    [
+        pytest.param(trial, id=line, marks=[pytest.mark.golden] if trial is make_demo_as_frozen else [])
+        for line, trial in COMMANDS.items()
+    ],
+)
 def test_documented_command_does_what_it_says(trial, tmp_path):
     require_environment()
     trial(tmp_path)
