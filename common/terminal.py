@@ -27,6 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common.errors import CommandError
+from common.memory import format_size
 from common.problems import Problem, Severity, has_errors
 
 NONE = "–"
@@ -36,10 +37,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 FINE, PROBLEMS, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
 PROBLEMS_PER_KIND = 20
 _BAR_WIDTH = 30
-_DRAW_EVERY_S = 0.1
+_DRAW_EVERY_S, _LINE_EVERY_S = 0.1, 30.0
 _NARROWEST, _WIDEST_PARAGRAPH, _UNBOUNDED = 40, 100, 100_000
 
-Lines = Literal["none", "quarters"]
+Lines = Literal["none", "stages", "quarters", "minutes"]
 T = TypeVar("T")
 
 
@@ -136,12 +137,13 @@ class ProgressBar:
 
     Args:
         is_kept: whether the bar stays when the work has ended.
-        lines: what gets a line where there is no terminal: each quarter of a stage, or nothing.
+        lines: what gets a line where there is no terminal: each stage, each quarter of it, half a minute, or nothing.
+        in_bytes: whether what is counted are bytes.
     """
 
-    def __init__(self, *, is_kept: bool = False, lines: Lines = "none") -> None:
-        self.is_terminal = sys.stderr.isatty()
-        self._lines, self._last_line, self._drawn_at = lines, "", -math.inf
+    def __init__(self, *, is_kept: bool = False, lines: Lines = "none", in_bytes: bool = False) -> None:
+        self._is_terminal, self._lines, self._in_bytes = sys.stderr.isatty(), lines, in_bytes
+        self._stage, self._last_line, self._told_at = "", "", time.monotonic()
         self._bar = Progress(
             BarColumn(_BAR_WIDTH),
             TextColumn("{task.description}", markup=False),
@@ -149,7 +151,7 @@ class ProgressBar:
             auto_refresh=False,
             transient=not is_kept,
             redirect_stdout=sys.stdout.isatty(),
-            disable=not self.is_terminal,
+            disable=not self._is_terminal,
         )
         self._task = self._bar.add_task("")
 
@@ -160,26 +162,46 @@ class ProgressBar:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def show(self, stage: str, done: int, total: int, text: str = "", *, after: str = "") -> None:
-        """Draw what changed.
-
-        Args:
-            total: 0 where nobody knows.
-            text: in place of ``12/48 stage`` beside the bar.
-            after: the share of a stage, in lines.
-        """
-        if not self.is_terminal:
-            line = f"{stage}: {25 * (4 * done // total)} %{after}" if total else f"{stage} …"
-            if self._lines == "quarters" and line != self._last_line:
-                print_message(line)
-                self._last_line = line
+    def show(self, stage: str, done: int, total: int) -> None:
+        """Show what changed; a total of 0 is not known."""
+        is_due = time.monotonic() - self._told_at >= (_DRAW_EVERY_S if self._is_terminal else _LINE_EVERY_S)
+        text = f"{done:,}/{total:,} {stage}" if total else stage
+        if self._in_bytes and total:
+            text = f"{stage}: {100 * done / total:.0f} %{self._size(total)}"
+        if stage != self._stage:
+            self._bar.reset(self._task, completed=done, total=max(total, 1), description=clean_text(text))
+            self._stage, is_due = stage, is_due and not self._is_terminal
+        else:
+            self._bar.update(self._task, completed=done, total=max(total, 1))
+        if left_s := self._bar.tasks[0].time_remaining:
+            text = f"{text} · {format_duration(left_s)} left"
+        if self._is_terminal:
+            if is_due or done >= total:
+                self._bar.update(self._task, description=clean_text(text), refresh=True)
+                self._told_at = time.monotonic()
             return
-        now = time.monotonic()
-        is_due = stage != self._last_line or done >= total or now - self._drawn_at >= _DRAW_EVERY_S
-        beside = clean_text(text or f"{done:,}/{total:,} {stage}")
-        self._bar.update(self._task, completed=done, total=max(total, 1), description=beside, refresh=is_due)
-        if is_due:
-            self._last_line, self._drawn_at = stage, now
+        line = {
+            "none": "",
+            "stages": stage,
+            "quarters": f"{stage}: {25 * (4 * done // total)} %{self._size(total)}" if total else f"{stage} …",
+            "minutes": text if is_due else "",
+        }[self._lines]
+        if line and line != self._last_line:
+            print_message(line)
+            sys.stderr.flush()
+            self._last_line, self._told_at = line, time.monotonic()
+
+    def _size(self, total: int) -> str:
+        return f" of {format_size(total)}" if self._in_bytes else ""
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration as people say it, to two figures at most."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def track_progress(items: Iterable[T], total: int, what: str) -> Iterator[T]:

@@ -15,10 +15,9 @@ from typing import Any, TextIO
 
 from anonymization.checks.voices import VoiceReport, check_voices_of_method
 from anonymization.cli import arguments, records, voice_assignment
-from anonymization.cli.progress import Progress, format_duration, interruption
 from anonymization.cli.records import OutputFolder, OutputRow, write_text
 from anonymization.cli.sources import DataSet, Reading, SpeechSource, Utterance, read_source
-from anonymization.cli.work import FileTask, Settings, outcomes
+from anonymization.cli.work import FileTask, Settings, interruption, outcomes
 from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer
 from anonymization.methods.voices.assignment import Voices
@@ -26,7 +25,16 @@ from anonymization.methods.voices.files import write_targets_csv
 from common.errors import CommandError
 from common.hashes import compute_sha256
 from common.problems import Problem, ProblemList, Severity, join_equal
-from common.terminal import PROBLEMS, print_json, print_message, print_problems, print_text, problem_rows
+from common.terminal import (
+    PROBLEMS,
+    ProgressBar,
+    format_duration,
+    print_json,
+    print_message,
+    print_problems,
+    print_text,
+    problem_rows,
+)
 from common.wording import counted
 from evaluation.formats import kaldi
 
@@ -182,25 +190,24 @@ class _Run:
             ]
             with (
                 interruption() as is_interrupted,
-                Progress(total, "utterances") as progress,
+                ProgressBar(is_kept=True, lines="minutes") as bar,
                 closing(outcomes(tasks, work, min(self.options.jobs, total), is_interrupted)) as finished,
             ):
-                for outcome in finished:
-                    speech_s = 0.0
+                bar.show("utterances", 0, total)
+                for count, outcome in enumerate(finished, 1):
                     self.notes.update(outcome.notes)
                     if outcome.problem:
                         self.folder.forget(outcome.task.output)
                         self.source.problems.add(outcome.problem)
                         self.failed += 1
                     elif outcome.row:
-                        speech_s = outcome.row.samples / outcome.row.rate_hz
                         self.source.problems.keep(outcome.row.problems)
                         self.kept += outcome.is_kept
                         self.done += not outcome.is_kept
-                        self.speech_s += speech_s
+                        self.speech_s += outcome.row.samples / outcome.row.rate_hz
                         if not outcome.is_kept:
                             self.folder.add(outcome.row)
-                    progress.add(is_new=not outcome.is_kept, speech_s=speech_s)
+                    bar.show("utterances", count, total)
                     if self.failed >= _HOPELESS and not self.done + self.kept:
                         break
 

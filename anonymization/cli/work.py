@@ -47,6 +47,7 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 _LONGEST_PROBLEM = 200
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # How methods and readers of audio say what is wrong; a report has the parts.
 _EXPECTED = re.compile(r"(?:Strict: )?expected (.+?), found (.+?)\.?(?:(?<=\.) (.+))?", re.IGNORECASE | re.DOTALL)
 
@@ -287,6 +288,34 @@ def _write(path: Path, samples: Samples, rate_hz: int, container: str) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def interruption() -> Iterator[Callable[[], bool]]:
+    """Note a first Ctrl-C (or SIGTERM, of a batch system), after which work ends between two utterances.
+
+    An exception in the middle of anything is lost in callbacks of C libraries, which call their work done then. A
+    second signal interrupts.
+    """
+    asked = threading.Event()
+
+    def note(*_: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    if threading.current_thread() is not threading.main_thread():  # it has no signals
+        yield asked.is_set
+        return
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, note)
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

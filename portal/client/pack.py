@@ -22,7 +22,7 @@ from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.formats.audio_pairs import describe_droppings
 from evaluation.objective_results.results.forms import HEAD_BYTES
 from evaluation.protocols.recipes import RecipeError
-from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal, show_bytes
+from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal
 from portal.client.status import name_first
 from portal.client.submit import list_systems, suggest_system
 from portal.client.verify import fetch_expected, say_findings, verify
@@ -188,7 +188,7 @@ def _pack(folder: Path, out: Path, largest_bytes: int) -> int:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with (
-            ProgressBar(is_kept=True, lines="quarters") as bar,
+            ProgressBar(is_kept=True, lines="quarters", in_bytes=True) as bar,
             zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
             for path in paths:
@@ -199,7 +199,7 @@ def _pack(folder: Path, out: Path, largest_bytes: int) -> int:
                     while piece := stream.read(PIECE_BYTES):
                         target.write(piece)
                         done += len(piece)
-                        show_bytes(bar, f"Packing {out.name}", done, total)
+                        bar.show(f"Packing {out.name}", done, total)
         size = unfinished.stat().st_size
         if size > largest_bytes:
             raise CommandError(

@@ -27,7 +27,6 @@ from portal.client.api import (
     keep_trying,
     lengthen_pause,
     open_portal,
-    show_bytes,
 )
 from portal.client.status import follow
 from portal.client.workspace import Row, edition_by
@@ -237,11 +236,11 @@ def _open(path: Path) -> Iterator[FileIO]:
 
 def _hash(archive: FileIO) -> str:
     digest, done, size = hashlib.sha256(), 0, os.fstat(archive.fileno()).st_size
-    with ProgressBar(is_kept=True, lines="quarters") as bar:
+    with ProgressBar(is_kept=True, lines="quarters", in_bytes=True) as bar:
         while piece := archive.read(HASH_BYTES):
             digest.update(piece)
             done += len(piece)
-            show_bytes(bar, f"Reading {Path(archive.name).name}", done, size)
+            bar.show(f"Reading {Path(archive.name).name}", done, size)
     return digest.hexdigest()
 
 
@@ -270,7 +269,7 @@ class Sender:
         self._state = _state_of(archive)
         self.size = self._state[0]
         self._pause = pause
-        self._bar = ProgressBar(is_kept=True, lines="quarters")
+        self._bar = ProgressBar(is_kept=True, lines="quarters", in_bytes=True)
 
     def send(self) -> int:
         """Everything that is not there yet; the number of the submission.
@@ -325,7 +324,7 @@ class Sender:
                 offset = self._patiently(lambda: self._offset(address))
             if offset > before:
                 last_progress, pause_s = time.monotonic(), 0.5
-            show_bytes(self._bar, f"Sending {self._path.name}", offset, self.size)
+            self._bar.show(f"Sending {self._path.name}", offset, self.size)
 
     def _send_part(self, address: str, offset: int) -> int:
         part = self._read(offset)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from django.urls import reverse
 
 from common.problems import EXAMPLES_PER_CAUSE, ROWS_PER_CAUSE, Problem, Severity
+from common.terminal import ProgressBar
 from portal.core.clock import read_clock
 from portal.core.downloads import problem_response
 from portal.jobs.models import Job, JobState
 from portal.jobs.rules import remaining_time
 
-PRINT_EVERY_S = 1.0
 _MORE = "more of this kind"
 
 
@@ -33,20 +31,10 @@ def progress_line(job: Job) -> str:
     return line
 
 
-class ProgressPrinter:
-    """Prints a job's progress, at most one line each second and one for each stage and end."""
-
-    def __init__(self, write: Callable[[str], Any]) -> None:
-        self.write = write
-        self._last: dict[Any, tuple[str, str, float]] = {}
-
-    def __call__(self, job: Job) -> None:
-        state, stage, at = self._last.get(job.pk, ("", "", 0.0))
-        is_news = (state, stage) != (job.state, job.stage)
-        if not is_news and (not job.total or time.monotonic() - at < PRINT_EVERY_S):
-            return
-        self._last[job.pk] = (job.state, job.stage, time.monotonic())
-        self.write(progress_line(job))
+def show_job(bar: ProgressBar, job: Job) -> None:
+    """Show the stage of a job, or how it ended."""
+    is_staged = job.state == JobState.RUNNING and job.stage
+    bar.show(f"{job.title}: {job.stage if is_staged else job.get_state_display()}", job.done, job.total)
 
 
 def failure_report(job: Job) -> str:

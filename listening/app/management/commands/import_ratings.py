@@ -5,6 +5,7 @@ The analysis runs in this process and shows its progress; with --queue a worker 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
+from common.terminal import ProgressBar
 from listening.analysis.reading.inputs import AnalysisInputError
 from listening.app.results.importing import Imported, import_study
 from listening.app.studies.forms import StudyNameField
@@ -19,7 +21,7 @@ from listening.app.studies.rules import StudyProblems
 from portal.challenges.models import Edition
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
-from portal.jobs.terminal import ProgressPrinter, failure_report
+from portal.jobs.terminal import failure_report, show_job
 
 
 class Command(BaseCommand):
@@ -42,7 +44,8 @@ class Command(BaseCommand):
         for code in made.matched:
             self.stdout.write(f"The system {code} is taken for that of {made.study.edition}.")
         if made.analysis.job is not None and not options["queue"]:
-            job = execute(made.analysis.job.pk, ProgressPrinter(self.stdout.write))
+            with ProgressBar(lines="stages") as bar:
+                job = execute(made.analysis.job.pk, partial(show_job, bar))
             job = job or Job.objects.get(pk=made.analysis.job.pk)
             if job.state != JobState.SUCCEEDED:
                 raise CommandError(failure_report(job))

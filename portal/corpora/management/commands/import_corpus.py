@@ -6,12 +6,14 @@ The import runs in this process and shows its progress. Interrupted, it continue
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Q
 
+from common.terminal import ProgressBar
 from portal.accounts.models import User
 from portal.challenges.models import Corpus
 from portal.corpora.services import GAINED, start_import
@@ -20,7 +22,7 @@ from portal.intake.corpora.reading import detect_layout
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
-from portal.jobs.terminal import ProgressPrinter, failure_report, report_lines, write_report
+from portal.jobs.terminal import failure_report, report_lines, show_job, write_report
 
 UNSEEN = (
     "No organizer sees it yet. The operator can name its owner or share it at /admin/challenges/corpus/; the options "
@@ -76,7 +78,8 @@ class Command(BaseCommand):
             job = start_import(folder=str(folder), name=name, run_here=True, **wanted)
         except NotPossible as error:
             raise CommandError(str(error)) from None
-        finished = execute(job.pk, ProgressPrinter(self.stdout.write))
+        with ProgressBar(lines="stages") as bar:
+            finished = execute(job.pk, partial(show_job, bar))
         return finished or Job.objects.get(pk=job.pk)
 
 
