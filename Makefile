@@ -138,7 +138,7 @@ audit: $(VENV)/bin/python ## look the pinned packages up among known vulnerabili
 	@$(BIN)/python .ci/audit.py $(VENV)/audit/bin/pip-audit requirements.txt requirements-dev.txt $(PARTS:%=requirements/%.txt)
 
 bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
-	@echo "Measuring speed; this can take an hour"
+	@echo "Measuring speed; this takes some minutes"
 	@$(BIN)/python -m benchmarks
 
 models: $(VENV)/portal $(VENV)/models ## fetch the models of attackers, recognisers, synthesiser, vocoder (about 470 MB)

@@ -3,12 +3,14 @@
 import gzip
 import json
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import brotli  # locust brings it, and Sentry's library uses it where it is there
+UNPACK = {"gzip": gzip.decompress}
+with suppress(ImportError):  # Sentry's library packs with it where it is installed
+    import brotli
 
-UNPACK = {"br": brotli.decompress, "gzip": gzip.decompress}
+    UNPACK["br"] = brotli.decompress
 
 
 class Double:

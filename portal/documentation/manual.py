@@ -28,7 +28,6 @@ GROUPS = {
     "Organizers": {
         "organizer": "From the corpus to the published leaderboard: import, editions, teams, submissions, ranking.",
         "attackers": "Attacks and recognition by the portal: engines, models, and what they measure.",
-        "semi_informed": "How attackers are trained on anonymised speech, and what a small corpus is enough for.",
     },
     "Listening tests": {
         "listening": "Design a study, check its balance, run it and watch it.",

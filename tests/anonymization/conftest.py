@@ -44,14 +44,14 @@ def shared():
 
 
 @pytest.fixture
-def knn_world(tmp_path, monkeypatch):
-    """kNN-WORLD of the experiments as a plug-in, in other processes too: a method whose voices are those of targets."""
-    about = tmp_path / "plugins" / "knn_world-1.dist-info"
+def target_spectrum(tmp_path, monkeypatch):
+    """A method whose voices are those of target speakers as a plug-in, in other processes too."""
+    about = tmp_path / "plugins" / "target_spectrum-1.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: knn-world\nVersion: 1\n")
-    lines = f"[{registry.GROUP}]\nknn-world = benchmarks.experiments.knn_world.method:METHODS\n"
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: filtered\nVersion: 1\n")
+    lines = f"[{registry.GROUP}]\nfiltered = tests.anonymization.target_spectrum:METHODS\n"
     (about / "entry_points.txt").write_text(lines)
     monkeypatch.syspath_prepend(about.parent)
     registry._plug_ins.cache_clear()
-    yield registry.get_method("knn-world")
+    yield registry.get_method("filtered")
     registry._plug_ins.cache_clear()

@@ -1,6 +1,6 @@
 """B2 frame by frame with `numpy.roots` and `scipy.signal.lfilter`: a yardstick, not a product.
 
-Tests hold the fast method against it and the benchmark divides by its time. Conventions as in
+Tests hold the fast method against it, and `benchmarks.b2` divides by its time. Conventions as in
 `anonymization.methods.mcadams.method`; the official behaviour at every edge, unless told otherwise.
 """
 

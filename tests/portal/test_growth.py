@@ -1,7 +1,7 @@
 """Pages of a challenge that has grown: none needs more than 20 queries, nor work that grows with all there is.
 
 The addresses are those that the portal has. What a page costs is counted, not timed: queries, rows that come from the
-database, and steps of SQLite. `benchmarks.scale` tells seconds and memory, and has more files.
+database, and steps of SQLite. `benchmarks.pages` measures seconds.
 """
 
 from dataclasses import dataclass

@@ -10,7 +10,6 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import TargetRequest, find_pseudo_speaker, find_targets
 from anonymization.methods.contract import MethodError
-from benchmarks.experiments.knn_world.method import METHODS
 from portal.challenges.models import Role, Utterance
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
@@ -20,8 +19,7 @@ from tests.pages import read_page
 from tests.portal.archives import anonymised, hand_in, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("knn_world")]
-needs_world = pytest.mark.skipif(bool(METHODS[0].missing()), reason="pyworld is not here")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("target_spectrum")]
 FORM = "/systems/new/tones/"
 
 
@@ -45,12 +43,12 @@ def organizer(client):
 
 
 def start(corpus, name="tones_trials_f", *, selection="random", seed=1, **settings):
-    submission = create_baseline(name=f"knn-{selection}-{seed}", title="kNN-WORLD", corpus=corpus)
+    submission = create_baseline(name=f"filtered-{selection}-{seed}", title="Filter by a target", corpus=corpus)
     lenders = TargetRequest(corpus.data_sets.get(name="lenders"), selection)
     [run] = start_anonymization(
         submission=submission,
         data_sets=[corpus.data_sets.get(name=name)],
-        method="knn-world",
+        method="filtered",
         seed=seed,
         targets=lenders,
         **settings,
@@ -61,7 +59,6 @@ def start(corpus, name="tones_trials_f", *, selection="random", seed=1, **settin
 # Planned -------------------------------------------------------------------------------------------
 
 
-@needs_world
 def test_run_keeps_pool_selection_and_the_target_of_each_speaker(corpus):
     run = start(corpus, selection="same-gender")
     run.refresh_from_db()
@@ -73,7 +70,6 @@ def test_run_keeps_pool_selection_and_the_target_of_each_speaker(corpus):
     )
 
 
-@needs_world
 def test_run_at_utterance_level_keeps_the_target_of_each_utterance(corpus):
     run = start(corpus, "tones_enrolls", level="utterance")
     names = set(run.data_set.utterances.values_list("name", flat=True))
@@ -83,7 +79,6 @@ def test_run_at_utterance_level_keeps_the_target_of_each_utterance(corpus):
         assert find_pseudo_speaker(run, utterance).target == run.targets[utterance.name]
 
 
-@needs_world
 def test_nobody_lends_their_voice_to_themselves(corpus):
     run = start(corpus, "lenders")
     others = {"tones-s4": "tones-s5", "tones-s5": "tones-s4"}
@@ -92,25 +87,23 @@ def test_nobody_lends_their_voice_to_themselves(corpus):
     }
 
 
-@needs_world
 def test_targets_are_refused_in_words(corpus):
     data_set = corpus.data_sets.get(name="tones_trials_f")
-    submission = create_baseline(name="knn", title="kNN-WORLD", corpus=corpus)
+    submission = create_baseline(name="filtered", title="Filter by a target", corpus=corpus)
     asked = {"submission": submission, "data_sets": [data_set], "seed": 1}
-    with pytest.raises(MethodError, match="knn-world gives the voices of target speakers: choose the data set"):
-        start_anonymization(method="knn-world", **asked)
+    with pytest.raises(MethodError, match="filtered gives the voices of target speakers: choose the data set"):
+        start_anonymization(method="filtered", **asked)
     with pytest.raises(MethodError, match="mcadams-2022 draws its voices and takes no targets"):
         start_anonymization(method="mcadams-2022", targets=TargetRequest(data_set), **asked)
     empty = corpus.data_sets.create(name="empty", role=Role.TRAINING)
     with pytest.raises(MethodError, match="has no audio, so that nobody in it can be a target"):
-        start_anonymization(method="knn-world", targets=TargetRequest(empty), **asked)
+        start_anonymization(method="filtered", targets=TargetRequest(empty), **asked)
     assert not AnonymizationRun.objects.exists()
 
 
 # Made ----------------------------------------------------------------------------------------------
 
 
-@needs_world
 def test_job_gives_every_utterance_the_voice_of_its_target_and_says_what_is_shared(corpus):
     run = start(corpus)
     job = execute(run.job.pk)
@@ -123,7 +116,6 @@ def test_job_gives_every_utterance_the_voice_of_its_target_and_says_what_is_shar
     assert run.report["voices"]["n_voices"] == len(set(run.targets.values()))
 
 
-@needs_world
 def test_run_with_an_utterance_that_came_later_fails_with_a_sentence(corpus):
     run = start(corpus)
     run.data_set.utterances.add(Utterance.objects.get(name="tones-s1-000"))
@@ -139,19 +131,18 @@ def test_run_with_an_utterance_that_came_later_fails_with_a_sentence(corpus):
 
 def asked(corpus, **changes):
     sets = [corpus.data_sets.get(name="tones_trials_f").pk]
-    return {"method": "knn-world", "seed": 7, "data_sets": sets, "name": "mine"} | changes
+    return {"method": "filtered", "seed": 7, "data_sets": sets, "name": "mine"} | changes
 
 
-@needs_world
 def test_form_starts_a_run_with_the_targets_that_were_chosen(organizer, corpus):
     lenders = corpus.data_sets.get(name="lenders")
     page = read_page(organizer.get(FORM))
-    assert '<select name="knn-world__target_set"' in page
+    assert '<select name="filtered__target_set"' in page
     assert '<option value="one-per-source">One for each speaker</option>' in page
-    chosen = {"knn-world__target_set": lenders.pk, "knn-world__target_selection": "constant", "knn-world__k": "8"}
+    chosen = {"filtered__target_set": lenders.pk, "filtered__target_selection": "constant", "filtered__taps": "8"}
     assert organizer.post(FORM, asked(corpus, **chosen)).headers["Location"] == "/systems/mine/"
     run = AnonymizationRun.objects.get()
-    assert (run.target_set, run.target_selection, run.options["k"]) == (lenders, "constant", 8.0)
+    assert (run.target_set, run.target_selection, run.options["taps"]) == (lenders, "constant", 8.0)
     shown = read_page(organizer.get("/systems/mine/runs/tones_trials_f/"))
     assert "<dt>Targets</dt><dd>One for all, from the 2 speakers of lenders</dd>" in shown
     assert f'<td data-label="Target">{run.targets["tones-s0"]}</td>' in shown
@@ -160,13 +151,12 @@ def test_form_starts_a_run_with_the_targets_that_were_chosen(organizer, corpus):
     assert dict(rows[1:]) == find_targets(run.submission, run.data_set)
 
 
-@needs_world
 @pytest.mark.parametrize(
     ("changes", "field", "sentence"),
     [
-        ({}, "knn-world__target_set", "Choose the data set whose speakers are the targets."),
-        ({"knn-world__target_set": "99999"}, "knn-world__target_set", "Choose a data set of this list."),
-        ({"knn-world__target_selection": "best"}, "knn-world__target_selection", "Choose a selection of this list."),
+        ({}, "filtered__target_set", "Choose the data set whose speakers are the targets."),
+        ({"filtered__target_set": "99999"}, "filtered__target_set", "Choose a data set of this list."),
+        ({"filtered__target_selection": "best"}, "filtered__target_selection", "Choose a selection of this list."),
     ],
 )
 def test_form_says_what_is_missing_about_targets(organizer, corpus, changes, field, sentence):
@@ -177,16 +167,15 @@ def test_form_says_what_is_missing_about_targets(organizer, corpus, changes, fie
 
 
 def test_fields_about_targets_do_not_count_for_other_methods(organizer, corpus):
-    wrong = {"method": "mcadams-2022", "knn-world__target_set": "99999", "knn-world__target_selection": "best"}
+    wrong = {"method": "mcadams-2022", "filtered__target_set": "99999", "filtered__target_selection": "best"}
     assert organizer.post(FORM, asked(corpus, **wrong)).headers["Location"] == "/systems/mine/"
     assert AnonymizationRun.objects.get().target_set is None
 
 
-@needs_world
 def test_who_organizes_nothing_sees_no_targets(client, corpus):
     start(corpus)
     client.force_login(make_user())
-    response = client.get("/systems/knn-random-1/runs/tones_trials_f/voices.csv")
+    response = client.get("/systems/filtered-random-1/runs/tones_trials_f/voices.csv")
     assert response.status_code == 404
 
 

@@ -9,13 +9,11 @@ import soundfile
 
 from anonymization.cli.voice_assignment import read_pool
 from anonymization.conformance import make_vowel
-from benchmarks.experiments.knn_world.method import METHODS
 from tests.anonymization.cli.shell import RATE_HZ, contents, write_speech
 from tests.evaluation.commands import refusal
 
-pytestmark = pytest.mark.usefixtures("knn_world")
-KNN = ("--method", "knn-world")
-needs_world = pytest.mark.skipif(bool(METHODS[0].missing()), reason="pyworld is not here")
+pytestmark = pytest.mark.usefixtures("target_spectrum")
+METHOD = ("--method", "filtered")
 GENDERS = {"a": "f", "b": "m", "x": "f", "y": "m", "z": "m"}
 
 
@@ -45,10 +43,9 @@ def read_csv(path):
         return list(csv.reader(file))
 
 
-@needs_world
 def test_run_writes_who_got_whom_beside_the_speech(shell, source, targets, tmp_path):
     out = tmp_path / "out"
-    arguments = ("run", *KNN, source, out, "--seed", 1, "--targets", targets, "--level", "utterance")
+    arguments = ("run", *METHOD, source, out, "--seed", 1, "--targets", targets, "--level", "utterance")
     answer = shell(*arguments, "--target-selection", "same-gender")
     assert (answer.code, answer.err) == (0, "")
     rows = read_csv(out / "targets.csv")
@@ -67,11 +64,10 @@ def test_run_writes_who_got_whom_beside_the_speech(shell, source, targets, tmp_p
     assert "target_selection is" in refusal(shell(*arguments, "--target-selection", "random"))
 
 
-@needs_world
 def test_output_is_the_same_in_two_processes(shell, source, targets, tmp_path):
     asked = ("--seed", 1, "--targets", targets)
-    assert shell("run", *KNN, source, tmp_path / "one", *asked).code == 0
-    assert shell("run", *KNN, source, tmp_path / "two", *asked, "--jobs", 2).code == 0
+    assert shell("run", *METHOD, source, tmp_path / "one", *asked).code == 0
+    assert shell("run", *METHOD, source, tmp_path / "two", *asked, "--jobs", 2).code == 0
     one, two = (
         {name: data for name, data in contents(tmp_path / out).items() if name.endswith((".wav", ".csv"))}
         for out in ("one", "two")
@@ -80,9 +76,8 @@ def test_output_is_the_same_in_two_processes(shell, source, targets, tmp_path):
     assert len(one) == 4
 
 
-@needs_world
 def test_targets_can_be_planned_without_anonymising(shell, source, targets, tmp_path):
-    asked = (source, *KNN, "--seed", 4, "--targets", targets)
+    asked = (source, *METHOD, "--seed", 4, "--targets", targets)
     answer = shell("voices", *asked)
     assert answer.code == 0
     assert shell("voices", *asked, "--out", tmp_path / "targets.csv").code == 0
@@ -95,10 +90,9 @@ def test_targets_can_be_planned_without_anonymising(shell, source, targets, tmp_
     ]
 
 
-@needs_world
 def test_speakers_that_share_a_target_are_told(shell, source, targets, tmp_path):
     answer = shell(
-        "run", *KNN, source, tmp_path / "out", "--seed", 1, "--targets", targets, "--target-selection", "constant"
+        "run", *METHOD, source, tmp_path / "out", "--seed", 1, "--targets", targets, "--target-selection", "constant"
     )
     assert answer.code == 0
     assert "a target of its own for each speaker of trial" in answer.err
@@ -108,27 +102,28 @@ def test_speakers_that_share_a_target_are_told(shell, source, targets, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((*KNN, "--seed", "1"), "--targets: expected a folder of speech of target speakers for knn-world; found none"),
+        (
+            (*METHOD, "--seed", "1"),
+            "--targets: expected a folder of speech of target speakers for filtered; found none",
+        ),
         (
             ("--method", "mcadams-2022", "--seed", "1", "--targets", "gone"),
             "found mcadams-2022, which draws its voices",
         ),
         (("--method", "mcadams-2022", "--seed", "1", "--target-selection", "random"), "--target-selection: expected"),
-        ((*KNN, "--seed", "1", "--targets", "gone"), "gone: expected a folder of WAV or FLAC files"),
+        ((*METHOD, "--seed", "1", "--targets", "gone"), "gone: expected a folder of WAV or FLAC files"),
     ],
 )
-@needs_world
 def test_what_was_said_about_targets_is_refused_in_words(shell, source, tmp_path, arguments, sentence):
     assert sentence in refusal(shell("run", source, tmp_path / "out", *arguments))
     assert not (tmp_path / "out").exists()
 
 
-@needs_world
 def test_genders_are_asked_for_where_they_count(shell, source, targets, tmp_path):
     (source / "spk2gender").unlink()
     asked = (
         "run",
-        *KNN,
+        *METHOD,
         source,
         tmp_path / "out",
         "--seed",
@@ -153,4 +148,4 @@ def test_pool_is_in_the_order_of_names(targets):
 
 
 def test_explaining_a_recording_is_refused_for_voices_of_targets(shell, source):
-    assert "this one gives those of target speakers" in refusal(shell("explain", "knn-world", source / "a" / "a-1.wav"))
+    assert "this one gives those of target speakers" in refusal(shell("explain", "filtered", source / "a" / "a-1.wav"))

@@ -6,10 +6,8 @@ from dataclasses import replace
 import pytest
 
 from anonymization.checks.voices import check_target_voices
-from anonymization.methods.contract import (
-    MethodError,
-    Target,
-)
+from anonymization.conformance import make_targets, make_vowel
+from anonymization.methods.contract import MethodError, PseudoSpeaker, Target, TargetPool, takes_targets
 from anonymization.methods.voices.pseudo_speakers import Assignment
 from anonymization.methods.voices.targets import (
     SELECTIONS,
@@ -17,6 +15,7 @@ from anonymization.methods.voices.targets import (
     plan_targets,
     target_voice,
 )
+from tests.anonymization.target_spectrum import METHODS
 
 TARGETS = [Target(f"t{number}", "fm"[number % 2]) for number in range(10)]
 GENDERS = {target.name: target.gender for target in TARGETS}
@@ -199,3 +198,33 @@ def test_check_names_a_target_for_enrolment_and_trials():
 def test_utterances_may_share_targets():
     rows = sources(speakers=4, utterances=50)
     assert check_target_voices(assignments(rows, drawn(rows))).voices_differ
+
+
+# A method and its pool ----------------------------------------------------------------------------
+
+
+def test_method_without_its_pool_anonymises_nothing():
+    [method] = METHODS
+    assert takes_targets(method)
+    with pytest.raises(MethodError, match=r"voices of target speakers; found none\. Name a folder"):
+        method.anonymize(make_vowel(16_000), 16_000, target_voice("a"))
+
+
+@pytest.mark.parametrize(("name", "words"), [("nobody", 'which has 2 targets; found "nobody"'), ("", "found none")])
+def test_a_voice_names_a_target_of_the_pool(name, words):
+    method = METHODS[0].prepare(make_targets(16_000))
+    with pytest.raises(MethodError, match=words):
+        method.anonymize(make_vowel(16_000), 16_000, PseudoSpeaker("0" * 64, {}, name))
+
+
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        ([], "at least one speaker; found none"),
+        ([Target("a", "f", (make_vowel,)), Target("a", "f", (make_vowel,))], "each speaker once; found a twice"),
+        ([Target("a")], "a recording at least; found none of a"),
+    ],
+)
+def test_pools_that_are_none_are_refused(targets, words):
+    with pytest.raises(MethodError, match=words):
+        TargetPool(targets)

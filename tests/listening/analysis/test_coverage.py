@@ -1,7 +1,4 @@
-"""Intervals cover the truth of a small simulated study about as often as they say; naive ones do not.
-
-The experiment at full size, with its results, is `benchmarks.coverage`.
-"""
+"""Intervals cover the truth of a small simulated study about as often as they say; naive ones do not."""
 
 import numpy as np
 import pytest

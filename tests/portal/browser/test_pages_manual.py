@@ -46,6 +46,6 @@ def test_blocks_of_code_are_copied_and_tables_fit_on_phones(page):
     assert "vp status\n" in copied
     expect(page.locator("#announcer")).to_have_text("Copied")
     wide = "boxes => boxes.filter((box) => box.scrollWidth > box.clientWidth).length"
-    for name in ("settings", "teams", "semi_informed", "methods"):
+    for name in ("settings", "teams", "methods"):
         page.goto(f"/docs/{name}/?open=all")
         assert page.locator(".manual .table-scroll, .manual .wraps").evaluate_all(wide) == 0

@@ -1,1 +1,0 @@
-"""Experiments on real speech: longer than a benchmark, without a budget, and recorded in `docs`."""
