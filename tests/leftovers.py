@@ -22,9 +22,8 @@ MARK = "TESTS_OF_PROCESS"  # in the environment of what this process starts, and
 # and what Python starts once for all that share memory.
 WAITING_THREADS = ("LiveServerThread", "process_request_thread", "asyncio_", "_server_entry")
 WAITING_PROCESSES = (
-    "-m anonymization.explanation.drawing",
     "-m evaluation.figures.json_figures",
-    "-m tests.portal.systems.echo",
+    "-m tests.portal.core.echo",
     "multiprocessing.resource_tracker",
     "multiprocessing.forkserver",
 )

@@ -346,8 +346,6 @@ B2 = "--method mcadams-2022"
 ANONYMIZATION_COMMANDS = (
     f"{ANONYMIZATION}run {B2} demo/corpus anonymised --seed 2022",
     f"{ANONYMIZATION}list",
-    f"{ANONYMIZATION}explain mcadams-2022",
-    f"{ANONYMIZATION}explain mcadams-2022 demo/corpus/d01/d01-0006.flac --at 1.2 --figure moved.svg",
     f"{ANONYMIZATION}run {B2} demo/corpus louder --seed 2022 --option level=kept --jobs 2",
     f"{ANONYMIZATION}voices data {B2} --seed 2022 --out voices.csv",
     f"{ANONYMIZATION}voices {B2} --check voices.csv",

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from anonymization.cli import explain, listing, run, train, voices
+from anonymization.cli import listing, run, train, voices
 from anonymization.cli.records import FULL
 from anonymization.methods.contract import MethodError
 from common.errors import CommandError, MetricInputError
@@ -27,7 +27,6 @@ COMMANDS = {
     "voices": (voices, "voices of all speakers, as a table or CSV; or check such a file"),
     "list": (listing, "the methods with their parameters and options, and what is missing on this machine"),
     "train": (train, "train a network of the methods that convert by content; continues where it was stopped"),
-    "explain": (explain, "what a method does, in words or as a figure of one instant of a recording"),
 }
 _EPILOGUE = (
     "Exit code: 0 done, 1 done but with errors, 2 bad usage or unreadable input, 130 interrupted. "

@@ -1,6 +1,6 @@
 """What an anonymiser is: the one protocol that built-in methods, plug-ins and external commands fulfil.
 
-`Method` makes one of a function; `anonymize_items` runs any of them. `Method.inspect` may say what one does inside.
+`Method` makes one of a function; `anonymize_items` runs any of them.
 
 Conventions: samples are int16, mono, shape (n,); rates are in hertz; a pseudo-speaker (a voice) is a few numbers, one
 for each `Parameter` of the method; an `Option` is settled once for a run. Anonymisers keep nothing between calls that
@@ -16,13 +16,12 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
-from common.arrays import Floats, Samples
+from common.arrays import Samples
 
 OptionValue = bool | float | str
 Options = Mapping[str, OptionValue]
 
 MOST_PARAMETERS = 4  # a voice is drawn from a key, which has so many words
-FRAME_S = 0.04  # of an utterance, about an instant: what an explanation looks at
 
 
 class MethodError(ValueError):
@@ -347,69 +346,6 @@ def gains_by_batches(method: object) -> bool:
     return bool(getattr(method, "gains_by_batches", has_own_way))
 
 
-# What a method does inside, at one instant ----------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Poles:
-    """The poles of one frame in the upper half of the z-plane, by rising angle before.
-
-    alpha: exponent on the angles in radians. radii, angles_before, angles_after: shape (poles,), angles in radians.
-    starts_s: the first sample of the frame; ends_s: behind its last.
-    """
-
-    alpha: float
-    radii: Floats
-    angles_before: Floats
-    angles_after: Floats
-    starts_s: float
-    ends_s: float
-
-
-@dataclass(frozen=True)
-class WarpMap:
-    """Where the method moves each frequency of the envelope to. from_hz, to_hz: shape (points,), rising."""
-
-    from_hz: Floats
-    to_hz: Floats
-
-
-@dataclass(frozen=True)
-class MarksInFrame:
-    """Pitch marks within the frame, in seconds from its middle. before_s, after_s: shapes (marks,), rising."""
-
-    before_s: Floats
-    after_s: Floats
-
-
-@dataclass(frozen=True)
-class Inside:
-    """What a method says. expected: where frequencies in Hz are moved to, rising as they do."""
-
-    expected: Callable[[Floats], Floats] | None = None
-    poles: Poles | None = None
-    warp: WarpMap | None = None
-    marks: MarksInFrame | None = None
-    sentences: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Instant:
-    """An instant of an utterance that a method was run on.
-
-    samples, output: int16, shape (n,), `rate` in hertz. options: complete. at_s: seconds from the start. with_marks:
-    whether methods that work by pitch marks show them, for which loops are compiled.
-    """
-
-    samples: Samples
-    output: Samples
-    rate: int
-    parameters: Mapping[str, float]
-    options: Options
-    at_s: float
-    with_marks: bool
-
-
 # A method made of a function ------------------------------------------------------------------------
 
 Process = Callable[[Samples, int, Mapping[str, float], Options, int], Samples]
@@ -472,12 +408,10 @@ class Method(Described):
 
     process: (samples, rate, parameters of the voice, all options, threads) → samples.
     check: tells what is missing, as `Anonymizer.missing`; None where nothing can be.
-    inspect: tells what the method did inside, for explanations; None where it says nothing.
     """
 
     process: Process = field(repr=False)
     check: Callable[[], str] | None = field(default=None, repr=False, kw_only=True)
-    inspect: Callable[[Instant], Inside] | None = field(default=None, repr=False, kw_only=True)
 
     def missing(self) -> str:
         return self.check() if self.check else ""

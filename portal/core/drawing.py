@@ -1,7 +1,7 @@
 """Processes that draw, each kept while it is in use.
 
-The web process holds neither plotting library nor compiled kernels, and need not start them again for each picture that
-somebody looks at for a second.
+The web process holds no plotting library, and need not start one again for each picture that somebody looks at for a
+second.
 """
 
 from __future__ import annotations
@@ -140,6 +140,3 @@ def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
-
-
-explanation_process = DrawingProcess("anonymization.explanation.drawing")

@@ -141,7 +141,7 @@ def _player(request: HttpRequest, utterance: Utterance) -> dict[str, Any] | None
     """What the player component needs; None while the audio is missing."""
     if not utterance.audio:
         return None
-    return {"title": "Waveform and spectrogram", "sources": voice_sources(request, {"original": utterance.audio})}
+    return {"title": "Recording", "sources": voice_sources(request, {"original": utterance.audio})}
 
 
 def _utterance_page(request: HttpRequest, corpus: Corpus, utterances: QuerySet[Utterance]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from anonymization.methods.voices.files import write_targets_csv, write_voices
 from common.errors import UnderWay
 from evaluation.app.attacker_training.selectors import find_training
 from evaluation.app.attacks.selectors import list_attacks
-from evaluation.app.audio_measures.selectors import find_measure
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognizer_training.services import start_retraining
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, RETRAINED, RunKind
@@ -178,24 +177,6 @@ def compare(request: HttpRequest, name: str, pk: int) -> HttpResponse:
     """Original and anonymised utterance side by side, to listen and to look at."""
     file = file_for(request.user, name, pk)
     return render(request, "systems/compare.html", utterances.compare_page(request, file))
-
-
-@member_read
-def f0_contours(request: HttpRequest, name: str, pk: int) -> JsonResponse:
-    """The F0 contours of original and anonymised utterance, or of the one that `side` names."""
-    measure = find_measure(file_for(request.user, name, pk))
-    if measure is None or not measure.f0_original:
-        raise Http404
-    try:
-        return JsonResponse(utterances.f0_as_json(measure, request.GET.get("side", "")))
-    except FileNotFoundError as error:  # the page then shows the sound without it
-        raise Http404 from error
-
-
-@member_read
-def explanation(request: HttpRequest, name: str, pk: int) -> HttpResponse:
-    """What the method did to one instant of an utterance, drawn."""
-    return utterances.explanation_file(request, file_for(request.user, name, pk))
 
 
 # What the portal's own methods did -----------------------------------------------------------------

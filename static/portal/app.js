@@ -48,7 +48,6 @@ function addCopyButtons() {
 async function enhance() {
   addCopyButtons();
   if (document.querySelector("figure[data-player]")) (await import("./player.js")).watch();
-  if (document.querySelector("[data-explain]")) (await import("./explain.js")).watch();
 }
 
 function announce(text, isAgain = false) {

@@ -1,10 +1,8 @@
-// Turns every <figure data-player> into a player with pictures; without this module its <audio> elements remain.
-// One source: listen and look. Two sources: the same instant of either, switched with A and B while it plays.
-// Markup: figure[data-player] > .player-source[data-voice][data-f0] > (p > .key) + audio. The level is never changed.
-// Event: player:rest, where it stands still, detail: the position in seconds.
+// Turns every <figure data-player>, which has two sources, into one player of the same instant of either, switched with A
+// and B while it plays; without this module its <audio> elements remain. The level is never changed.
+// Markup: figure[data-player] > .player-source > (p > .key) + audio.
 
-import { RATE, analyse, draw, plotSpan } from "./spectrogram.js";
-
+const RATE = 16000;
 const ARROW_S = 0.25;
 const FADE_S = 0.008;
 let context = null;
@@ -20,26 +18,24 @@ function button(textContent, className, onclick) {
   return make("button", { type: "button", textContent, className, onclick });
 }
 
-async function fetched(address, what) {
+async function fetchRecording(address) {
   const answer = await fetch(address, { credentials: "same-origin" }).catch(() => {
-    throw new Error(`The ${what} could not be fetched: the portal does not answer. Check the connection and reload.`);
+    throw new Error("The recording could not be fetched: the portal does not answer. Check the connection and reload.");
   });
   if (answer.ok) return answer;
-  throw new Error(`The ${what} could not be fetched (answer ${answer.status}). Reload the page: its link may have expired.`);
+  throw new Error(`The recording could not be fetched (answer ${answer.status}). Reload the page: its link may have expired.`);
 }
 
 async function loadSource(element) {
   const audio = element.querySelector("audio");
-  const answer = await fetched(audio.currentSrc || audio.src, "recording");
+  const answer = await fetchRecording(audio.currentSrc || audio.src);
   const bytes = await answer.arrayBuffer();
   const buffer = await new OfflineAudioContext(1, 1, RATE).decodeAudioData(bytes).catch(() => {
     throw new Error("This browser cannot decode the recording; download it to listen.");
   });
   if (!buffer.length) throw new Error("The recording is empty.");
-  const samples = buffer.getChannelData(0);
-  const pitch = element.dataset.f0 ? await (await fetched(element.dataset.f0, "fundamental frequency")).json() : null;
   const name = element.querySelector(".key")?.textContent.trim() || "Recording";
-  return { element, audio, buffer, samples, pitch, name, analysis: analyse(samples) };
+  return { audio, buffer, name };
 }
 
 /** All sources from the same instant on, one of them audible; positions in seconds. */
@@ -101,38 +97,13 @@ class Player {
     this.figure = figure;
     this.sources = sources;
     this.deck = new Deck(sources.map((source) => source.buffer));
-    const most = (measure) => Math.max(...sources.map((source) => measure(source.analysis)));
-    this.shared = {
-      duration_s: this.deck.duration,
-      loudest: most((analysis) => analysis.loudest),
-      peak: most((analysis) => analysis.peak),
-      withPitch: sources.some((source) => source.pitch),
-    };
-    sources.forEach((source) => this.addPicture(source));
+    for (const { audio } of sources) {
+      audio.hidden = true;
+      audio.pause();
+    }
     this.addControls();
     this.hear(0);
-    const redraw = () => this.redraw();
-    new ResizeObserver(redraw).observe(sources[0].canvas);
-    matchMedia("screen and (prefers-color-scheme: dark)").addEventListener("change", redraw);
     figure.addEventListener("keydown", (event) => this.key(event));
-  }
-
-  addPicture(source) {
-    source.audio.hidden = true;
-    source.audio.pause();
-    source.canvas = make("canvas", { role: "img", ariaLabel: description(source) });
-    source.canvas.addEventListener("pointerdown", (event) => {
-      const span = plotSpan(source.canvas.clientWidth, this.shared.withPitch);
-      this.seek(((event.offsetX - span.left) / span.width) * this.deck.duration);
-      this.slider.focus({ focusVisible: false, preventScroll: true });
-      event.preventDefault();
-    });
-    source.head = make("div", { className: "player-head" });
-    source.audio.after(make("div", { className: "player-plot" }, source.canvas, source.head));
-    if (source.pitch) {
-      const legend = make("span", { className: "player-legend", textContent: "F0, 75–500 Hz, right axis" });
-      source.element.querySelector("p")?.append(legend);
-    }
   }
 
   addControls() {
@@ -140,15 +111,12 @@ class Player {
     this.slider = make("input", { type: "range", min: 0, max: this.deck.duration, step: 0.01, ariaLabel: "Position" });
     this.slider.oninput = () => this.seek(Number(this.slider.value));
     this.time = make("span", { className: "time" });
-    const controls = make("div", { className: "player-controls" }, this.toggle);
     this.switches = this.sources.map((source, index) =>
       button(`${"AB"[index]} ${source.name}`, "button quiet small", () => this.hear(index)),
     );
-    if (this.sources.length > 1) {
-      controls.append(make("div", { className: "player-switch", role: "group", ariaLabel: "Heard" }, ...this.switches));
-    }
-    controls.append(this.slider, this.time, keysHelp(this.sources.length > 1));
-    this.figure.append(controls);
+    const choice = make("div", { className: "player-switch", role: "group", ariaLabel: "Heard" }, ...this.switches);
+    const controls = [this.toggle, choice, this.slider, this.time, keysHelp()];
+    this.figure.append(make("div", { className: "player-controls" }, ...controls));
     this.show();
   }
 
@@ -170,31 +138,23 @@ class Player {
   pause() {
     this.deck.stop();
     this.show();
-    this.rest();
   }
 
   seek(position) {
     this.deck.seek(position);
     this.show();
-    if (!this.deck.voices) this.rest();
-  }
-
-  /** Tells the page at which instant, in seconds, the player stands still. */
-  rest() {
-    this.figure.dispatchEvent(new CustomEvent("player:rest", { bubbles: true, detail: this.deck.position }));
   }
 
   hear(index) {
     this.deck.hear(index);
     this.switches.forEach((choice, other) => (choice.ariaPressed = String(other === index)));
-    this.sources.forEach((source, other) => (source.element.dataset.heard = String(other === index)));
   }
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const pressable = event.target.closest("button, summary, a");
     const switchTo = ["a", "b"].indexOf(event.key.toLowerCase());
-    if (switchTo >= 0 && switchTo < this.sources.length && this.sources.length > 1) this.hear(switchTo);
+    if (switchTo >= 0) this.hear(switchTo);
     else if (event.key === "ArrowLeft") this.seek(this.deck.position - ARROW_S);
     else if (event.key === "ArrowRight") this.seek(this.deck.position + ARROW_S);
     else if (event.key === " " && (!pressable || pressable.ariaPressed === "true")) this.playOrPause();
@@ -210,31 +170,13 @@ class Player {
     this.slider.value = position;
     if (!voices) this.slider.ariaValueText = state;
     this.time.textContent = state;
-    for (const { canvas, head } of this.sources) {
-      const span = plotSpan(canvas.clientWidth, this.shared.withPitch);
-      head.style.left = `${span.left + (span.width * position) / duration}px`;
-    }
-  }
-
-  redraw() {
-    this.sources.forEach((source) => draw(source.canvas, source, this.shared));
-    this.show();
   }
 }
 
-function description({ name, pitch, analysis }) {
-  const voiced = (pitch?.hz ?? []).filter((hertz) => hertz > 0).sort((one, other) => one - other);
-  const melody = voiced.length
-    ? `, fundamental frequency ${Math.round(voiced[0])} to ${Math.round(voiced.at(-1))} hertz, ` +
-      `median ${Math.round(voiced[voiced.length >> 1])}`
-    : "";
-  return `${name}: waveform and spectrogram, ${analysis.duration_s.toFixed(1)} seconds${melody}`;
-}
-
-function keysHelp(two) {
+function keysHelp() {
   const key = (name) => make("kbd", { textContent: name });
-  const text = two ? [key("A"), " ", key("B"), " switch at the same instant · "] : [];
-  return make("p", { className: "player-keys" }, ...text, key("space"), " play or pause · ", key("←"), " ", key("→"), " seek");
+  const text = [key("A"), " ", key("B"), " switch at the same instant · ", key("space")];
+  return make("p", { className: "player-keys" }, ...text, " play or pause · ", key("←"), " ", key("→"), " seek");
 }
 
 async function enhance(figure) {

@@ -13,7 +13,7 @@ from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.contrib.sessions.models import Session as Sessions
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls import Resolver404, URLPattern, URLResolver, get_resolver, resolve, reverse
 from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
@@ -132,8 +132,6 @@ MATRIX = {
     "systems:data-set": FOR_ORGANIZERS,
     "systems:measures-csv": FOR_ORGANIZERS,
     "systems:compare": FOR_ORGANIZERS,
-    "systems:f0": FOR_ORGANIZERS,
-    "systems:explanation": (LOGIN, 404, 404, 404),  # here is no audio; of speech: systems/test_explanation
     "systems:run": FOR_ORGANIZERS,
     "systems:voices-csv": FOR_ORGANIZERS,
     "systems:attacks": FOR_ORGANIZERS,
@@ -626,8 +624,6 @@ def addresses() -> dict[str, str]:
         "systems:data-set": ["b2", "x_trials_f"],
         "systems:measures-csv": ["b2", "x_trials_f"],
         "systems:compare": ["b2", file.pk],
-        "systems:f0": ["b2", file.pk],
-        "systems:explanation": ["b2", file.pk],
         "systems:run": ["b2", "x_trials_f"],
         "systems:voices-csv": ["b2", "x_trials_f"],
         **_of_engines(submission, data_set),
@@ -971,3 +967,22 @@ def test_pages_send_a_strict_content_security_policy(clients, addresses):
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert (rules["default-src"], rules["script-src"], rules["style-src"]) == ("'none'", "'self'", "'self'")
     assert "unsafe" not in policy
+
+
+# Addresses that went, each with a word why.
+GONE = {
+    "/systems/b2/files/1/f0.json": "pictures of F0 went",
+    "/systems/b2/files/1/explanation.svg": "the explanation of one instant went",
+}
+
+
+def test_addresses_that_went_lead_nowhere():
+    assert [address for address in GONE if resolves(address)] == []
+
+
+def resolves(address: str) -> bool:
+    try:
+        resolve(address)
+    except Resolver404:
+        return False
+    return True

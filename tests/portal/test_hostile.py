@@ -12,7 +12,6 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
-from evaluation.app.models import EvaluationRun
 from portal.challenges.models import Corpus, DataSet
 from portal.config.environment import SettingsError, read_environment
 from portal.core import processes as starting
@@ -28,7 +27,6 @@ from portal.systems.anonymization import forms
 from portal.systems.services import start_baseline
 from tests.portal.factories import (
     make_corpus,
-    make_job,
     make_operator,
     make_organizer,
     make_system,
@@ -343,19 +341,6 @@ def test_lost_recording_is_one_problem_of_the_run_without_the_place_of_the_file(
     [problem] = job.problems
     assert (job.state, problem["code"]) == (JobState.FAILED, "not-anonymised")
     assert problem["found"].startswith("expected the stored recording, found none.")
-
-
-def test_lost_contour_is_no_page_and_the_comparison_opens_without_it(client, organizer):
-    file = make_system(make_corpus(speakers=1, utterances=1)).submissions.get().files.first()
-    run = EvaluationRun.objects.create(
-        submission=file.submission,
-        kind=EvaluationRun.Kind.MEASURES,
-        data_set=file.data_set,
-        job=make_job("succeeded", kind="measure"),
-    )
-    run.measures.create(file=file, duration_difference_ms=0, f0_original="lost.npz", f0_anonymised="lost.npz")
-    address = f"/systems/b2-tones/files/{file.pk}/"
-    assert [client.get(address).status_code, client.get(f"{address}f0.json").status_code] == [200, 404]
 
 
 def test_audio_address_ends_with_its_session_even_for_who_kept_the_cookie(client, organizer):

@@ -18,20 +18,17 @@ from typing import Literal
 import numpy as np
 
 from anonymization.methods.contract import (
-    Inside,
-    Instant,
     Item,
     Method,
     MethodError,
     Options,
     OptionValue,
-    Poles,
     complete_options,
     validate_samples,
     validate_voice,
 )
 from anonymization.methods.mcadams import numba_engine, torch_engine
-from anonymization.methods.mcadams.parameters import FULL_SCALE, OFFSET, PEAK, RATE_HZ, Level, McAdamsParameters
+from anonymization.methods.mcadams.parameters import PEAK, RATE_HZ, Level, McAdamsParameters
 from anonymization.methods.method_files import read_methods
 from common.arrays import Floats, Samples
 
@@ -158,44 +155,4 @@ def _process(samples: Samples, rate: int, voice: Mapping[str, float], options: O
     return mcadams(samples, rate, _read_parameters(voice, options), threads=threads)
 
 
-def _inspect(instant: Instant) -> Inside:
-    """The poles of the frame whose middle is nearest to the instant, as the engines find and turn them."""
-    settings = _read_parameters(instant.parameters, instant.options)
-    alpha = settings.alpha
-    to_hz = instant.rate / (2 * math.pi)
-
-    def expected(hertz: Floats) -> Floats:
-        return np.minimum((hertz / to_hz) ** alpha, math.pi) * to_hz
-
-    sentence = (
-        f"The McAdams coefficient α = {alpha:.3g} turns each pole from its angle φ to φ^α: {_directions(alpha, to_hz)}."
-    )
-    inside = Inside(expected=expected, sentences=(sentence,))
-    frames = settings.frames(instant.samples.size)
-    if not frames:
-        return inside
-    hop, length = settings.hop_samples, settings.window_samples
-    wanted = round((instant.at_s * instant.rate - length / 2) / hop)
-    start = hop * min(max(wanted, frames.start), frames.stop - 1)
-    frame = np.full(length, OFFSET)
-    inner = instant.samples[start : start + length]
-    frame[: inner.size] += inner / FULL_SCALE
-    if not inner.any() and settings.keep_digital_silence:
-        return inside
-    roots = np.roots(numba_engine.fit_polynomial(frame * settings.analysis_window() + OFFSET, settings.order))
-    upper = roots[roots.imag > 0].astype(np.complex128)
-    upper = upper[np.argsort(np.angle(upper))]
-    angles: Floats = np.angle(upper).astype(np.float64)
-    turned: Floats = np.minimum(angles**alpha, math.pi)
-    span = start / instant.rate, (start + length) / instant.rate
-    return replace(inside, poles=Poles(alpha, np.abs(upper), angles, turned, *span))
-
-
-def _directions(alpha: float, fixed_hz: float) -> str:
-    if alpha == 1:
-        return "nothing moves"
-    below, above = ("up", "down") if alpha < 1 else ("down", "up")
-    return f"resonances below {fixed_hz:.0f} Hz move {below}, those above it {above}"
-
-
-METHODS = tuple(_McAdamsMethod(**about, process=_process, inspect=_inspect) for about in read_methods(__file__))
+METHODS = tuple(_McAdamsMethod(**about, process=_process) for about in read_methods(__file__))

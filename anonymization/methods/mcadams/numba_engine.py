@@ -114,22 +114,6 @@ def find_poles(signal: Floats, window: Floats, hop: int, order: int, offset: flo
     return coefficients, *find_roots(coefficients)
 
 
-def fit_polynomial(frame: Floats, order: int) -> Floats:
-    """The prediction polynomial of one frame by Burg's method (1975), without a compiled loop, shape (order + 1,).
-
-    frame: shape (n,), n > order + 1.
-    """
-    forward, backward = frame[1:].copy(), frame[:-1].copy()
-    coefficients = np.zeros(order + 1)
-    coefficients[0] = 1.0
-    for step in range(order):
-        energy = forward @ forward + backward @ backward
-        reflection = -2 * (forward @ backward) / (energy + TINY)
-        coefficients[1 : step + 2] += reflection * coefficients[step::-1].copy()
-        forward, backward = (forward + reflection * backward)[1:], (backward + reflection * forward)[:-1]
-    return coefficients
-
-
 # Loops over frames ---------------------------------------------------------------------------------
 
 

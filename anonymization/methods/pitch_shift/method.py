@@ -12,27 +12,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from anonymization.methods.contract import (
-    FRAME_S,
-    Anonymizer,
-    Inside,
-    Instant,
-    MarksInFrame,
     Method,
     MethodError,
     Options,
-    WarpMap,
     validate_samples,
 )
 from anonymization.methods.method_files import read_methods
-from anonymization.methods.pitch_shift.marks import PitchSource, mark_pitch
+from anonymization.methods.pitch_shift.marks import PitchSource
 from anonymization.methods.pitch_shift.phase_vocoder import shift_by_vocoder
 from anonymization.methods.pitch_shift.psola import shift_by_psola
 from common.arrays import Floats32, Samples
@@ -50,9 +43,6 @@ _SILENCE_S = 0.02
 _FULL_SCALE = 32767
 # What the shift took nearly all of, such as a tone above the band, is not blown up to its old level.
 _MAX_GAIN = 4.0
-_MAP_POINTS = 161
-# What is marked for an explanation: enough on either side for the pitch to be followed.
-_AROUND_S = 0.6
 
 
 @dataclass(frozen=True)
@@ -172,56 +162,8 @@ def _process(
     return shift_pitch(samples, rate, PitchShift(parameters["shift"], technique, **values))  # type: ignore[arg-type]
 
 
-def _inspect(instant: Instant) -> Inside:
-    """A stretch of all frequencies, or of F0 alone where the formants are kept."""
-    cents = instant.parameters["shift"]
-    ratio = 2.0 ** (cents / 1200)
-    if instant.options.get("formants", "moved") == "kept":
-        return Inside(sentences=(f"F0 is multiplied by {ratio:.3g} ({cents:+.0f} cents) and the resonances are kept.",))
-    to_hz = np.linspace(0, instant.rate / 2 * min(1.0, ratio), _MAP_POINTS)
-    sentence = f"F0 and all resonances are multiplied by {ratio:.3g} ({cents:+.0f} cents) and the duration is restored."
-    return Inside(expected=lambda hertz: hertz * ratio, warp=WarpMap(to_hz / ratio, to_hz), sentences=(sentence,))
-
-
-def has_marks(method: Anonymizer) -> bool:
-    """Whether the method works by pitch marks."""
-    return isinstance(method, Method) and method.inspect is _inspect_psola
-
-
-def cut_around(samples: Samples, output: Samples, rate: int, at_s: float) -> tuple[Samples, Samples, float]:
-    """What `mark_both` needs of two recordings, and where the instant lies in it, in seconds."""
-    start, stop = max(0, round((at_s - _AROUND_S) * rate)), round((at_s + _AROUND_S) * rate)
-    return samples[start:stop], output[start:stop], at_s - start / rate
-
-
-def mark_both(before: Samples, after: Samples, rate: int, at_s: float) -> MarksInFrame:
-    """The pitch marks within the frame, of two `cut_around` it; loads a compiled kernel."""
-    return MarksInFrame(_find_marks(before, rate, at_s), _find_marks(after, rate, at_s))
-
-
-def _find_marks(piece: Samples, rate: int, at_s: float) -> npt.NDArray[np.float64]:
-    marks = mark_pitch(piece, rate)
-    voiced = np.append(marks.is_voiced, False) | np.append(False, marks.is_voiced)
-    times_s: npt.NDArray[np.float64] = marks.times[voiced] / rate - at_s
-    return times_s[np.abs(times_s) < FRAME_S / 2]
-
-
-def _inspect_psola(instant: Instant) -> Inside:
-    """As `_inspect`, with the pitch marks of both voices."""
-    inside = _inspect(instant)
-    if not instant.with_marks:
-        return inside
-    before, after, at_s = cut_around(instant.samples, instant.output, instant.rate, instant.at_s)
-    marks = mark_both(before, after, instant.rate, at_s)
-    words = (
-        f"In the {FRAME_S * 1000:.0f} ms shown the original has {marks.before_s.size} pitch marks, "
-        f"the anonymised voice {marks.after_s.size}."
-    )
-    return replace(inside, marks=marks, sentences=(*inside.sentences, words))
-
-
 _PSOLA, _VOCODER = read_methods(__file__)
 METHODS = (
-    Method(**_PSOLA, process=partial(_process, "psola"), inspect=_inspect_psola),
-    Method(**_VOCODER, process=partial(_process, "vocoder"), inspect=_inspect),
+    Method(**_PSOLA, process=partial(_process, "psola")),
+    Method(**_VOCODER, process=partial(_process, "vocoder")),
 )

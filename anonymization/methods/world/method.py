@@ -19,12 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from anonymization.methods.contract import (
-    Inside,
-    Instant,
     Method,
     MethodError,
     Options,
-    WarpMap,
     validate_samples,
 )
 from anonymization.methods.method_files import read_methods
@@ -65,7 +62,6 @@ _CONTEXT_SAMPLES = 800
 FFT_SIZE = 1024
 _BINS = FFT_SIZE // 2 + 1
 _BLOCK_SAMPLES = 1 << 20
-_MAP_POINTS = 161
 
 
 @dataclass(frozen=True)
@@ -282,20 +278,4 @@ def _process(
     return world_voice(samples, rate, settings)
 
 
-def _inspect(instant: Instant) -> Inside:
-    """The map of the envelope's frequencies; F0 is seen from outside."""
-    factor, mean, spread = (instant.parameters[name] for name in ("formant_factor", "f0_mean", "f0_spread"))
-    to_hz = np.linspace(0, instant.rate / 2, _MAP_POINTS)
-    from_hz = FrequencyWarp(factor).source_hz(to_hz)
-    sentence = (
-        f"The envelope is stretched along frequency by {factor:.3g}, up to a knee at 6 kHz, and the utterance gets a "
-        f"mean F0 of {mean:.0f} Hz with a spread of {spread:.1f} semitones."
-    )
-    return Inside(
-        expected=lambda hertz: np.interp(hertz, from_hz, to_hz), warp=WarpMap(from_hz, to_hz), sentences=(sentence,)
-    )
-
-
-METHODS = tuple(
-    Method(**about, process=_process, check=missing_world, inspect=_inspect) for about in read_methods(__file__)
-)
+METHODS = tuple(Method(**about, process=_process, check=missing_world) for about in read_methods(__file__))

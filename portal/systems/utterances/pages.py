@@ -1,4 +1,4 @@
-"""What the pages of a data set and of one anonymised utterance show, one instant of it explained and drawn."""
+"""What the pages of a data set and of one anonymised utterance show."""
 
 from __future__ import annotations
 
@@ -7,26 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.core.paginator import Page, Paginator
 from django.db.models import F, OrderBy
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.voice_assignment import pair_parameters
-from anonymization.explanation.drawing import request_drawing
-from anonymization.explanation.explain import Explanation
-from anonymization.methods.contract import MethodError
-from anonymization.methods.pitch_shift.method import has_marks
-from common.tables import Cell, Column, DataTable, Table, Value, number_columns, number_table, plain_table
+from common.tables import Cell, Column, Table, number_columns, number_table, plain_table
 from evaluation.app.audio_measures import selectors
-from evaluation.app.audio_measures.selectors import find_problem_code, group_correlations_by_gender, load_f0
+from evaluation.app.audio_measures.selectors import find_problem_code, group_correlations_by_gender
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
 from evaluation.app.runs.context import pitch_minimum
-from evaluation.figures.explanation import describe, explanation_curves, explanation_numbers, size_of, title_of
 from evaluation.figures.histogram import Threshold
-from evaluation.figures.style import ImageFormat, Theme
 from evaluation.metrics.averages import distribute
 from evaluation.metrics.catalogue import (
     DURATION_DIFFERENCE,
@@ -38,10 +31,8 @@ from evaluation.metrics.catalogue import (
     Metric,
 )
 from portal.challenges.selectors import may_see_corpus
-from portal.core.downloads import csv_response
-from portal.core.drawing import DrawingError, answer_not_drawn, explanation_process
 from portal.core.labels import decimals
-from portal.core.signed_urls import CONTENT_TYPES, secured, voice_sources
+from portal.core.signed_urls import voice_sources
 from portal.submissions.models import SubmittedFile
 from portal.submissions.rules import Relation, sharing_problem
 from portal.submissions.selectors import ACCEPTED, relations_to
@@ -50,11 +41,7 @@ from portal.systems.selectors import View, may_read_words
 from portal.systems.tables import measures_table
 from portal.systems.utterances.selectors import (
     Making,
-    UnreadableError,
-    explain_pair,
-    find_instant,
     find_making,
-    load_pair,
 )
 from speech.pitch.estimators import STEP_S
 
@@ -112,15 +99,6 @@ MEASURE_COLUMNS = (
     ("duration", "Duration", DURATION_DIFFERENCE),
     ("level", "Level", LEVEL_CHANGE),
 )
-
-
-THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
-IMAGES: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
-TABLES = {"csv": explanation_numbers, "curves": explanation_curves}
-DOWNLOADS = {"svg": "SVG", "png": "PNG", "pdf": "PDF", "csv": "numbers (CSV)", "curves": "curves (CSV)"}
-SHAPES = ("", "narrow")
-REFUSED = 422
-READING = "Thin: spectra; thick: envelopes. Dots: resonances of the original; triangles: of the anonymised voice."
 
 
 # A data set of a system ----------------------------------------------------------------------------
@@ -276,9 +254,8 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
         "measures": measures,
         "own": _own_table(file, measure, measures),
         "problems": [find_problem_code(code) for code in measure.faults] if measure else [],
-        "player": _player(request, file, measure),
+        "player": _player(request, file),
         "voice": _voice(making, file),
-        "explanation": _explanation(request, file, measure, making),
         "order": order,
         "order_text": MEASURE_ORDERS[order].text,
         "neighbours": _neighbours(file, measure, order),
@@ -298,12 +275,9 @@ def _may_offer(relations: tuple[Relation, ...], file: SubmittedFile) -> bool:
     return not problem and submission.system.edition_id is not None and not hasattr(file, "shared_part")
 
 
-def _player(request: HttpRequest, file: SubmittedFile, measure: UtteranceMeasure | None) -> dict[str, Any]:
-    """What the component `player.html` takes: the same instant of both voices, each with its F0."""
-    f0 = reverse("systems:f0", args=[file.submission.system.name, file.pk]) if measure and measure.f0_original else ""
+def _player(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
+    """What the component `player.html` takes: the same instant of both voices."""
     sources = voice_sources(request, {"original": file.utterance.audio, "anonymised": file.audio})
-    for source in sources:
-        source["f0_url"] = f"{f0}?side={source['voice']}" if f0 else ""
     return {"title": "Original against anonymised.", "note": PLAYER_NOTE, "sources": sources}
 
 
@@ -382,131 +356,3 @@ def _neighbours(file: SubmittedFile, measure: UtteranceMeasure | None, order: st
         "previous": files[place - 1] if place else None,
         "next": files[place + 1] if place + 1 < len(files) else None,
     }
-
-
-def f0_as_json(measure: UtteranceMeasure, side: str) -> dict[str, Any]:
-    """Both contours by name, or the one of `side`: start_s, step_s and hz, 0 where unvoiced."""
-    keys = {"original": measure.f0_original, "anonymised": measure.f0_anonymised}
-    if side in keys:
-        return _track_as_json(keys[side])
-    return {name: _track_as_json(key) for name, key in keys.items()}
-
-
-def _track_as_json(key: str) -> dict[str, Any]:
-    track = load_f0(key)
-    return {"start_s": track.start_s, "step_s": track.step_s, "hz": [round(hz, 1) for hz in track.hz.tolist()]}
-
-
-# One instant of it, explained ----------------------------------------------------------------------
-
-
-def _explanation(
-    request: HttpRequest, file: SubmittedFile, measure: UtteranceMeasure | None, making: Making
-) -> dict[str, Any]:
-    """What compare.html shows: the instant asked for by `at`, in seconds, or the loudest voiced one.
-
-    `problem`: why there is nothing to show; `error`: why the instant that was asked for is not shown.
-    """
-    asked = request.GET.get("at", "")
-    try:
-        pair = load_pair(file)
-    except UnreadableError as found:
-        return {"problem": str(found)}
-    try:
-        at_s, error = find_instant(pair, asked), ""
-    except MethodError as refused:
-        at_s, error = find_instant(pair, ""), str(refused)
-    explanation = explain_pair(pair, at_s, making, measure)
-    return {
-        "error": error,
-        "asked": asked if error else f"{explanation.at_s:.2f}",
-        "order": request.GET.get("order", ""),
-        "latest": f"{pair.latest_s:.2f}",
-        "is_known": bool(explanation.title),
-        "figure": _figure(file, explanation),
-    }
-
-
-def explanation_file(request: HttpRequest, file: SubmittedFile) -> HttpResponse:
-    """The picture of an instant as `format` (svg, png, pdf) in `theme` and `shape`, or its numbers (csv, curves).
-
-    Not found where the recordings cannot be read; an instant that they do not have is refused by a sentence, and 503
-    by one says that nothing could be drawn now.
-    """
-    theme, kind, shape = (request.GET.get(name, "") for name in ("theme", "format", "shape"))
-    kind = kind or "svg"
-    if (theme or "light") not in THEMES or kind not in IMAGES.keys() | TABLES.keys() or shape not in SHAPES:
-        raise Http404
-    try:
-        pair = load_pair(file)
-        at_s = find_instant(pair, request.GET.get("at", ""))
-    except UnreadableError as found:
-        raise Http404(str(found)) from found
-    except MethodError as refused:
-        return _sentence(refused, REFUSED)
-    making = find_making(request, file)
-    explanation = explain_pair(pair, at_s, making, selectors.find_measure(file))
-    name = f"{file.submission.system.name}-{file.utterance.name}-{explanation.at_s:.2f}s"
-    if kind in TABLES:
-        table = TABLES[kind](explanation)
-        return csv_response(f"{name}{'-curves' if kind == 'curves' else ''}.csv", (table.columns, *table.rows))
-    line = request_drawing(
-        explanation,
-        theme=THEMES[theme or "light"],
-        image_format=IMAGES[kind],
-        narrow=shape == "narrow",
-        to_mark=(pair.samples, pair.output) if making.method and has_marks(making.method) else None,
-    )
-    try:
-        drawn = explanation_process.draw(line)
-    except DrawingError as found:
-        return answer_not_drawn(found)
-    response = HttpResponse(drawn, content_type=CONTENT_TYPES[f".{kind}"])
-    response["Content-Disposition"] = f'inline; filename="{name}.{kind}"'
-    return secured(response, settings.AUDIO_LINK_S)
-
-
-def _sentence(words: Exception, status: int) -> HttpResponse:
-    return HttpResponse(str(words), status=status, content_type="text/plain; charset=utf-8")
-
-
-def _figure(file: SubmittedFile, explanation: Explanation) -> dict[str, Any]:
-    """As the component `figure.html` takes it."""
-    at = f"{explanation.at_s:.2f}"
-    address = reverse("systems:explanation", args=[file.submission.system.name, file.pk])
-
-    def link(**words: str) -> str:
-        return f"{address}?{urlencode({'at': at} | words)}"
-
-    return {
-        "title": title_of(explanation),
-        "words": describe(explanation),
-        "caption": READING,
-        "alt": f"{title_of(explanation)}. {describe(explanation)}",
-        "image": link(theme="light"),
-        "dark": link(theme="dark"),
-        "size": size_of(),
-        "narrow": {
-            "image": link(theme="light", shape="narrow"),
-            "dark": link(theme="dark", shape="narrow"),
-            "size": size_of(narrow=True),
-        },
-        "numbers": _shown_numbers(explanation_numbers(explanation)),
-        "downloads": [{"label": label, "url": link(format=kind)} for kind, label in DOWNLOADS.items()],
-    }
-
-
-def _shown_numbers(numbers: DataTable) -> Table:
-    """The numbers for people: units beside quantities, no more digits than mean something, a row for each pole."""
-    rows: list[list[str]] = []
-    for quantity, unit, before, after in numbers.rows:
-        if str(quantity).endswith(", radius"):  # which no method changes
-            rows[-1][0] += f" (radius {_text(before, unit)})"
-        else:
-            rows.append([f"{quantity}, {unit}", _text(before, unit), _text(after, unit)])
-    return number_table("Numbers at this instant", ["At this instant", "Original", "Anonymised"], rows, styles="")
-
-
-def _text(value: Value, unit: Value) -> str:
-    decimals = {"Hz": 0, "dBFS": 1}.get(str(unit), 3)
-    return "none" if value is None else f"{value:.{decimals}f}".replace("-", "−")

@@ -1,10 +1,9 @@
-"""``voices``, ``list`` and ``explain``; and that the program starts without what is heavy."""
+"""``voices`` and ``list``; and that the program starts without what is heavy."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import subprocess
 import sys
 
@@ -36,7 +35,7 @@ def test_the_command_line_imports_nothing_heavy():
 
 def test_the_program_lists_its_commands():
     out, _ = start("--help").communicate(timeout=60)
-    for name in ("run", "voices", "list", "explain"):
+    for name in ("run", "voices", "list", "train"):
         assert f"\n    {name} " in out
 
 
@@ -110,43 +109,3 @@ def test_list_tells_broken_commands(shell, tmp_path, monkeypatch):
     assert answer.code == 1
     assert f"error: {tmp_path / 'broken.toml'}" in answer.err
     assert "  mcadams-2022  " in answer.out
-
-
-@pytest.mark.parametrize("name", [method.name for method in methods()])
-def test_explain_describes_a_method(shell, name):
-    answer = shell("explain", name)
-    method = next(method for method in methods() if method.name == name)
-    assert answer.code == 0
-    words = " ".join(answer.out.split())
-    assert all(" ".join(parameter.effect.split()) in words for parameter in method.parameters)
-    assert " ".join(f"Published: {method.reference}".split()) in words
-    assert shell("explain", name, "--json").json["words"]
-
-
-def test_explain_draws_a_moment_of_a_recording(shell, tmp_path):
-    arguments = ("explain", "mcadams-2022", ONE, "--at", "1.0", "--parameter", "alpha=0.8")
-    answer = shell(*arguments, "--figure", tmp_path / "out.svg")
-    assert (answer.code, answer.err) == (0, "")
-    assert "at 1.00 s" in answer.out
-    assert "alpha 0.8" in answer.out
-    assert (tmp_path / "out.svg").read_bytes().lstrip().startswith(b"<?xml")
-    found = shell(*arguments, "--json").json
-    assert (found["at_s"], found["parameters"]) == (1.0, {"alpha": 0.8})
-    assert json.dumps(found["numbers"]).count("pole 1, angle") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("b2",), 'There is no anonymisation method "b2"'),
-        (("mcadams-2022", "--figure", "x.svg"), "expected a recording for --figure"),
-        (("mcadams-2022", "gone.wav"), "gone.wav: expected a readable file"),
-        (("mcadams-2022", ONE, "--at", "99"), "found 99 s"),
-        (("mcadams-2022", ONE, "--figure", "x.bmp"), "expected a figure that ends in .svg"),
-        (("mcadams-2022", ONE, "--parameter", "alpha=2"), "alpha of mcadams-2022 must be from 0.5 to 0.9"),
-        (("mcadams-2022", ONE, "--parameter", "alpha"), "--parameter: expected name=number, found “alpha”"),
-        (("mcadams-2022", ONE, "--figure", "gone/x.svg"), "expected a file that can be written"),
-    ],
-)
-def test_explain_refuses_in_a_sentence(shell, arguments, sentence):
-    assert sentence in refusal(shell("explain", *arguments))

@@ -145,7 +145,3 @@ def test_pool_is_in_the_order_of_names(targets):
         ("y", "m", 1),
         ("z", "m", 1),
     ]
-
-
-def test_explaining_a_recording_is_refused_for_voices_of_targets(shell, source):
-    assert "this one gives those of target speakers" in refusal(shell("explain", "filtered", source / "a" / "a-1.wav"))

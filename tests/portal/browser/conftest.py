@@ -1,24 +1,13 @@
-"""A browser asks for pictures as often as it changes its size; on a busy machine the first is drawn slowly.
-
-And what a journey through a served portal needs: `portal`, which takes corpora from the folder of the fixture `imports`
+"""What a journey through a served portal needs: `portal`, which takes corpora from the folder of the fixture `imports`
 of each journey, `open_page` and `look`.
 """
 
-import threading
 from pathlib import Path
 
 import pytest
 
-from portal.core.drawing import explanation_process
 from tests.browsing import PATIENCE_S, SCREENSHOTS, watch_page
 from tests.portal.browser.journey import COUNT_CLICKS, Notes, ServedPortal
-
-
-@pytest.fixture(autouse=True)
-def patient_drawing(monkeypatch):
-    """No picture is refused because others are drawn first: tests/portal/systems/test_explanation.py is about that."""
-    monkeypatch.setattr(explanation_process, "waits_s", PATIENCE_S)
-    monkeypatch.setattr(explanation_process, "_places", threading.BoundedSemaphore(20))
 
 
 @pytest.fixture

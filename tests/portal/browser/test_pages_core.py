@@ -123,7 +123,7 @@ def test_corpus_pages_pass_the_check_and_say_synthetic(organizer_page, check_pag
         expect(organizer_page.locator(".ribbon")).to_have_text("synthetic speech")
         check_page(organizer_page, name, with_axe=name != "data-set")  # as the list of utterances
     organizer_page.goto("/corpora/tones/utterances/tones-s0-000/")
-    organizer_page.locator("figure[data-player] canvas").wait_for()
+    organizer_page.locator(".player audio").wait_for()
     expect(organizer_page.locator(".ribbon")).to_have_count(1)
     check_page(organizer_page, "utterance")
     file = system.submissions.get().files.get(utterance__name="tones-s0-000")

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from django.contrib.auth import get_user_model
-from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
 from django.db import connection
 from django.utils import timezone
 
@@ -87,7 +85,6 @@ def addresses(system):
         "/systems/b2-tones/sets/tones_trials_f/",
         "/systems/b2-tones/sets/tones_trials_f/measures.csv",
         f"/systems/b2-tones/files/{file.pk}/",
-        f"/systems/b2-tones/files/{file.pk}/f0.json",
     ]
 
 
@@ -878,30 +875,6 @@ def test_measures_csv_equals_the_database(organizer, system):
 
 
 # One utterance -------------------------------------------------------------------------------------
-
-
-def store_f0(measure):
-    for side, hz in (("original", [0.0, 100.04, 120.0]), ("anonymised", [0.0, 0.0, 119.96])):
-        content = io.BytesIO()
-        np.savez(content, hz=np.array(hz), start_s=0.02, step_s=0.01, estimator=np.str_("praat"))
-        key = default_storage.save(f"derived/f0/{measure.pk}-{side}.npz", ContentFile(content.getvalue()))
-        setattr(measure, f"f0_{side}", key)
-    measure.save()
-
-
-def test_f0_is_given_for_both_sides_or_for_one(organizer, system):
-    measure = UtteranceMeasure.objects.first()
-    address = f"/systems/b2-tones/files/{measure.file_id}/f0.json"
-    assert organizer.get(address).status_code == 404
-    store_f0(measure)
-    original = {"start_s": 0.02, "step_s": 0.01, "hz": [0.0, 100.0, 120.0]}
-    anonymised = {"start_s": 0.02, "step_s": 0.01, "hz": [0.0, 0.0, 120.0]}
-    assert organizer.get(address).json() == {"original": original, "anonymised": anonymised}
-    assert organizer.get(f"{address}?side=original").json() == original
-    assert organizer.get(f"{address}?side=anonymised").json() == anonymised
-    page = read_page(organizer.get(f"/systems/b2-tones/files/{measure.file_id}/"))
-    assert f'data-f0="{address}?side=original"' in page
-    assert f'data-f0="{address}?side=anonymised"' in page
 
 
 def test_comparison_shows_voice_measures_and_transcript(organizer, system):
