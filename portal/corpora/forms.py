@@ -32,7 +32,6 @@ LAYOUTS = (
     ("", "Detect automatically"),
     ("manifest", "CSV manifest"),
     ("librispeech", "LibriSpeech tree"),
-    ("vctk", "VCTK tree"),
     ("kaldi", "Kaldi data directories"),
 )
 LAYOUT_NAMES = dict(LAYOUTS)

@@ -125,7 +125,7 @@ def test_folder_that_cannot_be_read_is_one_problem(tmp_path, monkeypatch):
     def refuse(_):
         raise PermissionError(13, "Permission denied", "/speech/secret")
 
-    monkeypatch.setattr("portal.intake.corpora.trees.find_vctk", refuse)
+    monkeypatch.setattr("portal.intake.corpora.librispeech.find_librispeech", refuse)
     [problem] = read_corpus(tmp_path).problems
     assert (problem.code, problem.file, problem.found) == ("not-readable", "/speech/secret", "“Permission denied”")
     assert detect_layout(tmp_path) is None

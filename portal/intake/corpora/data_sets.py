@@ -48,7 +48,6 @@ def split_into_sets(
     genders: Mapping[str, Gender],
     *,
     enrolment_share: float,
-    common: Collection[str] = (),
 ) -> list[DraftDataSet]:
     """Enrolment and trial sets of a corpus that states none, without speakers whose gender is not known.
 
@@ -57,14 +56,10 @@ def split_into_sets(
     the same on every machine and spread over recording sessions. All others are trials, by gender;
     speakers with fewer utterances are in trials without being enrolled, as in the challenge. A
     corpus in which every speaker has fewer is one training set.
-
-    Args:
-        common: utterances that are trials in any case, kept apart as ``…_common`` (VCTK's
-            sentences that everyone reads); they do not count for the share.
     """
     by_speaker: dict[str, list[str]] = defaultdict(list)
     for utterance in utterances:
-        if utterance.name not in common and utterance.speaker in genders:
+        if utterance.speaker in genders:
             by_speaker[utterance.speaker].append(utterance.name)
     enrolled = {
         name
@@ -75,17 +70,14 @@ def split_into_sets(
     if not enrolled:
         return training_sets(corpus, utterances)
     sets = [data_set(f"{corpus}_enrolls", "enrolment", enrolled)]
-    for ending, is_common in (("", False), ("_common", True)):
-        for gender in ("f", "m"):
-            names = [
-                utterance.name
-                for utterance in utterances
-                if genders.get(utterance.speaker) == gender
-                and utterance.name not in enrolled
-                and (utterance.name in common) is is_common
-            ]
-            if names:
-                sets.append(data_set(f"{corpus}_trials_{gender}{ending}", "trial", names))
+    for gender in ("f", "m"):
+        names = [
+            utterance.name
+            for utterance in utterances
+            if genders.get(utterance.speaker) == gender and utterance.name not in enrolled
+        ]
+        if names:
+            sets.append(data_set(f"{corpus}_trials_{gender}", "trial", names))
     return sets
 
 

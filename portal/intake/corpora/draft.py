@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -32,7 +32,6 @@ class Layout(StrEnum):
     """How the files of a corpus are arranged."""
 
     LIBRISPEECH = "librispeech"
-    VCTK = "vctk"
     KALDI = "kaldi"
     MANIFEST = "manifest"
 
@@ -197,23 +196,6 @@ class SourceRow:
     transcript_place: FilePlace
     duration_s: float | None = None
     told: frozenset[str] = frozenset()
-
-
-@dataclass(slots=True)
-class SpeakerList:
-    """What a file of speakers states: gender and place of each, and of whom a problem of the file was told.
-
-    Attributes:
-        is_read: whether the file could be read at all.
-    """
-
-    is_read: bool
-    genders: dict[str, tuple[str, FilePlace]] = field(default_factory=dict)
-    faulty: set[str] = field(default_factory=set)
-
-    def told(self, speaker: str) -> frozenset[str]:
-        """`SourceRow.told` of the speaker's rows."""
-        return frozenset() if self.is_read and speaker not in self.faulty else frozenset({"gender"})
 
 
 def check_rows(

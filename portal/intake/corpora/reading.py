@@ -14,13 +14,13 @@ from typing import Any
 
 from common.folders import find_droppings
 from common.problems import Problem
-from portal.intake.corpora import kaldi_directories, manifest, trees
+from portal.intake.corpora import kaldi_directories, librispeech, manifest
 from portal.intake.corpora.draft import CorpusDraft, DraftUtterance, FilePlace, Layout, empty_draft
 from portal.intake.expectation import CHALLENGE_RATE_HZ
 from portal.intake.speech import LONG_S, LONGEST_S, SHORTEST_S
 from speech.audio.files import AudioFacts
 
-_SHAPES = "; ".join((trees.LIBRISPEECH_SHAPE, trees.VCTK_SHAPE, kaldi_directories.SHAPE, manifest.SHAPE))
+_SHAPES = "; ".join((librispeech.SHAPE, kaldi_directories.SHAPE, manifest.SHAPE))
 SHORT_S = 0.3
 DURATION_TOLERANCE_S = 0.02
 
@@ -45,8 +45,7 @@ def _detect(folder: Path) -> Layout | None:
         return Layout.MANIFEST
     finders: dict[Layout, Callable[[Path], Any]] = {
         Layout.KALDI: kaldi_directories.find_directories,
-        Layout.VCTK: trees.find_vctk,
-        Layout.LIBRISPEECH: trees.find_librispeech,
+        Layout.LIBRISPEECH: librispeech.find_librispeech,
         Layout.MANIFEST: manifest.find_manifest,
     }
     return next((layout for layout, find in finders.items() if find(folder)), None)
@@ -101,12 +100,8 @@ def _read(
         return kaldi_directories.read_kaldi_directories(folder, audio_root=audio_root, without_audio=without_audio)
     if audio_root or without_audio:
         raise ValueError(f"an audio root, or no audio, is for Kaldi directories, not {layout}")
-    reader = {
-        Layout.LIBRISPEECH: trees.read_librispeech,
-        Layout.VCTK: trees.read_vctk,
-        Layout.MANIFEST: manifest.read_manifest,
-    }[layout]
-    return reader(folder, enrolment_share=enrolment_share)
+    read = librispeech.read_librispeech if layout is Layout.LIBRISPEECH else manifest.read_manifest
+    return read(folder, enrolment_share=enrolment_share)
 
 
 def _not_a_corpus(folder: Path, layout: Layout | None, kind: str, found: str) -> CorpusDraft:

@@ -44,23 +44,6 @@ def librispeech(folder, subset="dev-clean", speakers=(("11", "F"), ("12", "F"), 
     return folder
 
 
-def vctk(folder, sentences=(1, 24, 25, 26, 27, 28, 29, 30), audio="wav48_silence_trimmed"):
-    """Two women and two men; both microphones in the newer form, one recording in the older."""
-    info = ["ID  AGE  GENDER  ACCENTS  REGION COMMENTS"]
-    for speaker, gender in (("p225", "F"), ("p226", "M"), ("p227", "M"), ("p228", "F")):
-        info.append(f"{speaker}  23  {gender}    English    Surrey")
-        for number in sentences:
-            name = f"{speaker}_{number:03d}"
-            write_text(folder / "txt" / speaker / f"{name}.txt", SENTENCE + "\n")
-            if audio == "wav48_silence_trimmed":
-                write_text(folder / audio / speaker / f"{name}_mic1.flac", "")
-                write_text(folder / audio / speaker / f"{name}_mic2.flac", "")
-            else:
-                write_text(folder / audio / speaker / f"{name}.wav", "")
-    write_text(folder / "speaker-info.txt", "\n".join(info) + "\n")
-    return folder
-
-
 def kaldi(folder, *, with_audio=True):
     """An enrolment set of two women and a trial set of three, of whom one is not enrolled."""
     sets: dict[str, dict[str, tuple[str, ...]]] = {

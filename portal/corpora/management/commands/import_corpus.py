@@ -1,4 +1,4 @@
-"""Import a corpus from a folder: a LibriSpeech or VCTK tree, Kaldi data directories or a CSV manifest.
+"""Import a corpus from a folder: a LibriSpeech tree, Kaldi data directories or a CSV manifest.
 
 The import runs in this process and shows its progress. Interrupted, it continues where it was when started again.
 """

@@ -1,4 +1,4 @@
-"""LibriSpeech and VCTK trees, and folders that are no corpus."""
+"""LibriSpeech trees, and folders that are no corpus."""
 
 import pytest
 
@@ -89,66 +89,6 @@ def test_the_same_utterance_in_two_subsets_is_a_duplicate(tmp_path):
     assert found(draft, "duplicate-utterance")[0] == ("dev-other/11/100/11-100-0000.flac", None)
 
 
-def test_vctk_takes_microphone_two_and_keeps_common_sentences_apart(tmp_path):
-    draft = read_corpus(corpora.vctk(tmp_path))
-    assert (draft.layout, draft.problems) == (Layout.VCTK, ())
-    assert [each.name for each in draft.utterances[:3]] == [
-        "p225_001_mic2",
-        "p225_024_mic2",
-        "p225_025_mic2",
-    ]
-    assert sizes(draft) == {
-        "vctk_enrolls": 8,
-        "vctk_trials_f": 8,
-        "vctk_trials_m": 8,
-        "vctk_trials_f_common": 4,
-        "vctk_trials_m_common": 4,
-    }
-    sets = {each.name: each.utterances for each in draft.data_sets}
-    assert {name[5:8] for name in sets["vctk_trials_f_common"]} == {"001", "024"}
-    assert all(int(name[5:8]) > 24 for name in sets["vctk_enrolls"] + sets["vctk_trials_m"])
-    assert corpora.counts(draft)["vctk_enrolls-vctk_trials_f_common"] == (
-        "same-gender-product",
-        4,
-        4,
-    )
-
-
-@pytest.mark.parametrize("audio", ["wav48", "wav16"])
-def test_older_vctk_releases_are_read(tmp_path, audio):
-    corpora.vctk(tmp_path / "VCTK-Corpus", audio=audio)
-    info = tmp_path / "VCTK-Corpus" / "speaker-info.txt"
-    info.write_text(info.read_text().replace("\np", "\n"))  # ids without their p
-    draft = read_corpus(tmp_path)
-    assert draft.problems == ()
-    assert draft.utterances[0].name == "p225_001"
-    assert draft.utterances[0].file == f"VCTK-Corpus/{audio}/p225/p225_001.wav"
-
-
-def test_vctk_with_common_sentences_only_is_split_without_them(tmp_path):
-    draft = read_corpus(corpora.vctk(tmp_path, sentences=range(1, 9)))
-    assert sizes(draft) == {"vctk_enrolls": 8, "vctk_trials_f": 12, "vctk_trials_m": 12}
-
-
-def test_vctk_problems_come_at_once_with_their_places(tmp_path):
-    corpora.vctk(tmp_path)
-    audio = tmp_path / "wav48_silence_trimmed"
-    (audio / "p225" / "p225_025_mic2.flac").unlink()
-    for microphone in ("mic1", "mic2"):
-        (audio / "p226" / f"p226_026_{microphone}.flac").unlink()
-    (tmp_path / "txt" / "p227" / "p227_027.txt").unlink()
-    (tmp_path / "txt" / "p227" / "p227_028.txt").write_bytes(b"CAF\xc9")
-    corpora.write_text(audio / "notes.wav", "")
-    corpora.edit(tmp_path / "speaker-info.txt", "p228  23  F    English    Surrey\n", "")
-    draft = read_corpus(tmp_path)
-    assert found(draft, "other-microphone") == [("wav48_silence_trimmed/p225/p225_025_mic1.flac", None)]
-    assert found(draft, "no-recording") == [("txt/p226/p226_026.txt", None)]
-    assert ("txt/p227/p227_027.txt", None) in found(draft, "no-transcript")
-    assert found(draft, "wrong-encoding") == [("txt/p227/p227_028.txt", 1)]
-    assert found(draft, "no-gender") == [("speaker-info.txt", None)]
-    assert "such as wav48_silence_trimmed/notes.wav" in sentence(draft, "not-listed")
-
-
 def test_a_folder_of_text_files_is_no_corpus(tmp_path):
     for number in range(4):
         corpora.write_text(tmp_path / f"chapter{number}.txt", "It was a dark night.")
@@ -156,7 +96,7 @@ def test_a_folder_of_text_files_is_no_corpus(tmp_path):
     (problem,) = draft.problems
     assert (draft.layout, problem.code, problem.file) == (None, "unknown-layout", str(tmp_path))
     assert problem.found == ("a folder of 4 entries such as chapter0.txt, chapter1.txt, chapter2.txt")
-    for word in ("LibriSpeech", "VCTK", "Kaldi", "utterances.csv"):
+    for word in ("LibriSpeech", "Kaldi", "utterances.csv"):
         assert word in problem.expected
 
 
