@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from common.arrays import Floats
-from common.errors import MetricInputError
 from evaluation.formats.equal_scores import describe_open_eer, note_few_trials
 from evaluation.metrics import calibration
 from evaluation.metrics.calibration import (
@@ -191,23 +190,6 @@ def detection_metrics(
         loose_eer=loose,
         det=det,
     )
-
-
-def equal_error_rate(target: ArrayLike, nontarget: ArrayLike, *, estimator: Estimator) -> EqualErrorRate:
-    """The equal error rate of a test by the estimator that a protocol names, with its threshold.
-
-    Raises:
-        MetricInputError: an unknown estimator, or a side that is empty, not one-dimensional, not of real numbers or
-            not finite.
-    """
-    scores = sort_scores(target, nontarget)
-    if estimator == "kaldi":
-        return compute_kaldi_eer(scores)
-    if estimator == "speechbrain":
-        return compute_speechbrain_eer(scores)
-    if estimator == "rocch":
-        return EqualErrorRate("rocch", compute_rocch_eer(pool_adjacent_violators(scores.is_target)), None)
-    raise MetricInputError(f"Expected the estimator kaldi, rocch or speechbrain, found {estimator!r}.")
 
 
 def kaldi_eer(target: ArrayLike, nontarget: ArrayLike) -> float:

@@ -207,61 +207,6 @@ def diagonal_dominance(values: ArrayLike, *, compatibility: Compatibility = "doc
     return float(abs(diagonal.mean() - matrix[~np.eye(len(matrix), dtype=bool)].mean()))
 
 
-def scores_from_pairs(
-    rows: Sequence[str], columns: Sequence[str], scores: ArrayLike, utterances: Sequence[str]
-) -> Floats:
-    """The square of scores from a list of pairs, NaN where there is none.
-
-    Args:
-        rows, columns: the two utterances of each pair (row: the original one, for M_op).
-        scores: shape (pairs,), finite.
-        utterances: the list that orders rows and columns; officially sorted.
-
-    Raises:
-        MetricInputError: lists of different lengths, a repeated utterance, an unknown one, a pair
-            that occurs twice or a score that is not finite.
-    """
-    values = real_numbers(scores, "pair scores")
-    places = {utterance: place for place, utterance in enumerate(utterances)}
-    if len(places) != len(utterances):
-        raise MetricInputError(f"Expected each utterance once, found {len(utterances) - len(places)} repeated.")
-    if values.shape != (len(rows),) or len(columns) != len(rows):
-        raise MetricInputError(
-            f"Expected two utterances and a score for each pair, found {len(rows)} rows, {len(columns)} columns and "
-            f"scores of shape {values.shape}."
-        )
-    unknown = sorted({*rows, *columns} - places.keys())
-    if unknown:
-        raise MetricInputError(f"{len(unknown)} utterances of the pairs are not in the list, first {unknown[0]}.")
-    if not np.isfinite(values).all():
-        raise MetricInputError(f"{np.count_nonzero(~np.isfinite(values))} of {values.size} pair scores are not finite.")
-    size = len(utterances)
-    cells = np.array([places[row] for row in rows], np.int64) * size
-    cells += np.array([places[column] for column in columns], np.int64)
-    repeated = cells.size - np.unique(cells).size
-    if repeated:
-        raise MetricInputError(f"Expected each pair once, found {repeated} repeated. Keep one score of each.")
-    square = np.full(size * size, np.nan)
-    square[cells] = values
-    return square.reshape(size, size)
-
-
-def cosine_scores(rows: ArrayLike, columns: ArrayLike) -> Floats:
-    """Cosine of every row embedding with every column embedding.
-
-    Args:
-        rows, columns: shape (utterances, dimensions), finite and not zero.
-
-    Raises:
-        MetricInputError: other shapes, zero or not finite.
-    """
-    first, second = unit_vectors(rows, "row embeddings"), unit_vectors(columns, "column embeddings")
-    if first.shape[1] != second.shape[1]:
-        raise MetricInputError(f"Expected embeddings of one size, found {first.shape[1]} and {second.shape[1]}.")
-    cosines: Floats = first @ second.T
-    return cosines
-
-
 def _official_means(square: Floats, codes: NDArray[np.int32]) -> Floats:
     """Mean calibrated LLR per ordered speaker pair (the earlier one first), mirrored."""
     n_speakers = int(codes.max()) + 1

@@ -257,9 +257,6 @@ class XvectorShape:
     is_kaldi: bool = False
 
 
-KALDI_2022 = XvectorShape(bands=30, is_kaldi=True)
-
-
 class XvectorTdnn(nn.Module):
     """The network from features to vectors.
 

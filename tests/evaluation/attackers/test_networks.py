@@ -93,7 +93,9 @@ def test_the_xvector_networks_have_the_published_sizes():
     # Layers of 512 x (24 or 30) x 5, 512 x 512 x 3 twice, 512 x 512, 1500 x 512 and 512 x 3000, with biases and norms.
     network = networks.XvectorTdnn(networks.XvectorShape())
     assert parameters_of(network) == 4_211_604
-    assert parameters_of(networks.XvectorTdnn(networks.KALDI_2022)) == 4_211_604 + 512 * 6 * 5
+    assert (
+        parameters_of(networks.XvectorTdnn(networks.XvectorShape(bands=30, is_kaldi=True))) == 4_211_604 + 512 * 6 * 5
+    )
     assert network.dimension == 512
 
 

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 
 from common.errors import MetricInputError
+from evaluation.metrics.calibration import sort_scores
 from evaluation.metrics.catalogue import DETECTION_METRICS
-from evaluation.metrics.detection import auc, det_curve, detection_metrics, equal_error_rate, kaldi_eer, speechbrain_eer
+from evaluation.metrics.detection import (
+    auc,
+    compute_kaldi_eer,
+    compute_speechbrain_eer,
+    det_curve,
+    detection_metrics,
+    kaldi_eer,
+    speechbrain_eer,
+)
 from tests.evaluation import plain_detection as plain
 from tests.evaluation.reference import SHARED, needs_shared
 from tests.evaluation.score_sets import normal_scores, reference_cases, reference_scores, score_lists
@@ -29,11 +38,11 @@ OHNN_EERS = {
 @pytest.mark.parametrize("name", reference_cases())
 def test_equal_error_rates_equal_official(name):
     case, scores = reference_cases()[name], reference_scores(name)
-    kaldi = equal_error_rate(*scores, estimator="kaldi")
+    kaldi = compute_kaldi_eer(sort_scores(*scores))
     assert kaldi.rate == case["kaldi_eer"]
     assert f"{100 * kaldi.rate:.4g}" == case["kaldi_eer_percent_printed"]
     assert kaldi.threshold == pytest.approx(case["kaldi_threshold"], rel=1e-8)
-    speechbrain = equal_error_rate(*scores, estimator="speechbrain")
+    speechbrain = compute_speechbrain_eer(sort_scores(*scores))
     assert speechbrain.rate == pytest.approx(case["speechbrain_eer"], abs=1e-12)
     assert speechbrain.threshold == case["speechbrain_threshold"]
 
@@ -57,13 +66,13 @@ def split_last(line: str) -> tuple[str, str]:
 
 @given(score_lists(), score_lists())
 def test_kaldi_eer_is_the_protocols(target, nontarget):
-    found = equal_error_rate(target, nontarget, estimator="kaldi")
+    found = compute_kaldi_eer(sort_scores(target, nontarget))
     assert (found.rate, found.threshold) == plain.kaldi_eer(target, nontarget)
 
 
 @given(score_lists(), score_lists())
 def test_speechbrain_eer_is_the_protocols(target, nontarget):
-    found = equal_error_rate(target, nontarget, estimator="speechbrain")
+    found = compute_speechbrain_eer(sort_scores(target, nontarget))
     assert (found.rate, found.threshold) == plain.speechbrain_eer(target, nontarget)
 
 
@@ -90,15 +99,6 @@ def test_scores_beyond_single_precision_are_tied_not_an_error():
 def test_equal_error_rates_at_their_edges(target, nontarget, kaldi, speechbrain):
     assert kaldi_eer(target, nontarget) == kaldi
     assert speechbrain_eer(target, nontarget) == speechbrain
-
-
-def test_rocch_eer_has_no_threshold():
-    assert equal_error_rate([1.0, 3.0], [0.0, 2.0], estimator="rocch").threshold is None
-
-
-def test_unknown_estimator_is_refused():
-    with pytest.raises(MetricInputError, match="kaldi, rocch or speechbrain, found 'plain'"):
-        equal_error_rate([1.0], [0.0], estimator="plain")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_detection_metrics_equal_each_metric_alone():
     metrics = detection_metrics(*scores)
     assert (metrics.n_target, metrics.n_nontarget) == (200, 1500)
     assert metrics.kaldi_eer == kaldi_eer(*scores)
-    assert metrics.kaldi_threshold == equal_error_rate(*scores, estimator="kaldi").threshold
+    assert metrics.kaldi_threshold == compute_kaldi_eer(sort_scores(*scores)).threshold
     assert metrics.speechbrain_eer == speechbrain_eer(*scores)
     assert metrics.auc == auc(*scores)
     place = np.searchsorted(metrics.det.thresholds, metrics.speechbrain_threshold)

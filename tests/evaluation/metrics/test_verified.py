@@ -14,9 +14,7 @@ from evaluation.metrics.linkability import linkability
 from evaluation.metrics.pitch import pitch_correlation
 from evaluation.metrics.speaker_traits import emotion_scores
 from evaluation.metrics.voice_similarity import (
-    cosine_scores,
     diagonal_dominance,
-    scores_from_pairs,
     similarity_matrix,
     voice_distinctiveness,
 )
@@ -85,8 +83,6 @@ def test_a_misspelt_compatibility_is_refused_rather_than_taken_for_the_default(m
         lambda values: pitch_correlation(np.array([100.0]), values),
         lambda values: diagonal_dominance(values),
         lambda values: similarity_matrix(values, ["a", "b"]),
-        lambda values: scores_from_pairs(["u", "u"], ["v", "w"], values, ["u", "v", "w"]),
-        lambda values: cosine_scores(values, values),
         lambda values: bootstrap_mean(values, ["a", "b"], draw_speakers(["a", "b"], 2, np.random.default_rng(0))),
     ],
 )
