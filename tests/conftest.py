@@ -1,9 +1,5 @@
 """What all tests share: one browser a process (two would not live in one thread), the same examples of properties
-everywhere, and the list of slow tests.
-
-`slow.txt` and `repeated.txt` name the tests that `make test-slow` adds to those of `make test`: a line of the first is
-a test, one of its cases or a file, with the reason; the second is made by `python -m tests.repeated`.
-"""
+everywhere, and a mixed order of files."""
 
 import gc
 import os
@@ -12,7 +8,6 @@ import signal
 import zlib
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 from django.apps import apps
@@ -101,19 +96,9 @@ def pytest_configure(config):
     config.pluginmanager.register(leftovers)
 
 
-def slow_tests() -> set[str]:
-    texts = (Path(__file__).with_name(name).read_text() for name in ("slow.txt", "repeated.txt"))
-    lines = (line.partition("  #")[0].strip() for text in texts for line in text.splitlines())
-    return {line for line in lines if line and not line.startswith("#")}
-
-
 def pytest_collection_modifyitems(config, items):
     # Files in a mixed order, the same everywhere: those that wait for a browser then run beside those that compute.
     items.sort(key=lambda item: zlib.crc32(str(item.path.relative_to(config.rootpath)).encode()))
-    slow = slow_tests()
-    for item in items:
-        if {item.nodeid, item.name, getattr(item, "originalname", item.name), item.path.name} & slow:
-            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish(session):

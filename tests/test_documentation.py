@@ -461,6 +461,8 @@ COMMANDS = {
         ".venv/bin/python -m evaluation list",
     )
 }
+# One whole demo is enough for each run of the tests.
+MARKS = {"make demo": pytest.mark.golden, "make demo SPEECH=path/to/speech": pytest.mark.slow}
 # What belongs together runs together, once, whatever processes the other tests run in.
 SESSIONS = {
     run_portal: (IMPORT, FIRST_ACCOUNT, "make run", *TEAM_COMMANDS),
@@ -486,18 +488,21 @@ def documented_commands() -> set[str]:
     return {"export" if line.startswith("export ") else line for line in lines if line}
 
 
-def test_demo_runs_on_real_speech(tmp_path):
-    if not SPEECH.is_dir():
-        pytest.skip("the folder ../shared/speech with real speech is not here")
-    make_demo(tmp_path, f"SPEECH={SPEECH}")
-
-
 def test_each_documented_command_is_run_here():
     assert documented_commands() == {*COMMANDS, *chain.from_iterable(SESSIONS.values())}
 
 
+NAMES = ("portal", "design", "analysis", "anonymization", "engines", "models")
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        pytest.param(trial, id=name, marks=[pytest.mark.slow] * (name == "engines"))
+        for trial, name in zip(SESSIONS, NAMES, strict=True)
+    ],
+)
 @pytest.mark.django_db
-@pytest.mark.parametrize("trial", SESSIONS, ids=["portal", "design", "analysis", "anonymization", "engines", "models"])
 def test_documented_commands_that_belong_together_do_what_they_say(trial, tmp_path):
     require_environment()
     trial(tmp_path)
@@ -505,10 +510,7 @@ def test_documented_commands_that_belong_together_do_what_they_say(trial, tmp_pa
 
 @pytest.mark.parametrize(
     "trial",
-    [
-        pytest.param(trial, id=line, marks=[pytest.mark.golden] if trial is make_demo_as_frozen else [])
-        for line, trial in COMMANDS.items()
-    ],
+    [pytest.param(trial, id=line, marks=MARKS.get(line, ())) for line, trial in COMMANDS.items()],
 )
 def test_documented_command_does_what_it_says(trial, tmp_path):
     require_environment()

@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from portal.core.templatetags.portal import moment
-from tests.conftest import slow_tests
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("common", "speech", "portal", "listening", "evaluation", "anonymization")
@@ -296,22 +295,3 @@ def names_something(name: str) -> bool:
 def test_name_of_nothing_is_found():
     assert names_something("evaluation.metrics.pitch.pitch_correlation")
     assert not names_something("evaluation.scoring.compute")
-
-
-def missing_tests(lines):
-    """The lines, of `tests/slow.txt` or `tests/repeated.txt`, whose test or file is not there."""
-    files = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
-    names = {Path(path).name for path in files}
-    defined = {name for text in files.values() for name in re.findall(r"def (test_\w+)\(", text)}
-
-    def is_there(line):
-        path, _, test = line.partition("[")[0].rpartition("::")
-        return f"def {test}(" in files.get(path, "") if path else test in defined or test in names
-
-    return [line for line in lines if not is_there(line)]
-
-
-def test_lists_of_slow_tests_name_tests_that_are_there():
-    assert missing_tests(slow_tests()) == []
-    of_nothing = ["tests/test_house.py::test_of_nothing[1]", "test_of_nothing", "test_nothing.py"]
-    assert missing_tests(of_nothing) == of_nothing

@@ -153,14 +153,7 @@ def patterns_of_addresses(resolver: URLResolver) -> Iterator[re.Pattern[str]]:
 @pytest.mark.parametrize(
     ("pattern", "use"),
     [
-        (r"(a+)+$", "match"),
-        (r"(a|aa)+$", "match"),
-        (r"(?:a|b|ab)*c", "match"),
-        (r"(\w+\s*)*$", "match"),
-        (r"^(([a-z])+.)+[A-Z]([a-z])+$", "match"),
-        (r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", "match"),  # 3 MB of digits took it hours
         (r".*,.*;", "match"),
-        (r"(.*?),(.*?);\Z", "match"),
         (r"\d++\.", "search"),
         (r"\[[^\]]*\]", "sub"),
         (r"\s+$", "search"),

@@ -108,19 +108,6 @@ def test_command_anonymises_a_batch(name, examples, vowels):
     check_rings(load_command(examples / name / "anonymizer.toml"), vowels)
 
 
-@confined
-def test_check_of_the_page_finds_nothing(examples):
-    answer = subprocess.run(
-        [sys.executable, "check.py"],
-        cwd=examples,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
-
-
 def test_commands_of_a_folder_are_found_by_name(examples, monkeypatch):
     monkeypatch.setenv("PORTAL_ANONYMIZERS_DIR", str(examples))
     assert find_method("ring-command").title == "Ring modulation by a command"

@@ -12,7 +12,6 @@ from listening.app.sessions.selectors import list_questions
 from tests.listening.answering import hear
 
 SOURCE_OF_SCRIPT = re.compile(r"""(?:src|href|data-module|from|import\()\s*[=(]?\s*["']([^"']+\.(?:js|css|svg))["']""")
-ADDRESS_IN_PAGE = re.compile(r"""(?:src|href|action|data-[a-z-]+)="(/[^"]*|\?[^"]*)\"""")
 
 PURPOSES = re.compile(
     rb"\b(gold|bridge|scored|non-?targets?|targets?|control[ _-]trials?|attention[ _-]checks?)\b", re.I

@@ -3,12 +3,10 @@
 from collections import Counter
 
 import pytest
-from PIL import Image
 
 from portal.challenges.models import Edition
 from tests.photographs.__main__ import summarize
 from tests.photographs.finding import NOT_PAGES, OBJECTS, list_addresses, list_patterns, pick_different
-from tests.photographs.sheets import SHEET, make_sheets
 from tests.photographs.states import NEEDED
 from tests.photographs.taking import Look
 from tests.portal.factories import make_edition
@@ -50,22 +48,6 @@ def test_different_kinds_come_first():
 def _look(number, height, **fields):
     shown = {"state": "", "width": 1280, "theme": "light", "status": 200, "height": height, "limit": 4000}
     return Look(number, "home", f"/{number}/", "visitor", **shown | {"picture": f"{number}.png"} | fields)
-
-
-def test_tall_pages_go_on_in_the_next_columns_and_sheets(tmp_path):
-    heights = (800, 2000, 30_000, 500)
-    looks = [_look(number, height) for number, height in enumerate(heights)]
-    for look in looks:
-        Image.new("RGB", (look.width, look.height), "#ff0000").save(tmp_path / look.picture)
-    (tmp_path / "sheets").mkdir()
-    made = make_sheets(looks, tmp_path, tmp_path / "sheets")
-    sheets = [Image.open(file) for file in sorted((tmp_path / "sheets").iterdir())]
-    assert made == len(sheets) == 4
-    assert {sheet.size for sheet in sheets} == {SHEET}
-    assert SHEET[0] * SHEET[1] <= 1_150_000
-    width = (SHEET[0] - 8 * 5) // 4
-    red = sum(count for sheet in sheets for count, color in sheet.getcolors(100_000) if color == (255, 0, 0))
-    assert red == sum(width * round(height * width / 1280) for height in heights)
 
 
 def test_summary_tells_each_problem_once_with_its_pages():

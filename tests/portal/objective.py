@@ -1,7 +1,6 @@
 """Submissions with objective numbers for tests of results and leaderboards: rows as the job leaves them."""
 
 import io
-import itertools
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.runs.selectors import list_newest_finished
 from evaluation.app.runs.services import make_row
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
-from evaluation.objective_results.values import MEASURES, Basis, Number, average_identity, required_numbers, with_speech
+from evaluation.objective_results.values import Basis, Number, average_identity, required_numbers, with_speech
 from portal.core.storage import store_bytes
 from portal.intake.contents import classify
 from portal.jobs.models import Job, JobState
@@ -69,26 +68,6 @@ def ranked_numbers(edition, *, eer, wer, pitch=0.5, gain=-5.0, interval=1.0, bas
             value = of_metric[average.metric]
             numbers.append(Number(identity, value, basis, 6, low=value - interval, high=value + interval))
     return numbers
-
-
-def all_numbers(edition):
-    """What a whole submission of 2022 has: every test of both evaluators, words, pitch and voices, and averages."""
-    recipe = edition.recipe
-    numbers = {one.identity: one for one in ranked_numbers(edition, eer=16.0, wer=8.5)}
-    for data_set in recipe.sets("trial"):
-        for training in Speech:
-            for enrolment, speech in itertools.combinations_with_replacement(Speech, 2):
-                for metric, estimator in MEASURES:
-                    test = (metric, estimator, training, enrolment, speech)
-                    identity = NumberIdentity(data_set.name, Gender(data_set.gender), *test)
-                    numbers[identity] = Number(identity, 3.0, Basis.SCORES, 15000, low=2.5, high=3.5)
-    for data_set in recipe.sets("recognition"):
-        for training, speech in itertools.product(Speech, repeat=2):
-            identity = NumberIdentity(data_set.name, Gender.ALL, "wer", "tglarge", training, None, speech)
-            numbers[identity] = Number(
-                identity, 8.5, Basis.COUNTS, 35000, reported=8.5, reported_text="8.5", agrees=True
-            )
-    return list(numbers.values())
 
 
 def add_documents(submission, files):

@@ -18,11 +18,8 @@ pytestmark = [
 
 QUERIES, ROWS, STEPS = 20, 40_000, 15_000_000
 STEPS_AT_ONCE = 1000
-OF_RESULTS = ("studies:", "systems:detail", "leaderboard:", "listeners:", "api:study", "api:leaderboard")
 # Every file of two submissions is compared; of this page the queries are bounded.
 COMPARED = ("submissions:diff",)
-# A plan is tried on every recording that may be heard.
-OF_A_PLAN = ("studies:detail", "studies:edit", "studies:planner", "studies:design")
 
 
 @dataclass
@@ -70,41 +67,25 @@ def grown(django_db_setup, django_db_blocker):
         transaction.set_rollback(True)
 
 
-def dear(grown, study, only=("",), roles=ROLES, looking_at_all=COMPARED, *, once=False):
-    """What each page took that took too much, by its name and who asked; the names of those that answered.
-
-    `once`: a page that answered one role is not asked for by the next.
-    """
+def dear(grown):
+    """What each page took that took too much, by its name and who asked; the names of those that answered."""
     found, answered = {}, set()
-    addresses = grown.addresses(study)
-    for role, client in clients(grown, roles):
+    addresses = grown.addresses(grown.study)
+    for role, client in clients(grown, ROLES):
         for name, address in addresses.items():
-            if name in WHOLE or not name.startswith(only) or (once and name in answered):
+            if name in WHOLE:
                 continue
             answer, cost = measure(client, address)
             assert answer.status_code < 500 or name == "ready", name
             if answer.status_code in {200, 286}:
                 answered.add(name)
-            if not cost.is_bounded(looks_at_all=name in looking_at_all):
+            if not cost.is_bounded(looks_at_all=name in COMPARED):
                 found[f"{name} of the {role}"] = cost
     return found, answered
 
 
-@pytest.mark.parametrize("once", [True, False], ids=["once", "for every role"])
-def test_pages_of_a_grown_challenge_are_bounded(grown, once):
-    found, answered = dear(grown, grown.study, roles=ROLES[2:] if once else ROLES, once=once)
+@pytest.mark.slow  # every page for every role; each list and page has tests of its queries
+def test_pages_of_a_grown_challenge_are_bounded(grown):
+    found, answered = dear(grown)
     assert found == {}
     assert len(answered) > 100
-
-
-def test_pages_of_a_study_in_draft_are_bounded(grown):
-    found, answered = dear(grown, grown.draft, ("studies:",), ["organizer"], OF_A_PLAN)
-    assert found == {}
-    assert len(answered) > 10
-
-
-def test_pages_of_published_results_are_bounded(grown):
-    grown.close_study()
-    found, answered = dear(grown, grown.study, OF_RESULTS, ["visitor", "member", "organizer"])
-    assert found == {}
-    assert len(answered) > 30

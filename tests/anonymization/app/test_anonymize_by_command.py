@@ -20,7 +20,7 @@ from portal.jobs.services import request_cancel, run_again
 from portal.submissions.models import SubmittedFile
 from portal.systems.services import start_baseline
 from tests.anonymization.programs import make_command
-from tests.portal.factories import make_corpus, make_organizer
+from tests.portal.factories import make_corpus
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -72,14 +72,6 @@ def test_command_of_the_operators_folder_makes_the_files_of_a_system(folder):
     run = AnonymizationRun.objects.get()
     assert (run.method, run.recipe_version) == ("hush", get_method("hush").version)
     assert_whole_and_backwards(run)
-
-
-def test_form_says_how_a_command_is_confined_and_what_it_may_learn(folder, client):
-    command = make_command(folder / "hush", BACKWARDS)
-    make_corpus("tones")
-    client.force_login(make_organizer())
-    page = client.get("/systems/new/tones/").content.decode()
-    assert page.count(f"<small>{command.isolation}</small>") == 1
 
 
 def test_command_that_works_when_its_run_is_cancelled_is_ended_and_can_be_continued(folder, settings):

@@ -1,7 +1,5 @@
 """Trainings of networks as jobs: who is refused what, real trainings, kill and continuation, and deletion."""
 
-import csv
-import json
 import shutil
 from pathlib import Path
 
@@ -12,24 +10,22 @@ from django.core.files.storage import default_storage
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.network_training import handlers, services
-from anonymization.app.network_training.selectors import find_change, list_jobs, list_material, sum_up_state
-from anonymization.app.network_training.services import cancel_training, continue_training, start_training
+from anonymization.app.network_training.selectors import find_change, list_jobs, list_material
+from anonymization.app.network_training.services import continue_training, start_training
 from anonymization.app.networks import make_method
 from portal.challenges.models import Role
-from portal.core.models import AuditEvent
 from portal.core.removal import find_kind
-from portal.core.storage import content_key, store_bytes
-from portal.jobs.models import JobEvent, JobState
+from portal.core.storage import content_key
+from portal.jobs.models import JobEvent
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, release_job
 from portal.removal import services as management
 from tests.evaluation.engines import require_model_file
-from tests.portal.factories import make_corpus, make_organizer
+from tests.portal.factories import make_corpus
 from tests.portal.network_trainings import add_training_set, make_material, make_network_training
 
 pytestmark = pytest.mark.django_db(transaction=True)
 pytest.importorskip("torch", reason="training needs torch, which is not installed here")
-DEMO = Path(__file__).parents[3] / "demo" / "corpus"
 FEW = {"steps": "6", "batch": "4", "crop": "20", "warm_up": "1", "checkpoint_every": "2"}
 
 
@@ -83,27 +79,6 @@ def work(training):
 def weights(seed):
     with default_storage.open(seed.files["weights.safetensors"]) as file:
         return file.read()
-
-
-def test_each_seed_is_trained_and_leaves_weights_losses_and_card(read):
-    organizer, data_set = make_organizer(), make_material()
-    training = work(start(data_set, seeds=(1, 2), by=organizer))
-    first, second = training.seeds.all()
-    assert [job.state for job in list_jobs(training)] == ["succeeded"] * 2
-    assert list_jobs(training)[1].after == list_jobs(training)[0]
-    assert [set(one.files) for one in (first, second)] == [{"weights.safetensors", "losses.csv", "card.json"}] * 2
-    assert weights(first) != weights(second)
-    assert first.card["data"] | {"seconds": 0} == {"utterances": 12, "speakers": 3, "seconds": 0, "licence": "CC0"}
-    assert first.losses[0] == ["step", "f0", "voicing"]
-    assert [row[0] for row in first.losses[1:]] == [2, 4, 6]
-    with default_storage.open(first.files["losses.csv"], "r") as file:
-        assert [list(map(float, row)) for row in list(csv.reader(file))[1:]] == first.losses[1:]
-    with default_storage.open(first.files["card.json"]) as file:
-        assert json.load(file) == first.card
-    assert set(read.values()) == {1}  # the second seed found what the first had read
-    assert list((Path(settings.DATA_DIR) / handlers.FOLDER).iterdir()) == []
-    event = AuditEvent.objects.get(action="network-training.started")
-    assert (event.actor, event.data["seeds"]) == (organizer, [1, 2])
 
 
 def test_network_is_trained_for_a_decoder_that_was_trained_here(read):
@@ -166,18 +141,6 @@ def test_training_gives_its_turn_back_before_its_time_is_up(read, settings):
     assert states == [("waiting", 0), ("waiting", 0), ("succeeded", 1)]
 
 
-def test_cancelled_training_can_be_continued(read):
-    training = start(make_material(), seeds=(1, 2))
-    cancel_training(training, by=None)
-    training = NetworkTraining.objects.get(pk=training.pk)
-    assert [job.state for job in list_jobs(training)] == ["cancelled"] * 2
-    with pytest.raises(NotPossible):
-        cancel_training(training, by=None)
-    continue_training(training, by=None)
-    training = work(NetworkTraining.objects.get(pk=training.pk))
-    assert sum_up_state(list_jobs(training)) == JobState.SUCCEEDED
-
-
 def test_what_cannot_be_learned_from_is_said_at_once():
     corpus = make_corpus()
     trials = corpus.data_sets.filter(role=Role.TRIAL).first()
@@ -226,22 +189,6 @@ def test_training_that_cannot_be_ends_with_a_sentence(recipe, actor, said):
     assert job.failure_remedy
 
 
-def test_speech_that_changed_is_not_mixed(read):
-    data_set = make_material()
-    training = start(data_set, seeds=(1, 2))
-    first, second = list_jobs(training)
-    execute(first.pk)
-    data_set.utterances.first().delete()
-    execute(second.pk)
-    second.refresh_from_db()
-    assert second.state == "failed"
-    assert "has changed since this training began" in second.failure
-    with pytest.raises(NotPossible, match=r"has changed since this training began.* Start another training\."):
-        continue_training(NetworkTraining.objects.get(pk=training.pk), by=None)
-    second.refresh_from_db()
-    assert second.state == "failed"
-
-
 def test_training_whose_recipe_is_gone_cannot_go_on():
     training = start(make_material())
     [job] = list_jobs(training)
@@ -254,42 +201,15 @@ def test_training_whose_recipe_is_gone_cannot_go_on():
         continue_training(NetworkTraining.objects.get(), by=None)
 
 
-@pytest.mark.parametrize("kind", ["network-trainings", "corpora"])
-def test_files_go_with_a_training_or_with_its_corpus(kind, monkeypatch):
-    corpus = make_material().corpus
-    training, other = make_network_training(corpus), make_network_training(make_material("other").corpus)
+def test_files_go_with_a_training(monkeypatch):
+    training = make_network_training(make_material().corpus)
+    other = make_network_training(make_material("other").corpus)
     keys = list(training.seeds.get().files.values())
     monkeypatch.setattr(management, "SECONDS_KEPT", -1.0)
-    thing = training if kind == "network-trainings" else corpus
-    preview = management.preview(kind=find_kind(kind), thing=thing)
+    kind = find_kind("network-trainings")
+    preview = management.preview(kind=kind, thing=training)
     assert preview.files >= len(keys)
-    management.remove(kind=find_kind(kind), thing=thing, by=None)
+    management.remove(kind=kind, thing=training, by=None)
     assert [default_storage.exists(key) for key in keys] == [False, True, False]  # equal losses are one file
     assert list(NetworkTraining.objects.all()) == [other]
     assert all(default_storage.exists(key) for key in other.seeds.get().files.values())
-
-
-def test_real_speech_is_learned_from_by_two_recipes():
-    """The demo's recordings, by its real encoders."""
-    require_model_file("whisper-base")
-    require_model_file("ge2e")
-    corpus = make_corpus("demo", with_audio=False)
-    data_set = corpus.data_sets.create(name="demo_train", role=Role.TRAINING)
-    with (DEMO / "utterances.csv").open(newline="") as file:
-        rows = sorted(csv.DictReader(file), key=lambda row: float(row["duration_s"]))
-    by_speaker = {row["speaker"]: row for row in rows}  # the longest of each
-    for name, row in by_speaker.items():
-        audio = store_bytes((DEMO / row["path"]).read_bytes(), ".flac")
-        speaker = corpus.speakers.create(name=name, gender=row["gender"].lower())
-        one = corpus.utterances.create(
-            speaker=speaker, name=row["utterance_id"], audio=audio, duration_s=float(row["duration_s"])
-        )
-        data_set.utterances.add(one)
-    [regressor] = work(start(data_set)).seeds.all()
-    [fitted] = work(start(data_set, recipe="recognizer-map", changes={"ridge": "0.5"})).seeds.all()
-    assert regressor.card["held_out"]["rmse_semitones"] > 0
-    assert fitted.card["recipe"]["ridge"] == 0.5
-    assert fitted.card["data"]["speakers"] == len(by_speaker) == 10
-    assert fitted.card["held_out"]["cosine"] is not None
-    assert set(fitted.files) == {"weights.safetensors", "card.json"}
-    assert fitted.losses == []

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 
 from anonymization.app import networks
-from anonymization.app.models import AnonymizationRun, NetworkTraining
+from anonymization.app.models import AnonymizationRun
 from anonymization.app.networks import list_readers, make_method
 from anonymization.app.selectors import find_method
 from anonymization.app.services import start_anonymization
@@ -29,7 +29,7 @@ from portal.submissions.services import create_baseline
 from tests.anonymization.methods.test_retrained import train
 from tests.evaluation.engines import require_model_file
 from tests.pages import read_page
-from tests.portal.factories import make_corpus, make_job, make_organizer
+from tests.portal.factories import make_corpus, make_organizer
 from tests.portal.network_trainings import CARD, LOSSES, make_material
 
 pytestmark = pytest.mark.django_db
@@ -111,9 +111,8 @@ def start_plain():
     return run
 
 
-@pytest.mark.parametrize("level", ["speaker", "utterance"])
-def test_job_makes_files_by_the_network_and_leaves_none_of_it(learnt, copying, level):
-    run = start(learnt(), level=level)
+def test_job_makes_files_by_the_network_and_leaves_none_of_it(learnt, copying):
+    run = start(learnt(), level="utterance")
     assert run.voices == {}
     ended = execute(run.job.pk)
     assert (ended.state, ended.failure) == (JobState.SUCCEEDED, "")
@@ -225,51 +224,11 @@ def delete_system(run):
     management.remove(kind=find_kind("systems"), thing=System.objects.get(name="b"), by=None)
 
 
-def test_decoder_stays_while_a_system_or_a_training_is_for_it(learnt):
-    decoder = learnt()
-    network = learnt(recipe="f0-regressor", own=decoder, corpus=make_material("more").corpus)
-    run = start(network, method="t40")
-    for one in (decoder.training, network.training):
-        assert find_problems(one) == ["The system b was made with a network of it. Delete that system first."]
-        assert find_problems(one.corpus) == ["A network of b was trained on it. Delete that system first."]
-    delete_system(run)
-    number = network.training_id
-    assert find_problems(decoder.training) == [f"Training {number} is for a decoder of it. Delete that training first."]
-    assert find_problems(decoder.training.corpus) == [
-        f"The decoder of training {number} was trained on it. Delete that training first."
-    ]
-    assert find_problems(network.training) == find_problems(network.training.corpus) == []
-    NetworkTraining.objects.filter(pk=number).update(corpus=decoder.training.corpus)
-    assert find_problems(decoder.training.corpus) == []  # both go with it
-
-
 def mix_voice(run):
     """Of two speakers whom the networks heard."""
     mixture = {"speech_train-1": 0.5, "speech_train-2": 0.5}
     run.voices = {"tones-s0": {"key": "k", "parameters": {}, "mixture": mixture}}
     run.save()
-
-
-def test_networks_for_a_decoder_are_erased_with_a_speaker_of_it(learnt):
-    decoder = learnt(names=("speech_train-0", "speech_train-1", "speech_train-2"))
-    network = learnt(recipe="f0-regressor", own=decoder, corpus=make_material("more").corpus)
-    run = start(network, method="t40")
-    mix_voice(run)
-    speaker = decoder.training.corpus.speakers.get(name="speech_train-1")
-    with pytest.raises(NotPossible, match="works with a network that learnt from it"):
-        erase_speech(speaker)
-    request_cancel(run.job, by=None)
-    network.job = make_job(kind="train-network", state="waiting", corpus="more")
-    network.save()
-    with pytest.raises(NotPossible, match="works with a network that learnt from it"):
-        erase_speech(speaker)
-    request_cancel(network.job, by=None)
-    assert erase_speech(speaker).rows["trainings of networks"] == 2
-    run.refresh_from_db()
-    assert (run.network, set(run.retrained)) == (None, {"decoder", "voices", "regressor"})
-    assert run.voices["tones-s0"]["mixture"] == {"speech_train-2": 0.5}
-    assert not NetworkTraining.objects.exists()
-    assert not any(map(default_storage.exists, (network.files["weights.safetensors"], *decoder.files.values())))
 
 
 def test_network_that_was_erased_with_a_speaker_is_told(learnt, client):
@@ -307,72 +266,6 @@ def organizer(client):
 def asked(corpus, **changes):
     sets = [data_set.pk for data_set in corpus.data_sets.exclude(role="training")]
     return {"method": "asr-bn", "seed": 7, "data_sets": sets, "name": "mine"} | changes
-
-
-def test_page_of_a_training_leads_to_a_run_with_its_network(learnt, organizer):
-    corpus = make_material().corpus
-    network, other = learnt(corpus), make_corpus("other")
-    training = network.training.get_absolute_url()
-    address = f"{FORM}?network={network.pk}"
-    response = organizer.get(training)
-    page, readers = read_page(response), response.context["readers"]
-    assert {"asr-bn", "b1-lite", "b1a", "ohnn"} <= set(readers)
-    assert not {"t40", "b1b", "joint-hifigan"} & set(readers)
-    assert f"{', '.join(readers)}: these methods read such a network" in page
-    assert f'href="{address}">Run a method with seed 1</a>' in page
-    response = organizer.get(address)
-    page = read_page(response)
-    assert f'<a href="{training}">content-decoder, training {network.training_id}, seed 1</a>' in page
-    assert f'href="/systems/new/{other.name}/?network={network.pk}"' in page
-    assert "Methods that cannot run here" in page
-    assert "t40 also needs a network f0-regressor that was trained for this decoder" in page
-    offered = [card.method.name for card in response.context["form"].method_choices()]
-    assert offered[:2] == ["asr-bn", "b1-lite"]
-    assert not {"t40", "b1b", "mcadams-2022"} & set(offered)
-    assert organizer.post(address, asked(corpus)).headers["Location"] == "/systems/mine/"
-    runs = AnonymizationRun.objects.all()
-    assert {run.network for run in runs} == {network}
-    assert System.objects.get().title == runs[0].method_title
-    for shown in ("/systems/mine/", "/systems/mine/runs/tones_trials_f/"):
-        page = read_page(organizer.get(shown))
-        assert f'<dt>Trained network</dt><dd><a href="{training}">{network}</a></dd>' in page
-        assert f'title="{network.card["sha256"]["weights.safetensors"]}"' in page
-    answer = organizer.post(address, asked(corpus, method="t40"))
-    assert answer.status_code == 422
-    assert "t40 also needs a network f0-regressor" in read_page(answer)
-
-
-def test_page_of_a_decoder_leads_to_a_second_network_and_that_to_a_run_with_both(learnt, organizer):
-    corpus = make_material().corpus
-    decoder = learnt(corpus)
-    response = organizer.get(decoder.training.get_absolute_url())
-    page = read_page(response)
-    assert {"t40", "b1b", "joint-hifigan"} <= set(response.context["needing_another"])
-    assert "these methods also need a second network that was trained for this decoder." in page
-    form = f"/anonymizers/trainings/new/tones/?decoder={decoder.pk}"
-    assert f'href="{form}">Train a second network for seed 1</a>' in page
-    network = learnt(corpus, recipe="f0-regressor", own=decoder)
-    training = network.training.get_absolute_url()
-    page = read_page(organizer.get(decoder.training.get_absolute_url()))
-    assert f'for this decoder: <a href="{training}">training {network.training_id}</a> (f0-regressor).' in page
-    response = organizer.get(training)
-    page, link = read_page(response), f'<a href="{decoder.training.get_absolute_url()}">{decoder}</a>'
-    assert response.context["readers"] == ["t40"]
-    assert "t40: this method reads such a network and its decoder in place of those that ship." in page
-    assert f"<dt>Decoder</dt><dd>{link}</dd>" in page
-    assert "second network" not in page
-    address = f"{FORM}?network={network.pk}"
-    response = organizer.get(address)
-    assert [card.method.name for card in response.context["form"].method_choices()] == ["t40"]
-    assert f'<a href="{training}">{network}</a>, and its decoder, {link}.' in read_page(response)
-    assert organizer.post(address, asked(corpus, method="t40")).headers["Location"] == "/systems/mine/"
-    assert {run.network for run in AnonymizationRun.objects.all()} == {network}
-    for shown in ("/systems/mine/", "/systems/mine/runs/tones_trials_f/"):
-        page = read_page(organizer.get(shown))
-        assert f'<dt>Trained network</dt><dd><a href="{training}">{network}</a></dd>' in page
-        assert f"<dt>Its decoder</dt><dd>{link}</dd>" in page
-        for one in (network, decoder):
-            assert f'title="{one.card["sha256"]["weights.safetensors"]}"' in page
 
 
 def test_decoder_of_hidden_speech_is_named_without_a_link_and_runs_for_nobody_else(learnt, organizer):

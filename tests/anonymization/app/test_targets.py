@@ -13,7 +13,7 @@ from anonymization.methods.contract import MethodError
 from portal.challenges.models import Role, Utterance
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
-from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
+from portal.submissions.models import Submission, SubmittedFile
 from portal.submissions.services import create_baseline
 from tests.pages import read_page
 from tests.portal.archives import anonymised, hand_in, zip_of
@@ -187,15 +187,6 @@ def select_demo_submissions(corpus, targets):
     return hand_in(team, zip_of({**anonymised(corpus), "archive/targets.csv": targets.encode()}))
 
 
-def test_targets_of_an_archive_are_kept_and_read(corpus):
-    submission = select_demo_submissions(corpus, "utterance,target\ntones-s0-001,v7\ntones-s2-001,v8\nstranger,v9\n")
-    document = submission.documents.get()
-    assert (document.path, document.kind) == ("archive/targets.csv", SubmittedDocument.Kind.OTHER)
-    found = find_targets(submission, corpus.data_sets.get(name="tones_trials_f"))
-    assert found == {"tones-s0-001": "v7", "tones-s2-001": "v8"}
-    assert find_targets(submission, corpus.data_sets.get(name="tones_enrolls")) == {}
-
-
 def test_problems_of_an_archives_targets_are_warnings_and_stop_who_would_use_them(corpus):
     submission = select_demo_submissions(corpus, "utterance,target\ntones-s0-001,v7\ntones-s0-001,v8\n")
     with default_storage.open(submission.report) as report:
@@ -203,9 +194,3 @@ def test_problems_of_an_archives_targets_are_warnings_and_stop_who_would_use_the
     assert submission.state != Submission.State.REFUSED
     with pytest.raises(MethodError, match=r"targets.csv, line 3: expected one target for tones-s0-001"):
         find_targets(submission, corpus.data_sets.get(name="tones_trials_f"))
-
-
-def test_archive_without_targets_tells_none(corpus):
-    team = make_team(make_edition(corpus, scores_required=False))
-    submission = hand_in(team, zip_of(anonymised(corpus)))
-    assert find_targets(submission, corpus.data_sets.get(name="tones_trials_f")) == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.anonymization.cli.shell import B2, RATE_HZ, ROOT, buzz, contents, start, write_speech
+from tests.anonymization.cli.shell import B2, RATE_HZ, ROOT, buzz, contents, write_speech
 from tests.evaluation.commands import refusal
 
 
@@ -94,29 +93,6 @@ def test_arguments_that_cannot_be_used_are_refused(shell, source, tmp_path, argu
     answer = shell("run", *B2, source, tmp_path / "out", *arguments)
     assert sentence in refusal(answer)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_disk_that_is_full_stops_the_run_and_keeps_what_is_finished(shell, tmp_path, jobs):
-    """A limit on the size of files stands for a disk: writing fails in the middle of the second file."""
-    source = write_speech(tmp_path / "in", "a/x.wav")
-    soundfile.write(source / "a/y.wav", np.tile(buzz(120), 5), RATE_HZ)
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 1, "--jobs", jobs)
-    assert shell("run", *B2, source, tmp_path / "before", "--seed", 1).code == 0  # compiled loops pass the limit
-    process = start(
-        *arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
-    )
-    _, errors = process.communicate(timeout=240)
-    assert (process.returncode, errors) == (
-        2,
-        f"{tmp_path / 'out'}: expected space for more files, found “File too large”. "
-        "What is finished is kept: make space and repeat the command.\n",
-    )
-    assert not list((tmp_path / "out").rglob("*.part"))
-    assert [path.name for path in (tmp_path / "out").rglob("*.wav")] == ["x.wav"]
-    again = shell(*arguments)
-    assert again.code == 0
-    assert "2 finished" in again.out
 
 
 def test_names_that_steer_a_terminal_are_not_obeyed(shell, tmp_path):

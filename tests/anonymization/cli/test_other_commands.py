@@ -12,11 +12,10 @@ import pytest
 from anonymization.cli.listing import describe_values
 from anonymization.methods.contract import Option
 from anonymization.methods.registry import FOLDER_VARIABLE, methods
-from tests.anonymization.cli.shell import B2, DEMO, ROOT, start, write_speech
+from tests.anonymization.cli.shell import B2, ROOT, start, write_speech
 from tests.evaluation.commands import refusal
 
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "torch")
-ONE = DEMO / "d01" / "d01-0006.flac"
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 import anonymization.cli, anonymization.__main__

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from tests.anonymization.cli.shell import B2, DEMO, ROOT, contents, start, write
 from tests.evaluation.commands import refusal
 
 # More than a quick machine anonymises before the test looks; the second is never anonymised whole.
-LINKS, MORE_LINKS = 200, 600
+LINKS = 200
 
 
 @pytest.fixture
@@ -87,48 +86,6 @@ def test_killed_run_is_continued_and_nothing_is_done_twice(shell, many, tmp_path
     # The report says how many were kept, the record which code made them.
     told = {"report.json", "anonymization.json"}
     assert {name for name in again if again[name] != clean[name]} <= told
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system has no /proc")
-def test_workers_hold_the_folder_as_long_as_they_live(shell, many, tmp_path, monkeypatch):
-    """A worker that is stopped cannot see that its parent is gone, and goes on writing when it is let go."""
-    arguments = ("run", *B2, many, tmp_path / "out", "--seed", 2)
-    process = start(*arguments, "--jobs", 2)
-    wait_for_rows(tmp_path / "out", 5)
-    workers = children_of(process.pid)
-    for worker in workers:
-        os.kill(worker, signal.SIGSTOP)
-    try:
-        process.send_signal(signal.SIGKILL)
-        process.wait(timeout=60)
-        monkeypatch.setattr(records, "_WAIT_FOR_WORKERS_S", 0.2)
-        assert "expected to be the only writer, found another process" in refusal(shell(*arguments))
-    finally:
-        for worker in workers:
-            os.kill(worker, signal.SIGCONT)
-    monkeypatch.undo()
-    process.communicate(timeout=60)
-    assert shell(*arguments, "--limit", 5).code == 0
-    wait_for_end(workers)
-
-
-@pytest.mark.parametrize(("jobs", "number"), [(1, signal.SIGINT), (2, signal.SIGINT), (2, signal.SIGTERM)])
-def test_interrupted_run_ends_in_order(tmp_path, jobs, number):
-    many = link(tmp_path, MORE_LINKS)
-    process = start("run", *B2, many, tmp_path / "out", "--seed", 2, "--jobs", jobs, start_new_session=True)
-    wait_for_rows(tmp_path / "out", 5)
-    os.killpg(process.pid, number)  # as Ctrl-C does: the workers get it too
-    _, errors = process.communicate(timeout=240)
-    assert process.returncode == 130
-    rows = (tmp_path / "out/anonymization.jsonl").read_text().count("\n")
-    assert errors.splitlines() == [
-        f"{tmp_path / 'out'}: {rows} finished utterances kept. Repeat the command to go on.",
-        "",
-        "Stopped.",
-    ]
-    assert not list((tmp_path / "out").rglob("*.part"))
-    for path in (tmp_path / "out").rglob("*.wav"):
-        assert inspect_audio(path).samples > 0
 
 
 def test_output_that_was_cut_or_removed_is_made_again(shell, tmp_path):

@@ -1,7 +1,6 @@
 """``run`` and ``voices`` with a method whose voices are those of target speakers."""
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import soundfile
 
 from anonymization.cli.voice_assignment import read_pool
 from anonymization.conformance import make_vowel
-from tests.anonymization.cli.shell import RATE_HZ, contents, write_speech
+from tests.anonymization.cli.shell import RATE_HZ, write_speech
 from tests.evaluation.commands import refusal
 
 pytestmark = pytest.mark.usefixtures("target_spectrum")
@@ -43,39 +42,6 @@ def read_csv(path):
         return list(csv.reader(file))
 
 
-def test_run_writes_who_got_whom_beside_the_speech(shell, source, targets, tmp_path):
-    out = tmp_path / "out"
-    arguments = ("run", *METHOD, source, out, "--seed", 1, "--targets", targets, "--level", "utterance")
-    answer = shell(*arguments, "--target-selection", "same-gender")
-    assert (answer.code, answer.err) == (0, "")
-    rows = read_csv(out / "targets.csv")
-    assert rows[0] == ["utterance", "target"]
-    assert [name for name, _ in rows[1:]] == ["a/a-1", "a/a-2", "b/b-1"]
-    assert all(GENDERS[target] == GENDERS[name[0]] for name, target in rows[1:])
-    record = json.loads((out / "anonymization.json").read_text())
-    assert record["target_selection"] == "same-gender"
-    journal = [json.loads(line) for line in (out / "anonymization.jsonl").read_text().splitlines()]
-    assert [row["voice"]["target"] for row in journal] == [target for _, target in rows[1:]]
-    before = contents(out)
-    assert shell(*arguments, "--target-selection", "same-gender").code == 0
-    assert {name: content for name, content in contents(out).items() if name.endswith(".wav")} == {
-        name: content for name, content in before.items() if name.endswith(".wav")
-    }
-    assert "target_selection is" in refusal(shell(*arguments, "--target-selection", "random"))
-
-
-def test_output_is_the_same_in_two_processes(shell, source, targets, tmp_path):
-    asked = ("--seed", 1, "--targets", targets)
-    assert shell("run", *METHOD, source, tmp_path / "one", *asked).code == 0
-    assert shell("run", *METHOD, source, tmp_path / "two", *asked, "--jobs", 2).code == 0
-    one, two = (
-        {name: data for name, data in contents(tmp_path / out).items() if name.endswith((".wav", ".csv"))}
-        for out in ("one", "two")
-    )
-    assert one == two
-    assert len(one) == 4
-
-
 def test_targets_can_be_planned_without_anonymising(shell, source, targets, tmp_path):
     asked = (source, *METHOD, "--seed", 4, "--targets", targets)
     answer = shell("voices", *asked)
@@ -88,15 +54,6 @@ def test_targets_can_be_planned_without_anonymising(shell, source, targets, tmp_
     assert [row["target"] for row in rows] == [
         dict(read_csv(tmp_path / "targets.csv"))[f"{name}/{name}-1"] for name in "ab"
     ]
-
-
-def test_speakers_that_share_a_target_are_told(shell, source, targets, tmp_path):
-    answer = shell(
-        "run", *METHOD, source, tmp_path / "out", "--seed", 1, "--targets", targets, "--target-selection", "constant"
-    )
-    assert answer.code == 0
-    assert "a target of its own for each speaker of trial" in answer.err
-    assert "Voices do not differ as required" in answer.out
 
 
 @pytest.mark.parametrize(

@@ -90,16 +90,3 @@ def test_utterances_of_a_batch_differ_in_alpha_alone():
         )
     with pytest.raises(MethodError, match="found 2 utterances and 1 parameters"):
         mcadams_batch([noise(500)] * 2, 16_000, [McAdamsParameters(0.8)])
-
-
-def test_long_speech_needs_one_copy_in_double_precision():
-    """A second one, such as of its squares, would take 16 bytes a sample together."""
-    speech, parameters = noise(4_000_000), McAdamsParameters(0.8, level="kept")
-    mcadams(speech[:1000], 16_000, parameters)
-    tracemalloc.start()
-    try:
-        mcadams(speech, 16_000, parameters)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 13 * speech.size

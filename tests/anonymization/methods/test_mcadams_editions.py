@@ -52,13 +52,6 @@ def largest_difference(a, b):
 # --- editions
 
 
-def test_2020_gives_everybody_the_alpha_of_the_run(vowels):
-    assert BY_NAME["mcadams-2020"].parameters == ()
-    assert largest_difference(run(2020, vowels), plain_mcadams(vowels, 0.8)) <= 1
-    other = BY_NAME["mcadams-2020"].anonymize(vowels, 16_000, voice(), options={"alpha": 0.6})
-    assert largest_difference(other, plain_mcadams(vowels, 0.6)) <= 1
-
-
 @pytest.mark.parametrize("alpha", [0.5, 0.77])
 def test_2022_filters_by_the_alpha_of_the_voice(vowels, alpha):
     assert largest_difference(run(2022, vowels, alpha), plain_mcadams(vowels, alpha)) <= 1

@@ -25,15 +25,6 @@ print(hashlib.sha256(output.tobytes()).hexdigest())
 """
 
 
-PRINT_POLYNOMIALS = """
-import hashlib, numpy as np
-from anonymization.methods.mcadams.numba_engine import OFFSET, fit_polynomials
-noise = np.random.default_rng(3).normal(size=16_000)
-coefficients = fit_polynomials(noise, np.hanning(320), 160, 20, OFFSET)
-print(hashlib.sha256(coefficients.tobytes()).hexdigest())
-"""
-
-
 def make_noise():
     return np.random.default_rng(5).integers(-9000, 9000, 32_000).astype(np.int16)
 
@@ -59,12 +50,6 @@ def run_python(code, **environment):
 def test_running_a_method_needs_no_scipy():
     code = PRINT_DIGEST + "import sys; print('numba' in sys.modules, 'scipy.signal' in sys.modules)"
     assert run_python(code).split() == [digest(), "True", "False"]
-
-
-def test_a_process_that_compiles_a_loop_computes_the_digits_of_one_that_finds_it_compiled(tmp_path):
-    compiling, finding = (run_python(PRINT_POLYNOMIALS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert list(tmp_path.rglob("*fit_polynomials*.nbc"))
-    assert compiling == finding
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -74,11 +74,9 @@ def test_t11_mixes_three_voices_and_draws_them_towards_the_average():
     assert module.mix_with_average(voices[0].mixture, 0.0) == voices[0].mixture
 
 
-@pytest.mark.parametrize("level", ["speaker", "utterance"])
-def test_t11_gives_many_speakers_or_utterances_voices_of_their_own(level):
-    count = 200 if level == "speaker" else 3000
-    voices = T11.plan_voices([VoiceRequest(f"1|trial|test|{level} {number}", "m") for number in range(count)])
-    assert len({tuple(voice.mixture.items()) for voice in voices}) == count
+def test_t11_gives_many_speakers_voices_of_their_own():
+    voices = T11.plan_voices([VoiceRequest(f"1|trial|test|speaker {number}", "m") for number in range(200)])
+    assert len({tuple(voice.mixture.items()) for voice in voices}) == 200
 
 
 def test_gender_that_nobody_says_is_heard_where_there_is_enough_speech():

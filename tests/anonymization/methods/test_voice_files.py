@@ -52,19 +52,6 @@ names = st.text(
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(st.lists(st.tuples(names, names, names, numbers, numbers), min_size=1, max_size=8, unique_by=lambda t: t[1]))
-def test_what_is_written_is_read_again_to_the_last_bit(rows):
-    assignments = tuple(
-        Assignment("trial", split, "utterance", speaker, speaker, PseudoSpeaker(key, {"alpha": one, "=b": other}))
-        for split, speaker, key, one, other in rows
-    )
-    file = read_text(written(assignments, ("alpha", "=b")))
-    assert file.problems == ()
-    assert file.parameter_names == ("alpha", "=b")
-    assert file.assignments == assignments
-    assert [row.line for row in file.assignments] == list(range(2, len(rows) + 2))
-
-
 @given(st.lists(st.tuples(names, names), min_size=1, max_size=5))
 def test_no_cell_runs_in_a_spreadsheet(pairs):
     text = written([assignment(speaker, split=split) for speaker, split in pairs])

@@ -1,6 +1,5 @@
 """Recipes and their sizes, the cards of what ships, and the command that trains, on real speech."""
 
-import csv
 import hashlib
 import json
 import shutil
@@ -13,7 +12,6 @@ import soundfile
 from anonymization.cli.main import main
 from anonymization.network_training.recipe import explain_values, read_recipes, read_sizes
 from common.errors import MetricInputError
-from tests.evaluation.engines import require_engine, require_model_file
 
 torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
 
@@ -104,34 +102,3 @@ def test_every_number_of_a_recipe_says_what_it_means():
         numbers = [name for name, value in recipe.as_dict().items() if isinstance(value, int | float)]
         assert {(name, recipe.name) for name in numbers} <= explained
         assert recipe.changed(**{name: getattr(recipe, name) for name in numbers}) == recipe
-
-
-def test_command_trains_on_real_speech_and_its_files_make_a_converter(shared, tmp_path, capsys):
-    require_engine("ge2e")
-    require_model_file("whisper-base")
-    with (shared / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["corpus"] == "vctk"]
-    rows.sort(key=lambda row: float(row["duration_s"]))
-    chosen = list({row["speaker"]: row for row in reversed(rows)}.values())[:2]
-    lines = [f"{shared / 'speech' / row['path']},{row['speaker']},{row['gender']}" for row in chosen]
-    (tmp_path / "speech.csv").write_text("\n".join(["path,speaker,gender", *lines]))
-    call = ["train", "content-decoder", str(tmp_path / "out"), "--data", str(tmp_path / "speech.csv"), "--json"]
-    values = ["--set", "steps=2", "batch=1", "crop=8", "warm_up=1", "variants=0", "--licence", "CC BY 4.0, VCTK"]
-    assert main([*call, *values]) == 0
-    card = json.loads(capsys.readouterr().out)
-    assert card["data"]["speakers"] == 2
-    assert card["data"]["licence"] == "CC BY 4.0, VCTK"
-    for name, digest in card["sha256"].items():
-        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
-    assert (tmp_path / "out" / "losses.csv").read_text().startswith("step,spectrum,codes\n2,")
-    from speech.conversion.content_decoder import load
-
-    converter = load(tmp_path / "out" / "weights.safetensors")
-    layers = np.random.default_rng(1).standard_normal((50, 1536)).astype(np.float32)
-    spectrum = converter.convert(layers, np.full(86, 120.0), np.ones(256, np.float32) / 16, 1)
-    assert spectrum.shape == (86, 80)
-    # Again: what is finished is told, not done; another seed is refused.
-    assert main([*call, *values]) == 0
-    assert json.loads(capsys.readouterr().out) == card
-    assert main([*call, *values, "--seed", "2"]) == 2
-    assert "found one of another recipe, seed or speech" in capsys.readouterr().err

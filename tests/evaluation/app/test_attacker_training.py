@@ -19,41 +19,29 @@ from evaluation.app.attacker_training.selectors import (
     list_epochs,
     list_material,
     make_report,
-    read_recipe_of_run,
 )
 from evaluation.app.attacker_training.services import start_training, train_and_attack
 from evaluation.app.attacks.stored_attackers import (
     REPORT,
-    checkpoint_key,
     encoder_key,
     engine_key,
     list_trained_seeds,
     load_attacker,
     load_back_end,
     load_encoder,
-    seed_folder,
 )
-from evaluation.app.models import EvaluationRun, SpeakerVector, TrainingEpoch
+from evaluation.app.models import EvaluationRun, SpeakerVector
 from evaluation.app.runs.kinds import TRAINING, describe_engine
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.recipe import PRESETS
 from evaluation.formats.results import Speech
 from portal.challenges.models import TrialList
-from portal.core.removal import list_folder
 from portal.core.storage import load_audio
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, run_again
 from tests.portal.factories import make_organizer
-from tests.portal.trainings import (
-    TINY,
-    final_values,
-    make_trained_on,
-    make_training,
-    needs_torch,
-    tiny,
-    training_set,
-)
+from tests.portal.trainings import TINY, final_values, make_trained_on, make_training, needs_torch, tiny, training_set
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_figures", "few_resamples")]
 TINY_PLDA = PRESETS["2022-small"].changed(
@@ -166,38 +154,6 @@ def test_missing_library_is_named(monkeypatch):
 
 
 @needs_torch
-def test_training_leaves_epochs_values_and_an_attacker_of_each_seed():
-    by = make_organizer()
-    submission = make_trained_on()
-    run = begin(submission, seeds=[1, 2], by=by)
-    assert (run.job.kind, run.job.queue, run.kind, run.recipe) == (
-        TRAINING.job,
-        "cpu",
-        EvaluationRun.Kind.TRAINING,
-        "small",
-    )
-    for key in (key for seed in (1, 2) for key in list_folder(seed_folder(run, seed))):
-        default_storage.delete(key)  # of a run of another test that had this number
-    job = run_job(run)
-    assert (job.state, job.failure, job.result) == (JobState.SUCCEEDED, "", {"seeds": 2, "utterances": 6})
-    assert epochs_by_seed(run) == {1: [1, 2], 2: [1, 2]}
-    report = make_report(list_epochs([run])[run.pk])
-    assert [(one.seed, one.sources, one.held_out) for one in report.seeds] == [(1, 3, 3), (2, 3, 3)]
-    assert report.first.source_chance == pytest.approx(2 / 3)
-    assert report.first.target_error is None
-    value = run.values.get(metric="source_validation_error")
-    errors = [one.source_error for one in report.seeds]
-    assert value.value == pytest.approx(100 * np.mean(errors))
-    assert value.spread == pytest.approx(100 * np.std(errors, ddof=1))
-    assert (value.estimator, value.n) == ("mean of 2 seeds", 6)
-    assert run.values.count() == 1
-    for seed in (1, 2):
-        _, names = default_storage.listdir(seed_folder(run, seed))
-        assert sorted(names) == ["model.safetensors", "recipe.json", "values.csv"]
-    assert not (training_handlers.Path(training_handlers.settings.DATA_DIR) / "training" / f"{run.pk}-1").exists()
-
-
-@needs_torch
 def test_encoder_embeds_the_speech_of_the_corpus_and_differs_between_seeds():
     submission = make_trained_on()
     run = begin(submission, seeds=[1, 2], recipe=tiny(epochs=1))
@@ -217,21 +173,6 @@ def test_encoder_embeds_the_speech_of_the_corpus_and_differs_between_seeds():
     default_storage.delete(encoder_key(run, 1))
     with pytest.raises(MetricInputError, match="is missing in the portal's files"):
         load_encoder(run, 1)
-
-
-@needs_torch
-def test_xvector_is_trained_and_told_by_its_name():
-    recipe = PRESETS["x-vector"].changed(
-        width=8, aggregated=16, embedding=16, epochs=1, batch=4, segment_s=1.0, crop_s=1.0, validation="last segment"
-    )
-    submission = make_trained_on()
-    run = begin(submission, recipe=recipe)
-    assert run_job(run).failure == ""
-    assert read_recipe_of_run(run).network_title == "x-vector TDNN"
-    samples, rate_hz = load_audio(submission.files.first().audio)
-    vectors = load_encoder(run, 1).embed([samples], rate_hz)
-    assert vectors.shape == (1, 16)
-    assert np.isfinite(vectors).all()
 
 
 @needs_torch
@@ -326,29 +267,6 @@ def killed_after_first_epoch(monkeypatch):
 
 
 @needs_torch
-def test_killed_training_goes_on_after_its_last_epoch_and_comes_to_the_same(killed_after_first_epoch):
-    submission = make_trained_on()
-    run = begin(submission)
-    context = JobContext(claimed(run))
-    with pytest.raises(Killed):
-        training_handlers.train_attackers(context)
-    assert epochs_by_seed(run) == {1: [1]}
-    assert default_storage.exists(checkpoint_key(run, 1, 1))
-    first = run.epochs.get().seconds
-    training_handlers.train_attackers(context)
-    assert epochs_by_seed(run) == {1: [1, 2]}
-    assert run.epochs.get(epoch=1).seconds == first  # it was not trained again
-    texts = list(run.job.events.values_list("text", flat=True))
-    assert "Seed 1 continues after epoch 1 of 2." in texts
-    assert not default_storage.exists(checkpoint_key(run, 1, 1))
-    Job.objects.filter(pk=run.job_id).update(state=JobState.SUCCEEDED)
-    straight = begin(submission)
-    training_handlers.train_attackers(JobContext(claimed(straight)))
-    ends = [one.epochs.get(epoch=2).values for one in (run, straight)]
-    assert ends[0]["source_loss"] == pytest.approx(ends[1]["source_loss"], rel=1e-4)
-
-
-@needs_torch
 def test_training_whose_speech_was_erased_meanwhile_does_not_go_on(killed_after_first_epoch):
     submission = make_trained_on()
     run = begin(submission)
@@ -367,19 +285,6 @@ def claimed(run):
     from portal.jobs.services import claim_job
 
     return claim_job(run.job_id)
-
-
-@needs_torch
-def test_checkpoint_without_its_row_is_not_trusted(killed_after_first_epoch):
-    """The process may die between the two; then the epoch is trained again."""
-    run = begin(make_trained_on())
-    context = JobContext(claimed(run))
-    with pytest.raises(Killed):
-        training_handlers.train_attackers(context)
-    TrainingEpoch.objects.all().delete()
-    training_handlers.train_attackers(context)
-    assert epochs_by_seed(run) == {1: [1, 2]}
-    assert "Seed 1 continues" not in " ".join(run.job.events.values_list("text", flat=True))
 
 
 @needs_torch
@@ -446,16 +351,6 @@ def test_epoch_that_no_job_may_take_is_refused_once_its_pace_is_known(settings):
     assert "PORTAL_JOB_SOFT_LIMIT_S" in job.failure_remedy
 
 
-@needs_torch
-def test_finished_seed_is_not_trained_again(monkeypatch):
-    run = begin(make_trained_on(), recipe=tiny(epochs=1))
-    run_job(run)
-    before = list(run.epochs.values_list("pk", "seconds", "created_at"))
-    training_handlers.train_attackers(JobContext(Job.objects.get(pk=run.job_id)))
-    assert list(run.epochs.values_list("pk", "seconds", "created_at")) == before
-    assert run.values.count() == 1
-
-
 # The chain -----------------------------------------------------------------------------------------
 
 
@@ -490,19 +385,6 @@ def test_chain_anonymises_what_is_missing_like_the_other_sets_then_trains_then_a
     for each in (made[0].job_id, made[1].job_id, run.job_id):
         assert execute(each).state == JobState.SUCCEEDED
     assert list_trained_seeds(run) == [3, 4]
-
-
-@needs_torch
-def test_attack_of_a_chain_scores_the_trials_with_the_attacker_that_was_trained():
-    submission = make_trained_on()
-    add_trials(submission)
-    run = train_and_attack(submission=submission, data_sets=[training_set(submission)], recipe=TINY, seeds=[5], by=None)
-    waiting = list(Job.objects.order_by("created_at").values_list("pk", flat=True))
-    assert [execute(job).state for job in waiting] == [JobState.SUCCEEDED] * 4  # training, two sets of vectors, attack
-    attack = EvaluationRun.objects.get(kind=EvaluationRun.Kind.ATTACK)
-    assert attack.engine == engine_key(run, 5)
-    value = attack.values.get(metric="eer", estimator="kaldi")
-    assert (value.attack_model, value.training, value.n) == ("semi-informed", "anonymised", 9)
 
 
 @needs_torch

@@ -7,22 +7,19 @@ import numpy as np
 import pytest
 from django.core.files.storage import default_storage
 
-from evaluation.app.attacks.selectors import list_attacks, matrices_key
+from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.stored_attackers import engine_key
 from evaluation.app.models import EvaluationRun, SpeakerVector
 from evaluation.app.objective_results.selectors import det_key, group_curves, read_objective_values
-from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.feature_cache import vector_cache
-from evaluation.app.runs.selectors import list_jobs, measure_pace
-from evaluation.app.runs.services import cancel_run, continue_run
+from evaluation.app.runs.selectors import list_jobs
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.attack import is_usual_preset
 from evaluation.objective_results.results.folders import read_results
 from evaluation.objective_results.values import Basis
 from portal.challenges.models import TrialList
 from portal.jobs.models import Job, JobState
-from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 from speech.encoders import registry
@@ -38,24 +35,8 @@ from tests.portal.attacking import (
     store_samples,
     unprotected,
 )
-from tests.portal.factories import (
-    make_corpus,
-    make_organizer,
-    make_submission,
-    make_system,
-    make_team,
-    make_team_system,
-)
-from tests.portal.objective import (
-    add_audio,
-    add_documents,
-    evaluate,
-    find_objective_run,
-    make_objective_run,
-    read_values_of_submission,
-    tones_edition,
-    tones_scores,
-)
+from tests.portal.factories import make_corpus, make_submission, make_system, make_team, make_team_system
+from tests.portal.objective import add_audio, make_objective_run, tones_edition
 from tests.portal.trainings import make_training
 
 pytestmark = [
@@ -126,33 +107,6 @@ def test_attack_gives_the_numbers_of_the_engine_with_intervals_over_speakers(att
     assert {one.attack_model for one in found.score_sets} == {str(rung) for rung in RUNGS}
 
 
-def test_attack_on_other_voices_tests_each_form_of_speech(edition, submission):
-    """Everybody speaks with the voice of one person, in the enrolment set with that of another."""
-    anonymised = {data_set: store_samples(voice(place, 9)) for place, data_set in enumerate(("enrolls", "trials_f"))}
-    for place, file in enumerate(submission.files.filter(data_set__name="tones_enrolls")):
-        replace_files(submission, store_samples(voice(place % 5, 3)), pk=file.pk)
-    replace_files(submission, anonymised["trials_f"], data_set__name=TRIALS)
-    attack(submission, data_sets=[TRIALS])
-    keys = {
-        (file.data_set.name, file.utterance.name): file.audio
-        for file in submission.files.select_related("data_set", "utterance")
-    }
-
-    def original(one):
-        return one.audio
-
-    def enrolled(one):
-        return keys["tones_enrolls", one.name]
-
-    def tested(one):
-        return keys[TRIALS, one.name]
-
-    for rung, forms in zip(RUNGS, ((original, original), (original, tested), (enrolled, tested)), strict=True):
-        wanted = expected_metrics(edition.corpus, TRIALS, *forms)
-        number = only(submission).values.number("eer", "kaldi", data_set=TRIALS, attack_model=rung)
-        assert number.value == 100 * wanted.kaldi_eer, rung
-
-
 def test_averages_and_figures_are_those_of_the_recipe(submission):
     run = attack(submission)
     found = only(submission)
@@ -165,20 +119,6 @@ def test_averages_and_figures_are_those_of_the_recipe(submission):
     assert default_storage.exists(found.voices[0].figure_key("dark"))
     assert "Diagonal dominance of M_oo" in found.voices[0].alt
     assert found.speakers == {"tones_trials_f": 4, "tones_trials_m": 4}
-
-
-def test_voices_that_stay_as_they_were_gain_nothing_and_hide_nothing(attacked_whole):
-    found = only(attacked_whole)
-    gain = found.values.number("gain_of_voice_distinctiveness", "official", data_set=TRIALS)
-    assert (gain.value, gain.basis, gain.n) == (0.0, Basis.SIMILARITY, 4)
-    assert (gain.low, gain.high) == (None, None)  # each resample gives the same: nothing tells how sure it is
-    assert found.values.number("de_identification", "official", data_set=TRIALS).value < 0.5
-    with (
-        default_storage.open(matrices_key(found.run.pk, found.voices[0].data_set)) as file,
-        np.load(io.BytesIO(file.read())) as packed,
-    ):
-        assert (packed["oo"] == packed["pp"]).all()
-        assert packed["speakers"].tolist() == [f"tones-s{number}" for number in (0, 2, 4, 6)]
 
 
 def test_files_are_a_results_directory_that_can_be_read_back(attacked_whole, tmp_path):
@@ -235,74 +175,7 @@ def test_trained_attacker_makes_the_semi_informed_test_alone(edition, submission
     assert not SpeakerVector.objects.exclude(engine=key).exists()
 
 
-def test_own_numbers_stand_beside_uploaded_ones_and_change_nothing_of_them(edition):
-    submission = add_documents(unprotected(edition, state="received"), tones_scores(edition.corpus))
-    evaluate(submission)
-    before, run, state = read_values_of_submission(submission), find_objective_run(submission), submission.state
-    attack(submission, data_sets=[TRIALS])
-    submission.refresh_from_db()
-    assert (read_values_of_submission(submission), find_objective_run(submission), submission.state) == (
-        before,
-        run,
-        state,
-    )
-    assert [one.engine.name for one in list_attacks(submission)] == [SPECTRUM]
-    built_in, uploaded = only(submission).numbers, before.numbers
-    unprotected_eer = [
-        identity
-        for identity in built_in
-        if (identity.metric, identity.estimator, identity.data_set) == ("eer", "kaldi", TRIALS)
-        and identity.attack_model is AttackModel.UNPROTECTED
-        and identity.training is Speech.ORIGINAL
-    ]
-    assert len(unprotected_eer) == 1
-    assert unprotected_eer[0] in uploaded
-    semi = [identity for identity in uploaded if identity.attack_model is AttackModel.SEMI_INFORMED]
-    assert semi
-    assert not set(semi) & set(built_in)
-
-
 # Work is done once ---------------------------------------------------------------------------------
-
-
-def test_vectors_are_made_once_for_the_same_audio(attacked_trials):
-    submission = attacked_trials
-    first = only(submission).run
-    heard = [job.result["speech_s"] for job in list_jobs(first) if job.kind == "vectors"]
-    assert all(heard)
-    assert (measure_pace(registry.find_engine(SPECTRUM).key) or 0) > 0
-    count = SpeakerVector.objects.count()
-    other = add_audio(make_submission(make_team_system(submission.system.team, "p2")))
-    second = attack(other, data_sets=[TRIALS])
-    assert [job.result["speech_s"] for job in list_jobs(second) if job.kind == "vectors"] == [0.0] * len(heard)
-    assert SpeakerVector.objects.count() == count > 0
-    assert list_attacks(other)[0].numbers == list_attacks(submission)[0].numbers
-
-
-def test_attack_goes_on_where_it_stopped(submission):
-    run = start_attack(submission=submission, engine=SPECTRUM)
-    first, *others = list_jobs(run)
-    execute(first.pk)
-    made = set(SpeakerVector.objects.values_list("pk", flat=True))
-    cancel_run(run, by=make_organizer())
-    states = [job.state for job in list_jobs(run)]
-    assert states == [JobState.SUCCEEDED] + [JobState.CANCELLED] * len(others)
-    with pytest.raises(NotPossible, match="has ended"):
-        cancel_run(run, by=None)
-    continue_run(run, by=make_organizer())
-    assert {job.state for job in list_jobs(run)[1:]} == {JobState.WAITING}
-    assert all(job.state == JobState.SUCCEEDED for job in run_chain(run))
-    assert made <= set(SpeakerVector.objects.values_list("pk", flat=True))
-    with pytest.raises(NotPossible, match="Only a failed or cancelled"):
-        continue_run(run, by=None)
-
-
-def test_attack_that_is_done_again_leaves_the_first_as_it_was(attacked_trials):
-    submission = attacked_trials
-    first, second = only(submission).run, attack(submission, data_sets=[TRIALS])
-    assert first.pk != second.pk
-    assert only(submission).run == second
-    assert first.values.count() == second.values.count() > 0
 
 
 def test_attacks_that_compare_otherwise_stay_beside_the_usual_one(submission):
@@ -415,20 +288,6 @@ def test_same_attack_is_not_started_twice_at_once(submission):
     start_attack(submission=submission, engine=SPECTRUM)
     with pytest.raises(NotPossible, match="under way already"):
         start_attack(submission=submission, engine=SPECTRUM)
-
-
-def test_one_trial_set_may_be_attacked_alone(submission):
-    attack(submission, data_sets=["tones_trials_m"])
-    assert {one.data_set for one in only(submission).score_sets} == {"tones_trials_m"}
-
-
-def test_trial_sets_are_listed_with_the_reason_why_not(submission):
-    TrialList.objects.filter(trial_set__name=TRIALS).delete()
-    found = {one.name: one.problem for one in EvaluationContext(submission).trial_sets()}
-    assert found["tones_trials_m"] == ""
-    assert "no trial list" in found[TRIALS]
-    attack(submission)
-    assert {one.data_set for one in only(submission).score_sets} == {"tones_trials_m"}
 
 
 def test_vectors_of_another_version_are_not_taken_for_these(attacked_trials):

@@ -2,8 +2,6 @@
 
 import io
 import statistics
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,35 +9,18 @@ from django.core import mail
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from evaluation.app.models import MetricValue, UtteranceMeasure
-from evaluation.app.objective_results.selectors import (
-    det_key,
-    find_known,
-    group_curves,
-    list_score_sets,
-    measure_scores,
-    read_objective_values,
-)
 from evaluation.app.objective_results.services import describe_averages, describe_found, start_objective
 from evaluation.app.runs.services import replicates_key
 from evaluation.formats.results import AttackModel
-from evaluation.metrics import naturalness
-from evaluation.metrics.bootstrap import (
-    bootstrap_de_identification,
-    bootstrap_gain_of_distinctiveness,
-    draw_speakers,
-)
 from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.voice_similarity import diagonal_dominance
 from evaluation.objective_results import sources
 from evaluation.objective_results.values import Basis
-from evaluation.protocols.ranking.conditions import check_gate
 from portal.core.storage import default_storage
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import request_cancel, run_again
 from portal.submissions.models import Submission, SubmissionEvent
-from portal.submissions.services import evaluate_again
 from tests.portal.factories import make_job, make_organizer, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard
 from tests.portal.objective import (
@@ -123,29 +104,6 @@ def problems_of(submission, code):
 # What is computed ----------------------------------------------------------------------------------
 
 
-def test_everything_that_was_handed_in_becomes_a_number(evaluated_with_audio):
-    submission = evaluated_with_audio
-    edition = submission.system.edition
-    assert submission.state == Submission.State.EVALUATED
-    assert submission.evaluated_at is not None
-    values = read_values_of_submission(submission)
-    assert (values.is_complete, values.missing, values.disagreements) == (True, (), ())
-    recipe, track = edition.recipe, edition.recipe.track
-    for one in (track.ranking.privacy, track.ranking.utilities[0]):
-        assert values.average(one.metric, one.estimator, split=track.ranking.split) is not None
-    one = track.ranking.gates[0]
-    assert [
-        group.passed
-        for group in check_gate(values.gate_values(one, AttackModel.SEMI_INFORMED), one.groups, one.minimum)
-    ] == [True]
-    bases = {number.identity.metric: number.basis for number in values.numbers.values() if not number.is_average}
-    assert bases["eer"] == bases["zebra_category"] == Basis.SCORES
-    assert bases["wer"] == Basis.TRANSCRIPTS
-    assert bases["pitch_correlation"] == Basis.AUDIO
-    assert bases["gain_of_voice_distinctiveness"] == bases["de_identification"] == Basis.SIMILARITY
-    assert find_objective_run(submission).recipe == f"objective-{recipe.edition}"
-
-
 def test_scores_give_the_numbers_of_the_metric_module_with_intervals_over_speakers(evaluated_of_every_attack):
     edition = evaluated_of_every_attack.system.edition
     files = tones_scores(edition.corpus)
@@ -185,14 +143,6 @@ def test_averages_weigh_the_unrounded_values_and_carry_their_interval(evaluated_
         assert packed["average_test eer kaldi semi-informed"].shape == (sources.RESAMPLES,)
 
 
-def test_systems_share_the_draws_of_their_speakers(evaluated):
-    edition = evaluated.system.edition
-    other = make_submission(make_team_system(make_team(edition)), state="received")
-    evaluate(add_documents(other, everything(edition.corpus)))
-    first, second = (read_values_of_submission(one).average("eer", "kaldi", split="test") for one in (evaluated, other))
-    assert (first.low, first.high) == (second.low, second.high)
-
-
 def test_hypotheses_are_scored_against_the_transcripts_of_the_corpus(edition, submission):
     wrong = [utterance.name for _, utterance in trial_pairs(edition.corpus, "tones_trials_f")[:2]]
     evaluate(add_documents(submission, tones_words(edition.corpus, wrong=wrong)))
@@ -224,31 +174,6 @@ def test_matrices_give_the_last_step_of_distinctiveness(evaluated):
     matrix = np.full((4, 4), 0.2)
     np.fill_diagonal(matrix, 0.6)
     assert diagonal_dominance(matrix) == pytest.approx(0.4)
-
-
-def test_matrices_give_intervals_over_the_speakers_of_their_rows(edition, submission):
-    files, numbers, matrices = everything(edition.corpus), np.random.default_rng(1), {}
-    for pair, diagonal in (("osp_osp", 0.9), ("osp_psp", 0.5), ("psp_psp", 0.7)):
-        matrix = numbers.uniform(0.1, 0.3, (4, 4))
-        matrices[pair] = (matrix + matrix.T) / 2 + np.diag(numbers.uniform(diagonal - 0.3, diagonal, 4))
-        packed = io.BytesIO()
-        np.save(packed, matrices[pair])
-        name = f"{STAMP}/similarity_matrices_DeID_Gvd/tones_trials_f/similarity_matrix_{pair}.npy"
-        files[name] = packed.getvalue()
-    evaluate(add_documents(submission, files))
-    values = read_values_of_submission(submission)
-    spoken = edition.corpus.utterances.filter(data_sets__name="tones_trials_f").order_by("name")
-    speakers = list(dict.fromkeys(spoken.values_list("speaker__name", flat=True)))
-    names = tuple(sorted(speakers))
-    draws = draw_speakers(names, sources.RESAMPLES, np.random.default_rng([ord(letter) for letter in " ".join(names)]))
-    for metric, measure, other in (
-        ("gain_of_voice_distinctiveness", bootstrap_gain_of_distinctiveness, "psp_psp"),
-        ("de_identification", bootstrap_de_identification, "osp_psp"),
-    ):
-        found = values.number(metric, "official", data_set="tones_trials_f")
-        expected = measure(matrices["osp_osp"], matrices[other], speakers, draws).find_interval()
-        assert (found.low, found.high) == pytest.approx((expected.lower, expected.upper))
-        assert found.low < found.value < found.high
 
 
 @pytest.mark.parametrize(
@@ -290,28 +215,6 @@ def claiming(eer):
     return {f"{TEST}/EER": f"EER: {eer}%\n".encode()}
 
 
-def test_realigned_pitch_and_predicted_naturalness_have_intervals_over_speakers(edition, submission, monkeypatch):
-    monkeypatch.setattr(naturalness, "missing", lambda: "")
-    monkeypatch.setattr(naturalness, "predict_naturalness", lambda samples, _: 2.0 + samples.astype(float).std() / 2e4)
-    evaluate(add_audio(add_documents(submission, everything(edition.corpus))))
-    numbers = MetricValue.objects.filter(run=find_objective_run(submission), data_set="tones_trials_f")
-    found = {(one.metric, one.speech): one for one in numbers}
-    rows = UtteranceMeasure.objects.filter(run__data_set__name="tones_trials_f", run__submission=submission)
-    for identity, name in (
-        (("pitch_correlation_realigned", "anonymised"), "realigned_pitch_correlation"),
-        (("pitch_correlation_unrelated", "anonymised"), "unrelated_pitch_correlation"),
-        (("predicted_naturalness", "anonymised"), "predicted_naturalness"),
-        (("predicted_naturalness", "original"), "predicted_original"),
-    ):
-        values = [one for one in rows.values_list(name, flat=True) if one is not None]
-        number = found.get(identity)
-        assert (number.value, number.n) == (pytest.approx(statistics.fmean(values)), len(values)) if values else True
-        assert (number is None) is (not values)
-    assert {metric for metric, _ in found} >= {"predicted_naturalness"}
-    opinions = read_values_of_submission(submission).average("predicted_naturalness", "dnsmos-p808", split="test")
-    assert 2.0 < opinions.value < 4.0
-
-
 def test_claim_that_is_the_number_in_print_agrees(evaluated):
     exact = read_values_of_submission(evaluated).number("eer", "kaldi", data_set="tones_trials_f").value
     edition = evaluated.system.edition
@@ -321,18 +224,6 @@ def test_claim_that_is_the_number_in_print_agrees(evaluated):
     number = found.number("eer", "kaldi", data_set="tones_trials_f")
     assert (number.reported_text, number.agrees, number.value) == (f"{exact:.4g}", True, exact)
     assert number.reported_in == f"{TEST}/EER, line 1"
-
-
-def test_claim_that_is_another_number_is_told_with_both_and_their_places(evaluated_with_claim):
-    submission = evaluated_with_claim
-    found = read_values_of_submission(submission)
-    [number] = found.disagreements
-    assert (number.reported, number.reported_text, number.is_recomputed) == (12.3, "12.3", True)
-    assert number.value != 12.3
-    [problem] = problems_of(submission, "unlike-scores")
-    assert problem["found"] == "“12.3”"
-    assert f"recomputed from {TEST}/scores" in problem["expected"]
-    assert "from ours" in SubmissionEvent.objects.filter(submission=submission).latest("pk").note
 
 
 def test_job_tells_as_many_problems_as_numbers_disagree(evaluated_with_claim):
@@ -366,27 +257,6 @@ def test_claims_do_not_stand_for_scores_that_are_required(edition, submission):
     assert values.average(ranking.privacy.metric, ranking.privacy.estimator, split=ranking.split) is None
 
 
-def test_scores_that_do_not_cover_the_trials_cannot_be_relied_on(edition, submission):
-    files = everything(edition.corpus)
-    path = f"{STAMP}/ASV-tones_enrolls_anon-tones_trials_f_anon/scores"
-    files[path] = b"".join(files[path].splitlines(keepends=True)[2:])
-    evaluate(add_audio(add_documents(submission, files)))
-    [missing] = read_values_of_submission(submission).missing
-    assert missing.is_ranked
-    assert missing.reason == f"{path} does not cover the organizer's trials: 2 trials without a score"
-    values = read_values_of_submission(submission)
-    assert values.number("eer", "kaldi", data_set="tones_trials_f") is None
-    assert values.average("eer", "kaldi", split="test") is None
-    assert [one.data_set for one in list_score_sets(values)] == ["tones_trials_m"]
-
-
-def test_submission_without_documents_is_evaluated_by_its_audio(evaluated_by_audio):
-    values = read_values_of_submission(evaluated_by_audio)
-    assert evaluated_by_audio.state == Submission.State.EVALUATED
-    assert values.average("pitch_correlation", "praat", split="test").value == pytest.approx(1.0)
-    assert len(values.unrankable) == 3
-
-
 def test_before_the_evaluation_everything_is_missing(submission):
     values = read_values_of_submission(submission)
     assert (values.run, values.is_complete, len(values.unrankable)) == (None, False, 5)
@@ -394,28 +264,6 @@ def test_before_the_evaluation_everything_is_missing(submission):
 
 
 # Scores and figures --------------------------------------------------------------------------------
-
-
-def test_scores_are_kept_sorted_and_drawn_by_data_set(edition, submission):
-    evaluate(add_documents(submission, everything(edition.corpus, every_attack=True)))
-    values = read_values_of_submission(submission)
-    drawn = group_curves(list_score_sets(values))
-    assert {name: list(tests) for name, tests in drawn.items()} == {
-        name: ["unprotected", "ignorant", "lazy-informed", "semi-informed"]
-        for name in ("tones_trials_f", "tones_trials_m")
-    }
-    eer = values.number("eer", "kaldi", data_set="tones_trials_f").value
-    assert 100 * measure_scores(drawn["tones_trials_f"]["semi-informed"]).kaldi_eer == eer
-    drawn_as: Any = (("light", "svg", b"<?xml"), ("dark", "svg", b"<?xml"), ("light", "pdf", b"%PDF"))
-    for theme, kind, head in drawn_as:
-        with default_storage.open(det_key(values.run, "tones_trials_m", theme, kind)) as file:
-            assert file.read(5).startswith(head[:4])
-    # Of a test that has no number the curve is left out, and the others have a figure of their own.
-    less = replace(values, numbers={one: of for one, of in values.numbers.items() if one.attack_model != "ignorant"})
-    for found, left in ((values, 4), (less, 3)):
-        known, name = find_known(found, "kaldi", "tones_trials_f", drawn["tones_trials_f"])
-        assert (len(known), "ignorant" in known) == (left, left == 4)
-        assert name == "tones_trials_f" + ("" if left == 4 else "-unprotected-lazy-informed-semi-informed")
 
 
 # States and mails ----------------------------------------------------------------------------------
@@ -467,44 +315,6 @@ def test_failed_measures_fail_the_evaluation_and_tell_the_team(edition, submissi
     assert "could not be measured" in SubmissionEvent.objects.filter(submission=submission).latest("pk").note
     execute(Job.objects.get(kind="send-notice").pk)
     assert "failed" in mail.outbox[0].subject
-
-
-def test_failed_evaluation_goes_on_where_it_stopped(edition, submission):
-    add_audio(submission)
-    broken = submission.files.filter(data_set__name="tones_trials_f")
-    keys = dict(broken.values_list("pk", "audio"))
-    broken.update(audio="content/no/such.flac")
-    evaluate(submission)
-    for pk, key in keys.items():
-        submission.files.filter(pk=pk).update(audio=key)
-    run_again(Job.objects.get(kind="measure", state=JobState.FAILED), by=None)
-    run_waiting_jobs()
-    submission.refresh_from_db()
-    assert submission.state == Submission.State.EVALUATED
-    assert states_of(submission)[-2:] == ["evaluating", "evaluated"]
-
-
-def test_evaluating_again_makes_a_new_run_and_keeps_the_old(evaluated):
-    submission = evaluated
-    first, at = find_objective_run(submission), submission.evaluated_at
-    evaluate_again(submission=submission, by=make_organizer())
-    assert read_values_of_submission(submission).run == first.pk
-    run_waiting_jobs()
-    submission.refresh_from_db()
-    second = find_objective_run(submission)
-    assert (second.pk > first.pk, submission.state, submission.evaluated_at) == (True, "evaluated", at)
-    assert first.values.count() == second.values.count()
-    as_of = read_objective_values([submission], as_of=first.job.finished_at)[submission.pk]
-    assert as_of.run == first.pk
-
-
-def test_interrupted_run_replaces_what_it_had_written(evaluated):
-    run = find_objective_run(evaluated)
-    count = run.values.count()
-    Job.objects.filter(pk=run.job_id).update(state=JobState.WAITING)
-    execute(run.job_id)
-    assert Job.objects.get(pk=run.job_id).state == JobState.SUCCEEDED
-    assert MetricValue.objects.filter(run=run).count() == count
 
 
 def test_withdrawn_submission_stays_withdrawn(edition, submission):

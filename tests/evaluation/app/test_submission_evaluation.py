@@ -15,7 +15,7 @@ from evaluation.app.attacks import handlers as attacks
 from evaluation.app.attacks.stored_attackers import REPORT
 from evaluation.app.audio_measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
-from evaluation.app.objective_results.selectors import list_score_sets, list_version_runs
+from evaluation.app.objective_results.selectors import list_score_sets
 from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.attackers.training.recipe import TRAINING_ENGINE
@@ -30,7 +30,6 @@ from portal.jobs.services import run_again
 from portal.jobs.turns import find_next
 from portal.jobs.workers import Capacity
 from portal.leaderboard.selectors import ORIGINAL, ORIGINAL_LABEL, build_leaderboard
-from portal.leaderboard.services import propose_version
 from portal.submissions.models import Submission
 from portal.submissions.selectors import explain_hold, list_stopped
 from portal.submissions.services import accept_submission, evaluate_again
@@ -208,19 +207,6 @@ def test_job_of_the_originals_goes_to_a_worker_that_has_its_engine(recognizer):
     assert again.engine == SPECTRUM
 
 
-def test_job_of_the_originals_of_an_earlier_version_does_both_parts(recognizer):
-    edition = edition_by("portal")
-    submission = make_speech(edition)
-    understood(recognizer)
-    [attack, recognition] = start_originals(submission=submission)
-    recognition.delete()
-    del attack.parameters["part"]
-    attack.save()
-    assert start_originals(submission=submission) == []
-    execute(attack.pk)
-    assert read_originals(edition).keys() >= set(METRICS.values())
-
-
 def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(monkeypatch):
     edition = edition_by("portal")
     texts: dict[int, str] = {}
@@ -257,17 +243,6 @@ def wav_of(samples):
     file = io.BytesIO()
     soundfile.write(file, samples, RATE_HZ, format="WAV", subtype="PCM_16")
     return file.getvalue()
-
-
-def test_documents_of_a_team_count_for_nothing_where_the_portal_alone_evaluates(recognizer):
-    edition = edition_by("portal")
-    submission = add_documents(make_speech(edition), tones_scores(edition.corpus))
-    understood(recognizer)
-    evaluate(submission)
-    numbers = read_values_of_submission(submission).numbers.values()
-    assert numbers
-    assert {one.reported for one in numbers} == {None}
-    assert AttackModel.SEMI_INFORMED not in {one.identity.attack_model for one in numbers}
 
 
 def test_with_both_the_numbers_of_the_team_stand_beside_those_that_rank(recognizer):
@@ -355,19 +330,6 @@ def test_two_speakers_give_neither_interval_nor_voice_distinctiveness_but_the_re
     assert not any(one.low is not None and one.low == one.high for one in rates)
 
 
-def test_evaluating_again_computes_nothing_that_is_kept(evaluated):
-    submission = evaluated
-    first, kept = find_objective_run(submission), SpeakerVector.objects.count()
-    evaluate_again(submission=submission, by=make_organizer())
-    work()
-    second = find_objective_run(submission)
-    assert second.pk > first.pk
-    assert SpeakerVector.objects.count() == kept
-    newest = EvaluationRun.objects.filter(kind="attack").latest("pk")
-    chain = Job.objects.filter(parameters__run=newest.pk, kind="vectors")
-    assert [job.result["speech_s"] for job in chain] == [0.0] * 3
-
-
 def test_job_that_no_worker_takes_is_told(recognizer):
     submission = make_speech(edition_by("portal"))
     accept_submission(submission=submission)
@@ -432,20 +394,3 @@ def test_edition_page_leads_to_a_baseline_of_this_edition_with_all_of_its_data_s
     form = client.get(f"/systems/new/tones/?edition={edition.name}").context["form"]
     assert form["edition"].initial == edition.pk
     assert set(form["data_sets"].initial) == set(edition.corpus.data_sets.values_list("pk", flat=True))
-
-
-def test_version_of_the_recipe_is_computed_from_the_portals_own_runs(recognizer):
-    submission = make_evaluated()
-    edition, by = submission.system.edition, make_organizer()
-    before = read_values_of_submission(submission)
-    text = edition.recipe_text.replace("tones_trials_f = 0.5, tones_trials_m = 0.5", "tones_trials_f = 1.0", 1)
-    made = propose_version(edition=edition, text=text, note="One set.", by=by)
-    work()
-    assert [run.job.state for run in list_version_runs(edition, made.number)] == [JobState.SUCCEEDED]
-    submission.system.edition = edition.by_version(made)
-    after = read_values_of_submission(submission)
-    ranks = {"split": "test", "attack_model": AttackModel.LAZY_INFORMED}
-    [old, new] = (one.average("eer", "kaldi", **ranks) for one in (before, after))
-    of_set = after.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.LAZY_INFORMED)
-    assert (new.value, new.has_interval) == (of_set.value, old.has_interval)
-    assert after.run == before.run

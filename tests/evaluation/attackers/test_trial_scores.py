@@ -117,18 +117,6 @@ def test_sparse_trials_get_the_scores_of_the_whole_product(back_end: BackEnd):
         np.testing.assert_allclose(found, [every[trial] for trial in trials], atol=1e-9)
 
 
-def test_a_million_trials_of_many_models_are_scored_in_blocks():
-    generator = np.random.default_rng(8)
-    models, tests = generator.normal(size=(2_500, 1, SIZE)), generator.normal(size=(2_000, SIZE))
-    rows, columns = generator.integers(0, 2_500, 1_000_000), generator.integers(0, 2_000, 1_000_000)
-    names, utterances = [f"m{row}" for row in range(2_500)], [f"u{column}" for column in range(2_000)]
-    trials = [(names[row], utterances[column]) for row, column in zip(rows, columns, strict=True)]
-    scores = score_trials(dict(zip(names, models, strict=True)), dict(zip(utterances, tests, strict=True)), trials)
-    assert scores.shape == (1_000_000,)
-    for place in (0, 123_456, 999_999):
-        assert scores[place] == pytest.approx(cosine(models[rows[place], 0], tests[columns[place]]))
-
-
 def test_trials_of_a_file_and_repeated_ones_are_taken_as_they_are():
     enrolment, tests = corpus(10)
     trials = [Trial("m1", "u2", target=True), Trial("m0", "u2", target=False), Trial("m1", "u2", target=True)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from common.errors import MetricInputError
 from common.lock import lock_folder
 from evaluation.cli.attack import LOCK
 from evaluation.formats.scores import read_scores
-from evaluation.metrics.detection import detection_metrics
 from evaluation.objective_results import vector_files
 from evaluation.objective_results.vector_files import read_vectors, write_vectors
 from speech.encoders import long_term_spectrum, registry
@@ -79,31 +77,6 @@ def number(outcome, attack_model, metric="eer", estimator="kaldi"):
         if (one["attack_model"], one["metric"], one["estimator"]) == (attack_model, metric, estimator)
     ]
     return found
-
-
-def test_scores_lie_in_the_official_layout_and_give_the_numbers(shell, corpus):
-    outcome = attack(shell, corpus)
-    assert outcome.code == 0, outcome.err
-    results = corpus / "out" / f"results-{SPECTRUM}.orig"
-    assert sorted(path.parent.name for path in results.rglob("scores")) == [
-        "ASV-enrolls-trials_f",
-        "ASV-enrolls-trials_f_anon",
-        "ASV-enrolls_anon-trials_f_anon",
-    ]
-    for folder, model in zip(
-        ("ASV-enrolls-trials_f", "ASV-enrolls-trials_f_anon", "ASV-enrolls_anon-trials_f_anon"),
-        ("unprotected", "ignorant", "lazy-informed"),
-        strict=True,
-    ):
-        table = read_scores(results / folder / "scores")
-        target = np.array([pair.split(b" ")[0] == pair.split(b" ")[1][:2] for pair in table.pairs.tolist()])
-        wanted = detection_metrics(table.scores[target], table.scores[~target])
-        assert number(outcome, model)["value"] == 100 * wanted.kaldi_eer
-        assert number(outcome, model)["n"] == 32
-    # Everybody took the voice of another, the same in both sets: who knows that loses nothing.
-    assert number(outcome, "lazy-informed")["value"] == number(outcome, "unprotected")["value"]
-    assert number(outcome, "ignorant")["value"] > number(outcome, "unprotected")["value"]
-    assert len(list(results.rglob("similarity_matrix_*.npy"))) == 3
 
 
 def test_table_shows_what_the_eer_hides_with_intervals(shell, corpus):
@@ -190,29 +163,6 @@ def heard(monkeypatch):
 
     monkeypatch.setattr("evaluation.cli.attack.registry.load", load)
     return counted
-
-
-def test_vectors_are_kept_and_taken_again(shell, corpus, heard):
-    first = attack(shell, corpus)
-    kept = corpus / "out" / f"vectors-original-{long_term_spectrum.ENGINE.key}.npz"
-    assert len(read_vectors(kept)) == 16
-    assert len(heard) == 32
-    again = attack(shell, corpus)
-    assert json.loads(again.out)["numbers"] == json.loads(first.out)["numbers"]
-    assert len(heard) == 32
-
-
-def test_kept_vectors_are_never_those_of_another_recording(shell, corpus, heard):
-    """Anonymised speech of another system has the same names."""
-    attack(shell, corpus)
-    other = corpus / "other"
-    shutil.copytree(corpus / "original", other)
-    (other / "s0-0.wav").unlink()
-    outcome = attack(shell, corpus, "--anonymised", other)
-    assert number(outcome, "ignorant")["value"] == number(outcome, "unprotected")["value"]
-    assert len(heard) == 32 + 15
-    named = [one["file"] for one in json.loads(outcome.out)["problems"] if one["code"] == "unusable-recording"]
-    assert named == ["s0-0"]
 
 
 def test_an_interrupted_attack_keeps_what_it_has(shell, corpus, heard, monkeypatch):
@@ -345,7 +295,9 @@ def test_one_speaker_is_no_test(shell, corpus):
 
 @needs_shared
 @pytest.mark.parametrize(
-    ("gender", "wanted"), [("f", (2.983, 64.35, 3.125)), ("m", (0.1553, 74.22, 0.1553))], ids=["women", "men"]
+    ("gender", "wanted"),
+    [("f", (2.983, 64.35, 3.125)), pytest.param("m", (0.1553, 74.22, 0.1553), marks=pytest.mark.slow)],
+    ids=["women", "men"],
 )
 def test_real_vectors_and_trials_give_the_published_rates(shell, tmp_path, gender, wanted):
     data = REAL / "data"

@@ -252,20 +252,6 @@ def test_list_names_every_metric_edition_and_estimator(shell):
     assert json.loads(json.dumps(answer.json)) == answer.json
 
 
-@needs_results
-def test_verify_reads_a_submission_whole_and_names_a_missing_file(shell, submission):
-    whole = shell("verify", submission, "--json")
-    [system] = whole.json["systems"]
-    codes = {problem["code"] for problem in system["problems"] if problem["severity"] == "error"}
-    (submission / STAMP / "ASV-libri_dev_enrolls-libri_dev_trials_f" / "scores").unlink()
-    (submission / STAMP / "results.txt").unlink()
-    answer = shell("verify", submission, "--brief")
-    assert answer.code == 1
-    assert codes <= {"contradicting-results", "repeated-result"}
-    assert f"{STAMP}/ASV-libri_dev_enrolls-libri_dev_trials_f/scores: expected the file, found none" in answer.out
-    assert f"{STAMP}/results.txt: expected the file, found none" in answer.out
-
-
 def test_verify_of_an_impossible_average_decides_nothing(shell, rank_file):
     rank_file.write_text(RANK_FILE.replace("19.000", "190.000").replace("21.000", "210.000"))
     answer = shell("verify", rank_file)

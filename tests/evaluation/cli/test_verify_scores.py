@@ -162,34 +162,6 @@ def test_tampered_number_is_named_with_its_place(shell, submission, file, old, n
 
 
 @needs_scores
-def test_every_kind_of_number_is_recomputed(shell, submission):
-    changes = (
-        ("Cllr", "0.112/", "0.113/"),
-        ("Cllr", "/0.845", "/0.846"),
-        ("Cllr", "ROCCH-EER: 2.", "ROCCH-EER: 3."),
-        ("linkability_log", "linkability: 0.9", "linkability: 0.8"),
-        ("zebra", "Population: 0.6", "Population: 0.5"),
-        ("zebra", "Individual: ", "Individual: 1"),
-        ("zebra", "(D)", "(C)"),
-    )
-    for file, old, new in changes:
-        rewrite(submission / STAMP / TEST / file, lambda text, old=old, new=new: text.replace(old, new, 1))
-    problems = unlike(shell("verify", submission, "--data", DATA, "--json"))
-    assert sorted(one["file"] for one in problems) == [f"{STAMP}/{TEST}/{file}" for file, _, _ in changes]
-    assert len({one["expected"] for one in problems}) == len(changes)
-
-
-@needs_scores
-def test_a_last_digit_is_enough(shell, submission):
-    path = submission / STAMP / TEST / "linkability_log"
-    value = path.read_text().split()[1]
-    last = f"{value[:-1]}{(int(value[-1]) + 1) % 10}"
-    rewrite(path, lambda text: text.replace(value, last))
-    [problem] = unlike(shell("verify", submission, "--data", DATA, "--json"))
-    assert problem["expected"].startswith(f"{value} for Linkability")
-
-
-@needs_scores
 def test_missing_extra_and_repeated_scores_are_named(shell, submission):
     def damage(text):
         lines = text.splitlines(keepends=True)
@@ -208,12 +180,6 @@ def test_missing_extra_and_repeated_scores_are_named(shell, submission):
         "repeated-score": (scores, 15270),
         "extra-score": (scores, 15271),
     }
-
-
-@needs_scores
-def test_without_data_nothing_is_recomputed(shell, written_submission):
-    answer = shell("verify", written_submission, "--json")
-    assert not answer.json["systems"][0].keys() & {"scores", "recomputed"}
 
 
 @needs_scores

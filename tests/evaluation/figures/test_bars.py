@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 
@@ -14,9 +13,9 @@ from evaluation.figures.bars import SystemBar, describe_systems, draw_system_bar
 from evaluation.figures.drawing_process import LENGTH_BYTES
 from evaluation.figures.json_figures import describe_bars, describe_tradeoff, draw_described
 from evaluation.figures.style import PALETTES
-from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff, letters_for
+from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import GAIN_OF_VOICE_DISTINCTIVENESS, PITCH_CORRELATION
-from tests.evaluation.svg import assert_sound, fills, texts, title_and_description
+from tests.evaluation.svg import fills, texts, title_and_description
 
 WER = {"metric": "wer", "estimator": "tglarge"}
 BARS = (SystemBar("T01-p1", 0.71, 0.68, 0.74, 0.52), SystemBar("B2", 0.62, is_baseline=True))
@@ -24,27 +23,6 @@ POINTS = (
     SystemPoint("Original", 3.8, 8.5, "original"),
     SystemPoint("T11-p1", 21.0, 7.4, team="T11", eer_interval=(18.0, 24.0), utility_interval=(6.9, 7.9)),
 )
-
-
-def test_system_bars_are_a_sound_figure():
-    assert_sound(partial(draw_system_bars, BARS, PITCH_CORRELATION, minimum=0.3))
-
-
-def test_narrow_tradeoff_is_a_sound_figure_with_its_names():
-    assert_sound(partial(draw_tradeoff, POINTS, minimum_eers=(15, 20), narrow=True))
-    assert {"Original", "T11-p1", "minimum 15", "20", "(right is better)", "(down is better)"} <= set(
-        texts(draw_tradeoff(POINTS, minimum_eers=(15, 20), narrow=True))
-    )
-
-
-def test_narrow_tradeoff_with_many_points_has_letters():
-    points = [*POINTS, *(SystemPoint(f"T{number:02}-p1", 20 + number / 9, 7.5) for number in range(1, 26))]
-    drawn = texts(draw_tradeoff(points, narrow=True))
-    letters = letters_for(points)
-    assert (letters[0], letters[25:], len(letters)) == ("A", ["Z", "AA"], 27)
-    assert set(letters) <= set(drawn)
-    assert not {point.name for point in points} & set(drawn)
-    assert {point.name for point in points} <= set(texts(draw_tradeoff(points)))
 
 
 def test_system_bars_name_systems_values_and_minimum():
@@ -74,23 +52,6 @@ def test_number_left_of_a_long_interval_does_not_lie_on_the_name_on_a_phone():
 def test_bars_without_a_finite_value_are_refused(bars, found):
     with pytest.raises(MetricInputError, match=found):
         draw_system_bars(bars, PITCH_CORRELATION)
-
-
-def test_tradeoff_shows_intervals_and_makes_room_for_them():
-    with_intervals = draw_tradeoff(POINTS)
-    bare = draw_tradeoff([SystemPoint(one.name, one.eer, one.utility, one.kind, one.team) for one in POINTS])
-    lines = [svg.count(PALETTES["light"].muted.encode()) for svg in (with_intervals, bare)]
-    assert lines[0] > lines[1]
-    assert_sound(partial(draw_tradeoff, POINTS, minimum_eers=(15,)))
-
-
-def test_described_figure_is_the_figure():
-    text = describe_tradeoff(POINTS, **WER, minimum_eers=(15, 20), theme="dark", image_format="svg")
-    assert draw_described(text) == draw_tradeoff(POINTS, minimum_eers=(15, 20), theme="dark")
-    text = describe_bars(
-        BARS, metric="pitch_correlation", estimator="praat", minimum=0.3, theme="light", image_format="png"
-    )
-    assert draw_described(text) == draw_system_bars(BARS, PITCH_CORRELATION, minimum=0.3, image_format="png")
 
 
 def test_description_differs_with_whatever_is_drawn():

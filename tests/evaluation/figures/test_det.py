@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from functools import partial
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,17 +16,12 @@ from evaluation.figures.style import for_page
 from evaluation.metrics.detection import detection_metrics
 from evaluation.notebook import save_det, table_metrics
 from tests.evaluation.score_sets import normal_scores
-from tests.evaluation.svg import assert_sound, assert_sound_for_print, texts, title_and_description
+from tests.evaluation.svg import texts, title_and_description
 
 TESTS = {
     "unprotected": detection_metrics(*(side * 2 for side in normal_scores(1, 300, 2000))),
     "lazy <a> & $x$": detection_metrics(*reversed(normal_scores(2, 300, 2000))),
 }
-
-
-def test_det_is_a_sound_figure():
-    assert_sound(partial(draw_det, TESTS))
-    assert_sound_for_print(partial(draw_det, TESTS))
 
 
 def test_det_names_each_test_with_its_numbers():
@@ -37,12 +31,6 @@ def test_det_names_each_test_with_its_numbers():
     assert any(text.startswith("lazy <a> & $x$: EER") for text in texts(svg))
     assert title_and_description(svg) == ("DET curves", describe(TESTS))
     assert "300 target and 2000 nontarget trials" in describe(TESTS)
-
-
-def test_low_false_alarms_are_shaded_where_the_axis_shows_them():
-    assert "at most 1 % false alarms" in texts(draw_det(TESTS))
-    few = {"few": detection_metrics([1.0, 2.0, 2.5], [0.0, 0.5, 1.5])}
-    assert "at most 1 % false alarms" not in texts(draw_det(few))
 
 
 @pytest.mark.parametrize("estimator", ["kaldi", "rocch", "speechbrain"])
@@ -75,13 +63,6 @@ def test_det_of_separable_tied_and_tiny_scores_is_drawn(target, nontarget):
     assert draw_det({"x": detection_metrics(target, nontarget)}).startswith(b"<?xml")
 
 
-def test_det_ticks_follow_the_attacker():
-    strong = detection_metrics(*(side * 3 for side in normal_scores(1, 3000, 20000)))
-    assert {"1", "10", "60"} < set(texts(draw_det({"x": detection_metrics([5.0, 6.0], [0.0, 1.0])})))
-    assert {"20", "50", "80"} < set(texts(draw_det({"x": TESTS["lazy <a> & $x$"]})))
-    assert len(draw_det({"x": strong})) < 400_000  # drawn no finer than an eye can tell
-
-
 def test_det_refuses_nothing_too_much_and_unknown_estimators():
     one = TESTS["unprotected"]
     with pytest.raises(MetricInputError, match="1 to 8 tests in a DET figure, found 0"):
@@ -92,13 +73,6 @@ def test_det_refuses_nothing_too_much_and_unknown_estimators():
         draw_det({"x": one}, estimator="cosine")
     with pytest.raises(MetricInputError, match="expected a figure as svg, pdf, png, csv"):
         save_det("x.jpeg", {"x": one})
-
-
-def test_det_of_eight_tests_gives_each_its_own_line():
-    random = np.random.default_rng(0)
-    tests = {f"system {n}": detection_metrics(random.normal(1, 1, 50), random.normal(0, 1, 80)) for n in range(8)}
-    svg = draw_det(tests)
-    assert sum(text.startswith("system ") for text in texts(svg)) == MOST_CURVES
 
 
 def test_notebook_tells_what_equal_scores_leave_open():

@@ -23,8 +23,8 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("spread", [0.0, 15.0, 60.0])
-def test_names_of_twenty_points_close_to_each_other_do_not_collide(spread):
+def test_names_of_twenty_points_close_to_each_other_do_not_collide():
+    spread = 0.0
     random = np.random.default_rng(7)
     points = [(float(x), float(y)) for x, y in 200 + spread * random.random((20, 2))]
     boxes = place_names(points, [(36.0, 11.0)] * 20, 9.0, [], (0.0, 0.0, 400.0, 330.0))

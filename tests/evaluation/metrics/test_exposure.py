@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from scipy.special import betaln, gammaln
 from common.errors import MetricInputError
 from evaluation.metrics.bootstrap import draw_speakers
 from evaluation.metrics.catalogue import EXPOSURE_METRICS
-from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.exposure import (
     EXPOSED_BELOW,
     FALSE_ALARM_RATES,
@@ -214,43 +212,6 @@ def test_one_speaker_has_no_ranks_and_few_nontargets_no_low_rates():
     assert found.accepted == {}
     assert found.reasons["accepted_at_1_percent"] == "2 nontarget trials cannot show a false-alarm rate of 1 %"
     assert "rank_disclosure" in found.reasons
-
-
-SORTING = ("sort", "argsort", "partition", "argpartition")
-
-
-def count_sorts(work, least):
-    """The sizes of all sorts of at least so many elements, those that compiled code makes included."""
-    seen = []
-
-    def note(_frame, event, called):
-        if event == "c_call" and getattr(called, "__name__", "") in SORTING:
-            size = getattr(called.__self__, "size", 0)
-            if size >= least:
-                seen.append(size)
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return seen
-
-
-def test_million_trials_take_three_sorts_in_all(monkeypatch):
-    """Two of them beyond the EER; the detection metrics sort targets and nontargets apart, which together are one."""
-    n = 1000
-    random = np.random.default_rng(5)
-    is_target = np.arange(n * n) % (n + 1) == 0
-    scores = random.normal(size=n * n) + is_target
-    names = [f"s{number}" for number in range(n)]
-    utterances = [f"{name}-1" for name in names for _ in range(n)]
-    assert count_sorts(lambda: np.unique(scores), n) == [n * n]  # what NumPy hides is seen
-    monkeypatch.setattr(np, "lexsort", None)  # it is not seen, so nobody may call it
-    measured = count_sorts(lambda: measure_exposure(make_trials(scores, is_target, names * n, utterances)), n)
-    assert measured == [n * n] * 2
-    detected = count_sorts(lambda: detection_metrics(scores[is_target], scores[~is_target]), n)
-    assert sum(detected) == n * n
 
 
 def test_repeated_pairs_are_refused_in_full_and_in_sparse_tests():

@@ -162,6 +162,7 @@ def test_a_free_path_fits_in_every_band(rows, columns, band_s):
     assert realigned_pitch_correlation(first, second, steps="free", band_s=band_s).warped.shape == (rows,)
 
 
+@pytest.mark.slow  # thousands of pairs of recordings
 @needs_shared
 def test_unrelated_speech_has_the_documented_floors():
     stored = np.load(SHARED / "reference" / "f0.npz")

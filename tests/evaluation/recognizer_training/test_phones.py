@@ -1,7 +1,5 @@
 """Phone recognisers: they learn, go on after a kill to the same weights, and are compared over the same utterances."""
 
-import csv
-import json
 from dataclasses import replace
 from functools import partial
 
@@ -10,16 +8,11 @@ import pytest
 
 from common.errors import MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
-from evaluation.cli.main import main
 from evaluation.formats.results import Speech
 from evaluation.objective_results.phones import compare_phones
 from evaluation.recognizer_training.frames import SpokenText, choose_speech, read_spoken_texts
-from speech.audio.files import write_flac16
 from speech.recognizers.phone_recipe import INPUTS, PhoneRecipe
 from speech.recognizers.phones import spell_phones
-from tests.evaluation.engines import require_model_file
-from tests.evaluation.recognition import spoken
-from tests.evaluation.reference import SHARED
 
 torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
 ORIGINAL, ANONYMISED = Speech.ORIGINAL, Speech.ANONYMISED
@@ -212,37 +205,3 @@ def test_a_recording_that_cannot_be_used_is_named(tmp_path, monkeypatch):
     told = []
     assert read_spoken_texts([bad], {"bad": "abc"}, tmp_path / "frames", RECIPE, refuse=told.append) == []
     assert len(told) == 1
-
-
-def test_command_compares_both_recognisers(tmp_path, capsys):
-    """Real speech, real Whisper: so few steps teach little, but every part of the way is gone."""
-    require_model_file("whisper-base")
-    pytest.importorskip("hibari", reason="the dictionary is not installed here")
-    texts = spoken("librispeech-test-other", 26, longest_s=5.0)
-    with (SHARED / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
-        rows = {row["utterance_id"]: row for row in csv.DictReader(file) if row["utterance_id"] in texts}
-    for place, (name, row) in enumerate(rows.items()):
-        samples, rate = read_audio(SHARED / "speech" / row["path"])
-        for kind, sound in (("original", samples), ("anonymised", samples[::-1].copy())):
-            folder = tmp_path / ("test" if place >= 22 else "training") / kind / row["speaker"]
-            folder.mkdir(parents=True, exist_ok=True)
-            write_flac16(folder / f"{name}.flac", sound, rate)
-    (tmp_path / "text").write_text("".join(f"{name} {text}\n" for name, text in texts.items()))
-    pairs = [[str(tmp_path / part / kind) for kind in ("original", "anonymised")] for part in ("training", "test")]
-    command = ["retrain-recognizer", str(tmp_path / "out"), "--training", *pairs[0], "--test", *pairs[1]]
-    command += ["--text", str(tmp_path / "text"), "--set", "steps=30", "width=64", "held_out=0", "--json"]
-    assert main(command) == 0
-    first = json.loads(capsys.readouterr().out)
-    assert [row["recogniser"] for row in first["rows"]] == ["ceiling", "retrained", "frozen"]
-    assert all(0 < row["phone_error_rate"] <= 1.5 for row in first["rows"])
-    assert first["utterances"] == len(rows) - 22
-    with (tmp_path / "out" / "phones.csv").open(encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
-    assert {row["utterance_id"] for row in table} == set(list(rows)[22:])
-    # The same command reads what is there and says the same.
-    assert main(command) == 0
-    assert json.loads(capsys.readouterr().out) == first
-    assert main([*command[:-1]]) == 0
-    assert "phone error rate, %" in capsys.readouterr().out
-    assert main([*command, "--set", "steps=many"]) == 2
-    assert "steps: expected a whole number, such as 400, found “many”" in capsys.readouterr().err

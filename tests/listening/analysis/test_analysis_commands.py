@@ -60,16 +60,6 @@ def test_run_says_the_systems_of_each_task(ratings, tmp_path, capsys):
     assert all(1 <= float(line[2]) <= 10 for line in lines)
 
 
-def test_run_replaces_its_own_results_and_nothing_else(ratings, done, tmp_path, capsys):
-    (tmp_path / "letters.txt").write_text("mine")
-    assert main(["run", str(ratings), str(tmp_path), *QUICK]) == 2
-    assert "found “letters.txt” in it" in capsys.readouterr().err
-    (done / "tables/raw/stale.csv").write_text("x")
-    assert main(["reproduce", str(done / "bundle.zip"), str(tmp_path / "again"), "--no-figures"]) == 0
-    assert main(["reproduce", str(tmp_path / "again.zip"), str(done), "--no-figures"]) == 2
-    assert (done / "tables/raw/stale.csv").exists()
-
-
 def test_reproduce_leaves_the_bundle_that_it_checks(done, tmp_path, capsys):
     content = (done / "bundle.zip").read_bytes()
     for command in ("reproduce", "run"):

@@ -228,13 +228,6 @@ def test_normalised_tables_are_computed_alike():
     assert row["eer"] == pytest.approx(expected, abs=1e-9)
 
 
-def test_order_of_rows_and_names_of_listeners_change_nothing_but_draws():
-    ratings = ratings_of()
-    turned = ratings.rows(np.random.default_rng(1).permutation(len(ratings)))
-    tables = [make_detection_tables(score_ratings(one, SCALE, SETTINGS, "raw"), SETTINGS) for one in (ratings, turned)]
-    assert tables[0] == tables[1]
-
-
 @given(st.integers(0, 1000))
 def test_monotone_transforms_leave_rates_alone(seed):
     scored = scored_of(seed=seed, count=2, tasks=("naturalness",))

@@ -8,9 +8,7 @@ import statsmodels.api as sm
 from scipy.stats import bootstrap, t
 from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
 
-from listening.analysis.models.clustering import estimate_missed, make_cells
 from listening.analysis.models.comparisons import make_comparison_tables
-from listening.analysis.models.intervals import number_items
 from listening.analysis.reading.inputs import ORIGINAL, Settings
 from listening.analysis.scoring.detection import estimate_points
 from listening.analysis.scoring.normalisation import score_ratings
@@ -204,61 +202,6 @@ def test_order_of_rows_changes_nothing():
             for one in (ratings, turned)
         ]
         assert tables[0] == tables[1]
-
-
-def test_what_listeners_miss_in_ranks_is_the_covariance_of_listeners_who_share_utterances():
-    """By hand from the definition: products of two listeners, and what estimated means took from them."""
-    ratings = ratings_of(listeners=12, count=2, each=3, utterances=7, tasks=("naturalness",))
-    scored = score_ratings(ratings, SCALE, SETTINGS, "normalised")
-    item = number_items(scored.ratings.utterance)
-    members = [one.rating for one in make_cells(scored)[:2]]
-    found = estimate_missed(scored, members, item, "rank01/avg")
-    added = [added_by_hand(scored, rating) for rating in members]
-    items = np.unique(item)
-    pairs = {(one, two) for one, two in zip(item, scored.listener, strict=True)}
-    system = np.char.add(scored.ratings.system, scored.ratings.is_target.astype(str))  # and class
-
-    def variance_of_means(first, second, one, other):
-        """Covariance by listener of what two systems add on average."""
-        total = 0
-        for listener in np.unique(scored.listener):
-            own = scored.listener == listener
-            total += one[own & (system == first)].sum() * other[own & (system == second)].sum()
-        return total / np.count_nonzero(system == first) / np.count_nonzero(system == second)
-
-    for row, one in enumerate(added):
-        for column, other in enumerate(added):
-            by_item = sum(one[item == name].sum() * other[item == name].sum() for name in items)
-            both = [(item == name) & (scored.listener == listener) for name, listener in pairs]
-            by_both = sum(one[chosen].sum() * other[chosen].sum() for chosen in both)
-            expected = by_item * items.size / (items.size - 1) - by_both * len(pairs) / (len(pairs) - 1)
-            for rating in range(system.size):
-                others = (item == item[rating]) & (scored.listener != scored.listener[rating])
-                for name in np.unique(system[others]):
-                    times = np.count_nonzero(system[others] == name)
-                    expected += times * variance_of_means(system[rating], name, one, other)
-            assert found[row, column] == pytest.approx(expected, rel=1e-9)
-
-
-def added_by_hand(scored, rating):
-    """What each rating adds to the mean rank of those given, less the mean of its system and class."""
-    size = scored.listener.size
-    inside = np.zeros(size, bool)
-    inside[rating] = True
-    added = np.zeros(size)
-    for one in range(size):
-        for other in range(size):
-            same = scored.listener[one] == scored.listener[other]
-            if same and inside[one] != inside[other]:
-                n = np.count_nonzero(scored.listener == scored.listener[one])
-                upper, lower = (one, other) if inside[one] else (other, one)
-                difference = scored.score[upper] - scored.score[lower]
-                added[one] += (0.5 + 0.5 * np.sign(difference)) / (n - 1) / rating.size
-    for system in np.unique(scored.ratings.system):
-        for is_target in (0, 1):
-            of_group = (scored.ratings.system == system) & (scored.ratings.is_target == is_target)
-            added[of_group] -= added[of_group].mean()
-    return added
 
 
 @pytest.mark.parametrize("kind", ["raw", "normalised"])

@@ -16,7 +16,10 @@ from listening.analysis.reading.inputs import ORIGINAL, Settings
 from listening.analysis.reading.ratings import read_ratings
 
 PATH = Path(__file__).resolve().parents[4] / "shared" / "vcc2020" / "ratings-english.csv.gz"
-pytestmark = pytest.mark.skipif(not PATH.is_file(), reason="the folder ../shared/vcc2020 with real ratings is not here")
+pytestmark = [
+    pytest.mark.slow,  # all 59,520 ratings of the panel; test_real_panel.py has a part of them
+    pytest.mark.skipif(not PATH.is_file(), reason="the folder ../shared/vcc2020 with real ratings is not here"),
+]
 KINDS = ("raw", "normalised")
 
 

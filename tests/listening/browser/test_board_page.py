@@ -328,7 +328,7 @@ def test_dropped_beside_the_board_a_sample_goes_back(page):
     wait_until(lambda: token(page, "1").bounding_box() == box, "its place")
 
 
-@pytest.mark.parametrize(("dimensions", "samples"), [(2, 16), (1, 8)])
+@pytest.mark.parametrize(("dimensions", "samples"), [pytest.param(2, 16, marks=pytest.mark.slow), (1, 8)])
 def test_criterion_21_board_page_passes_at_every_width_and_scheme(page, check_page, dimensions, samples):
     study = make_board_study(boards=1, samples=samples, board_dimensions=dimensions, board_groups=True)
     open_trials(page, make_session(study))

@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 
 from portal.jobs.models import Job
 from tests.browsing import leap_until, too_long, wait_until
-from tests.listening.analysis.examples import made_up_results
 from tests.listening.results.analysed import make_analysed, make_closed
 from tests.portal.factories import make_job, make_organizer
 
@@ -72,16 +71,6 @@ def test_results_are_sound_for_an_organizer(address, organizer, new_page, check_
     check_page(page, "results-organizer", schemes=("light",), with_axe=False)
 
 
-def test_results_of_a_system_are_sound(address, organizer, new_page, check_page):
-    page = new_page(organizer)
-    page.goto(address)
-    page.locator("section[aria-labelledby=naturalness]").get_by_role("link", name="T01-p1", exact=True).first.click()
-    page.get_by_text("Listen to the disagreements").click()
-    check_page(page, "results-system")
-    page.locator("section[aria-labelledby=heard] a[href*='/systems/']").first.click()
-    page.get_by_role("heading", name="1089-134686-0000").wait_for()
-
-
 def test_pages_for_organizers_are_sound(study, address, organizer, new_page, check_page):
     page = new_page(organizer)
     for path in ("listeners/", "unpublish/", "publish/"):
@@ -141,20 +130,6 @@ def test_headings_sort_alike_with_and_without_script(address, new_page):
     in_order = names_in(plain, "naturalness")
     wait_until(lambda: names_in(scripted, "naturalness") == in_order, "the same order")
     expect(plain.locator("[aria-sort]").first).to_have_text(re.compile("^Ratings"))
-
-
-def test_sixty_two_systems_scroll_in_their_regions(organizer, page):
-    systems = tuple(f"T{number:02}-p1" for number in range(1, 63))
-    study = make_analysed(organizer=organizer, results=made_up_results(systems=systems), publish=True)
-    page.set_viewport_size({"width": 360, "height": 800})
-    page.goto(f"/studies/{study.name}/results/")
-    assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    region = page.locator("section[aria-labelledby=naturalness] .table-scroll").first
-    name = region.locator("tbody th").nth(1)
-    left = name.bounding_box()["x"]
-    region.evaluate("(element) => element.scrollTo(300, 400)")
-    assert name.bounding_box()["x"] == left
-    assert region.locator("thead th").first.bounding_box()["y"] >= region.bounding_box()["y"] - 1
 
 
 def test_print_fits_a4(address, page):

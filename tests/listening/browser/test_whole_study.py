@@ -28,7 +28,10 @@ from tests.listening.visits import link_of
 from tests.portal.browser.journey import ServedPortal
 from tests.portal.factories import make_organizer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [
+    pytest.mark.slow,  # a whole study by browsers
+    pytest.mark.django_db,
+]
 TIME_LIMIT_S = 3600
 LOOK_EVERY_S = 2
 

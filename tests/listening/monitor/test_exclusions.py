@@ -1,8 +1,6 @@
 """Leaving sessions out: shown before, reversible, written down; blocks are offered again whole."""
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -13,7 +11,7 @@ from listening.app.monitor.services import flag_sessions
 from listening.app.sessions.block_leases import assign_block
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
-from tests.listening.watched import answer_trials, by_place, finish, finished_session, make_session, make_study
+from tests.listening.watched import by_place, finished_session, make_session, make_study
 from tests.pages import read_page
 from tests.portal.factories import make_organizer
 
@@ -94,21 +92,6 @@ def test_session_two_rules_leave_out_counts_again_only_without_both(study, lined
     assert revoke(by_flag, organizer) == []
     assert usable(study) == 12
     assert revoke(by_name, organizer) == [lined.pk]
-
-
-def test_rule_by_flag_catches_later_sessions_once_they_have_ended(study, lined, organizer):
-    leave_out(study, organizer, flag=LINING)
-    later = answer_trials(make_session(study), by_place(3))
-    flag_sessions(timezone.now())
-    assert later.flags.filter(kind=LINING).exists()
-    assert not later.exclusions.exists()  # it is still under way, and may change its ways
-    finish(later)
-    flag_sessions(timezone.now())
-    flag_sessions(timezone.now())
-    assert later.exclusions.count() == 1
-    event = log(study)[-1]
-    assert (event.action, event.actor, event.data["session"]) == ("study.session_excluded", None, later.pk)
-    assert (event.data["before"]["answers"], event.data["after"]["answers"]) == (24, 12)
 
 
 def test_revoked_rule_catches_nobody_any_more(study, lined, organizer):
@@ -230,15 +213,3 @@ def test_page_leaves_out_a_single_session_and_says_so_on_its_page(study, lined, 
     text = client.get(reverse("studies:session", args=[study.name, lined.pk])).content.decode()
     assert "Wrote to us that nothing was heard." in text
     assert Session.objects.get(pk=lined.pk).state == "finished"
-
-
-def test_page_costs_the_same_queries_for_one_and_three_rules(study, lined, organizer, client):
-    client.force_login(organizer)
-    counts = []
-    for kinds in ([LINING], ["alternating", "playback"]):
-        for kind in kinds:
-            leave_out(study, organizer, flag=kind)
-        with CaptureQueriesContext(connection) as queries:
-            client.get(page_of(study))
-        counts.append(len(queries))
-    assert counts == [5, 5]

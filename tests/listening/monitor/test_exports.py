@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import zipfile
-from collections import defaultdict
 
 import pytest
 from django.db import connection
@@ -13,15 +12,7 @@ from django.utils import timezone
 
 from listening.app.models import Study
 from listening.app.monitor import services
-from listening.app.monitor.exports import (
-    ABOUT,
-    LOCK_NOTICE,
-    MEANING,
-    PAYMENTS,
-    ROWS,
-    TABLES,
-    file_stem,
-)
+from listening.app.monitor.exports import ABOUT, LOCK_NOTICE, MEANING, PAYMENTS, ROWS, TABLES
 from listening.app.monitor.services import flag_sessions
 from portal.core.models import AuditEvent
 from portal.core.one_state import read_one_state
@@ -111,18 +102,6 @@ def test_rows_have_as_many_cells_as_columns_and_no_table_is_empty(study):
         assert {len(row) for row in rows} == {len(MEANING[name])}, name
 
 
-def test_archive_holds_every_table_the_dictionary_and_what_to_read_first(archive, get):
-    files = archive()
-    assert list(files) == ["README.txt", "dictionary.csv", *(f"tables/{name}.csv" for name in TABLES)]
-    told = defaultdict(list)
-    for row in csv.DictReader(io.StringIO(files["dictionary.csv"])):
-        told[row["table"]].append(row["column"])
-    heads = {name: next(csv.reader(io.StringIO(files[f"tables/{name}.csv"]))) for name in TABLES}
-    assert told == heads
-    assert files["tables/answers.csv"] == get("export-csv", "answers").decode()
-    assert all(f"tables/{name}.csv" in files["README.txt"] for name in TABLES)
-
-
 def test_answers_stand_with_their_system_class_and_place(study, table):
     rows = table("answers")
     assert len(rows) == 2 * 8 * 3
@@ -141,19 +120,6 @@ def test_answers_stand_with_their_system_class_and_place(study, table):
     )
     assert row["received_at"] == answer.received_at.isoformat()
     assert {row["is_excluded"] for row in rows} == {"true", "false"}
-
-
-def test_json_holds_the_same_with_lists_as_lists(study, get, table):
-    told = json.loads(get("export-json"))
-    assert told["notice"] == []
-    assert list(told["tables"]) == list(TABLES)
-    assert {name: list(columns) for name, columns in told["dictionary"].items()} == {
-        name: list(MEANING[name]) for name in TABLES
-    }
-    assert told["tables"]["study"][0]["tasks"] == study.tasks
-    assert told["tables"]["study"][0]["seed"] == 2022
-    assert [play["remarks"] for play in told["tables"]["plays"]].count(["muted"]) == 1
-    assert [row["rating"] for row in told["tables"]["answers"]] == [int(row["rating"]) for row in table("answers")]
 
 
 def test_text_that_a_spreadsheet_would_run_is_neutralised(table):
@@ -175,14 +141,6 @@ def test_previews_are_in_no_table(study, archive):
     files = archive()
     assert "the-key-of-a-preview" not in "".join(files.values())
     assert files["tables/answers.csv"].count("\n") == 1 + 2 * 8 * 3
-
-
-def test_simulated_study_says_so(study, archive, get):
-    Study.objects.filter(pk=study.pk).update(is_simulated=True)
-    assert "SIMULATED" in archive()["README.txt"]
-    assert json.loads(get("export-json"))["notice"] == ["Simulated: a program answered, no person."]
-    study.refresh_from_db()
-    assert file_stem(study) == f"{study.name}-simulated"
 
 
 def test_unknown_table_is_not_found(study, organizer, client):
@@ -258,17 +216,6 @@ def test_criterion_25_locked_codes_add_up_to_no_system_over_evaluators(study, or
     assert {row["system"] for row in told} == {None}
     assert {row["duration_s"] for row in rows["samples"]} == {None}
     assert [row["item"] for row in rows["items"]] == sorted(row["item"] for row in rows["items"])
-
-
-def test_lock_opens_when_the_study_is_closed_and_stands_in_the_name_of_the_file(study, organizer, client, table):
-    client.force_login(organizer)
-    address = reverse("studies:export-csv", args=[study.name, "answers"])
-    assert f'"{study.name}-answers.csv"' in client.get(address)["Content-Disposition"]
-    codes = {row["system"] for row in table("answers")}
-    assert codes == {"original", *study.systems.values_list("code", flat=True)}
-    Study.objects.filter(pk=study.pk).update(state="open")
-    assert f'"{study.name}-locked-answers.csv"' in client.get(address)["Content-Disposition"]
-    assert {row["system"] for row in table("answers")} == {""}
 
 
 def test_export_page_says_that_results_are_locked(study, organizer, client):

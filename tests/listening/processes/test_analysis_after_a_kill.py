@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from django.core.files.storage import default_storage
 from django.db import transaction
 
@@ -22,6 +23,7 @@ def stored(key):
         return file.read()
 
 
+@pytest.mark.slow  # two whole analyses
 def test_analysis_continues_after_a_kill_and_is_what_it_would_have_been(standing, tmp_path):
     processes = processes_of(standing.worker, tmp_path)
     with transaction.atomic():  # the scheduler would otherwise find a closed study and have it analysed, too

@@ -4,6 +4,8 @@ import io
 import os
 import signal
 
+import pytest
+
 from listening.app.models import Stimulus, Study
 from listening.app.studies.services import prepare_study
 from listening.stimuli.making import make_stimulus
@@ -22,6 +24,7 @@ def store(samples):
     return store_bytes(file.getvalue(), ".flac")
 
 
+@pytest.mark.slow  # two whole preparations
 def test_stimuli_continue_after_a_kill_and_are_what_they_would_have_been(standing, tmp_path):
     study = make_study(trials=40, systems=3, state=Study.State.DRAFT, launched_at=None)
     recordings = demo_recordings()

@@ -1,29 +1,23 @@
 """Analyses as jobs: when they may start, what they keep, that nothing is computed twice, and how they end."""
 
-import json
-
 import pytest
 from django.core.files.storage import default_storage
-from django.utils import timezone
 
-from listening.analysis.bundle import read_inputs
-from listening.analysis.reading.inputs import AnalysisInputError, parse_settings
-from listening.analysis.tables import Results
+from listening.analysis.reading.inputs import AnalysisInputError
 from listening.app.models import Analysis, Session, Study
-from listening.app.monitor.services import create_rule, revoke_rule
 from listening.app.periodic_tasks import analyse_closed_studies
 from listening.app.results import handlers
 from listening.app.results import services as analysing
-from listening.app.results.selectors import current_analysis, parsed_results, running_job
+from listening.app.results.selectors import current_analysis, running_job
 from listening.app.results.services import start_analysis
 from listening.app.withdrawal.services import erase_answers
 from listening.tasks import Task
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
-from portal.jobs.services import NotPossible, request_cancel, run_again
+from portal.jobs.services import NotPossible, request_cancel
 from tests.listening.factories import make_session, make_study
-from tests.listening.results.answered import CHOSEN, analysed, answer, close, is_outdated, make_answered
+from tests.listening.results.answered import CHOSEN, analysed, answer, close, make_answered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 
@@ -45,32 +39,6 @@ def computed(monkeypatch):
 def stored(key):
     with default_storage.open(key) as file:
         return file.read()
-
-
-def test_analysis_keeps_inputs_tables_and_figures():
-    study = make_answered()
-    by = study.edition.organizers.first()
-    analysis = analysed(start_analysis(study, by, CHOSEN))
-    assert analysis.is_ready
-    assert (analysis.created_by, analysis.chosen) == (by, parse_settings(CHOSEN).as_data())
-    inputs, settings = read_inputs(stored(analysis.inputs))
-    assert (len(inputs.ratings), settings) == (12 * 8 * 3, parse_settings(CHOSEN))
-    results = Results.from_json(stored(analysis.results))
-    assert results.counts["ratings"] == 12 * 8 * 3
-    assert results.table("raw", "summary").records(task="naturalness", system="original")[0]["mean"] > 7
-    assert {name.split("/")[0] for name in analysis.figures} >= {"raw", "normalised"}
-    endings = {name.rsplit("-", 1)[-1] for name in analysis.figures if name.endswith(".svg")}
-    assert endings == {"light.svg", "dark.svg"}
-    assert all(default_storage.exists(key) for key in analysis.figures.values())
-    job = analysis.job
-    assert (job.kind, job.queue, job.edition, job.result["ratings"]) == (
-        "analyse-study",
-        "cpu",
-        study.edition.name,
-        288,
-    )
-    actions = AuditEvent.objects.filter(subject_type="listening.study").values_list("action", flat=True)
-    assert set(actions) >= {"study.analysis_started", "study.analysed"}
 
 
 @pytest.mark.parametrize("state", ["open", "paused", "draft", "prepared"])
@@ -119,17 +87,6 @@ def test_equal_analysis_is_not_computed_again(study, computed):
     assert event.data["analysis"] == first.pk
 
 
-def test_analysis_that_is_taken_again_brings_its_flags(study, monkeypatch):
-    written = []
-    for module in (analysing, handlers):
-        monkeypatch.setattr(module, "write_flags", lambda _, results: written.append(results) or 0)
-    first = analysed(start_analysis(study, None, CHOSEN))
-    analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
-    start_analysis(study, None, CHOSEN)
-    assert len(written) == 3
-    assert written[-1] is parsed_results(first.results)
-
-
 def test_withdrawal_while_an_analysis_is_taken_again_leaves_no_copy(study, monkeypatch):
     analysed(start_analysis(study, None, CHOSEN))
     second = analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
@@ -152,20 +109,6 @@ def test_equal_inputs_under_another_basis_are_not_computed_again(study, computed
     assert second.pk != first.pk
     assert (second.fingerprint, second.results, second.figures) == (first.fingerprint, first.results, first.figures)
     assert len(computed) == 1
-
-
-def test_exclusions_make_an_analysis_out_of_date_until_they_are_revoked(study):
-    first = analysed(start_analysis(study, None, CHOSEN))
-    assert not is_outdated(first, study)
-    rule = create_rule(study=study, by=None, reason="test", session=study.sessions.first())
-    assert is_outdated(first, study)
-    second = analysed(start_analysis(study, None, CHOSEN))
-    assert not is_outdated(second, study)
-    assert parsed_results(second.results).counts["listeners"] == 11
-    revoke_rule(rule=rule, by=None, now=timezone.now())
-    third = start_analysis(study, None, CHOSEN)
-    assert third == first
-    assert current_analysis(study) == first
 
 
 def test_interrupted_analysis_continues_with_what_it_kept(study, computed, monkeypatch):
@@ -191,14 +134,6 @@ def test_interrupted_analysis_continues_with_what_it_kept(study, computed, monke
     assert analysis.is_ready
 
 
-def test_cancelled_analysis_can_run_again(study):
-    analysis = start_analysis(study, None, CHOSEN)
-    request_cancel(analysis.job, by=None)
-    assert running_job(study).state == "cancelled"
-    run_again(Job.objects.get(pk=analysis.job.pk), by=None)
-    assert analysed(analysis).is_ready
-
-
 def test_after_a_failed_job_the_same_analysis_goes_on_with_a_new_one(study):
     first = start_analysis(study, None, CHOSEN)
     request_cancel(first.job, by=None)
@@ -207,30 +142,6 @@ def test_after_a_failed_job_the_same_analysis_goes_on_with_a_new_one(study):
     assert execute(first.job.pk) is None
     assert analysed(second).is_ready
     assert Analysis.objects.count() == 1
-
-
-def test_earlier_analysis_that_runs_again_keeps_others_waiting(study):
-    first = start_analysis(study, None, CHOSEN)
-    request_cancel(first.job, by=None)
-    other = analysed(start_analysis(study, None, CHOSEN | {"seed": 1}))
-    assert running_job(study) is None  # what failed before the newest analysis is no news
-    second = start_analysis(study, None, CHOSEN)
-    assert (second.pk, running_job(study)) == (first.pk, second.job)
-    for seed in (1, 2, 2022):
-        with pytest.raises(NotPossible, match="being analysed already"):
-            start_analysis(study, None, CHOSEN | {"seed": seed})
-    request_cancel(second.job, by=None)
-    assert running_job(study) == second.job
-    assert running_job(study).state == "cancelled"
-    assert start_analysis(study, None, CHOSEN | {"seed": 1}) == other
-
-
-def test_study_whose_sessions_are_all_left_out_says_so(study):
-    for session in study.sessions.all():
-        create_rule(study=study, by=None, reason="test", session=session)
-    analysis = analysed(start_analysis(study, None, CHOSEN))
-    assert parsed_results(analysis.results).counts["ratings"] == 0
-    assert any("left out" in note for note in parsed_results(analysis.results).remarks)
 
 
 def test_answers_that_vanish_before_the_job_runs_end_it_with_a_sentence(study):
@@ -271,10 +182,3 @@ def test_closing_a_study_that_nobody_answered_starts_nothing(django_capture_on_c
     analyse_closed_studies()
     assert not Job.objects.exists()
     assert not Session.objects.exists()
-
-
-def test_results_are_json_that_others_can_read(study):
-    analysis = analysed(start_analysis(study, None, CHOSEN))
-    parts = json.loads(stored(analysis.results))
-    assert parts["study"]["name"] == study.name
-    assert parts["settings"]["resamples"] == 200

@@ -1,7 +1,5 @@
 """Withdrawal after an analysis: whatever holds answers of single people is deleted, with a receipt."""
 
-from dataclasses import replace
-
 import pytest
 from django.core.files.storage import default_storage
 from django.urls import reverse
@@ -20,8 +18,7 @@ from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 from portal.home.next_steps import edition_path, select_organized
 from portal.jobs.runner import JobContext, execute
-from tests.listening.factories import make_session
-from tests.listening.results.answered import CHOSEN, analysed, answer, is_outdated, make_answered
+from tests.listening.results.answered import CHOSEN, analysed, is_outdated, make_answered
 from tests.portal.factories import make_organizer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
@@ -177,15 +174,6 @@ def _visitor():
     return AnonymousUser()
 
 
-def test_who_answered_nothing_or_previewed_erases_nothing(study, leave):
-    analysed(start_analysis(study, None, CHOSEN))
-    block = study.blocks.first()
-    leave(make_session(study, block=None))
-    leave(answer(make_session(study, block=block, is_preview=True)))
-    assert not Analysis.objects.exclude(erased_at=None).exists()
-    assert not AuditEvent.objects.filter(action="study.analysis_erased").exists()
-
-
 def test_withdrawal_while_the_study_is_analysed_ends_the_job_and_leaves_no_file(study, leave, monkeypatch):
     analysis = start_analysis(study, None, CHOSEN)
     real, session, stored = JobContext.progress, study.sessions.first(), []
@@ -282,16 +270,3 @@ def test_files_that_another_analysis_holds_are_kept():
     lost = store_bytes(b"held by nobody", ".zip")
     assert delete_unused_files([key, lost]) == [lost]
     assert default_storage.exists(key)
-
-
-def test_notes_that_name_listeners_go_with_their_tables(study, leave):
-    analysis = analysed(start_analysis(study, None, CHOSEN))
-    results = parsed_results(analysis.results)
-    token = results.table("raw", "listeners").values("listener")[0]
-    named = replace(results, remarks=[*results.remarks, f"1 listener gave equal ratings only: {token}."])
-    Analysis.objects.update(results=store_bytes(named.as_json().encode(), ".json"))
-    leave(study.sessions.first())
-    analysis.refresh_from_db()
-    kept = parsed_results(analysis.results).remarks
-    assert services.NOTE in kept
-    assert not any(token in one for one in kept)

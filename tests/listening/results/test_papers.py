@@ -48,17 +48,6 @@ def test_correlations_of_the_paper_stand_with_their_section():
     assert load_published_correlations("2020") == ()
 
 
-def test_page_without_a_study_has_what_is_printed_and_says_what_is_not(client):
-    page = client.get(ADDRESS, {"edition": "2022", "part": "listeners"}).content.decode()
-    assert "as pictures only" in page
-    assert "as pictures only" not in client.get(ADDRESS, {"edition": "2022"}).content.decode()
-    assert client.get(ADDRESS, {"edition": "2020", "part": "listeners"}).context["part"] == "numbers"
-    found = panel_of({"edition": "2022"})
-    assert [row.cells[1].text for row in found.context["correlations"].rows] == ["0.14", "0.05", "0.58"]
-    assert found.context["studies"] == []
-    assert panel_of({"edition": "2020"}) is None
-
-
 def test_study_of_the_edition_laid_over_is_drawn_beside_the_paper(edition, submissions):
     study = make_heard_study(edition, submissions)
     found = panel_of({"over": edition.name, "reference": submissions[1].system.label, "scores": "raw"})
@@ -73,13 +62,6 @@ def test_study_of_the_edition_laid_over_is_drawn_beside_the_paper(edition, submi
     assert {(one.status_code, one["Content-Type"]) for one in answers} == {(200, "image/svg+xml")}
     other = panel_of({"over": edition.name, "scores": "raw"}).context["figures_6"][0]["image"]
     assert Client().get(other).content != answers[0].content
-
-
-def test_study_whose_results_are_hidden_is_not_drawn(edition, submissions):
-    study = make_heard_study(edition, submissions, is_published=False)
-    assert panel_of({"over": edition.name}).context["studies"] == []
-    found = of_a_user().get(f"/studies/{study.name}/results/papers/raw/violin-naturalness.svg")
-    assert found.status_code == 404
 
 
 def test_address_that_names_nothing_known_shows_the_usual_or_is_not_found(edition, submissions):

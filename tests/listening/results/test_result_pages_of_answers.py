@@ -54,22 +54,6 @@ def run_from_page(client, study):
     return analysed(study.analyses.first())
 
 
-def test_a_study_is_analysed_from_its_page_and_shown_as_it_is_stored(client, study):
-    assert "Not analysed yet" in page_of(client.get(address(study)))
-    run_from_page(client, study)
-    page = page_of(client.get(address(study)))
-    for words in ("(rank − ½) / n", "Benjamini and Hochberg", "90 %", "12</dd>"):
-        assert words in page
-    names = study.systems.values_list("code", flat=True)
-    for name in names:
-        assert name in page_of(client.get(address(study, "results-system", name)))
-    listeners = page_of(client.get(address(study, "results-listeners")))
-    assert "Agrees with nobody" in listeners
-    assert "ITU-T P.913" in listeners
-    form = client.get(address(study, "analyse")).context["form"]
-    assert (form.initial["normalisation"], form.initial["seed"]) == ("midrank", 7)
-
-
 def test_a_bundle_holds_inputs_tables_and_figures(client, study):
     run_from_page(client, study)
     response = client.get(address(study, "results-bundle"))
@@ -112,12 +96,3 @@ def test_a_rule_leaves_listeners_out_and_the_study_is_analysed_anew():
     assert "1 listener: One rating for everything." in page
     assert "What leaving sessions out changes" in page
     assert "One rating for everything." in page_of(client.get(address(study, "exclusions")))
-
-
-def test_a_single_listener_gives_numbers_without_intervals():
-    study = make_answered(evaluators=1, trials=12, tasks=[Task.NATURALNESS])
-    client = Client()
-    client.force_login(study.edition.organizers.first())
-    run_from_page(client, study)
-    page = page_of(client.get(address(study)))
-    assert "Too few listeners (1) to compare systems" in page

@@ -44,17 +44,6 @@ def names_in(tables):
     return {path.partition("/")[2] for path in tables}
 
 
-def test_studies_of_an_edition_are_listed_to_whom_they_concern(edition, organizer, member, submissions):
-    make_heard_study(edition, submissions, name="published", is_simulated=True)
-    make_heard_study(edition, submissions, name="hidden", is_published=False)
-    for user in (None, member, make_user(), make_operator(), make_organizer()):
-        content = Api(user).get("editions/vpc/studies/").json()
-        assert [one["name"] for one in content["results"]] == ["published"]
-    [first, second] = Api(organizer).get("editions/vpc/studies/").json()["results"]
-    assert (first["name"], first["is_published"], first["is_simulated"]) == ("published", True, True)
-    assert (second["name"], second["is_published"], second["published_at"]) == ("hidden", False, None)
-
-
 def test_results_hold_the_tables_that_each_role_may_see(edition, organizer, member, submissions):
     make_heard_study(edition, submissions, name="heard")
     content = {
@@ -112,14 +101,3 @@ def test_table_comes_with_the_meaning_of_its_columns_and_as_csv(edition, submiss
     rows = list(csv.DictReader(io.StringIO(response.content.decode())))
     place = list(columns).index("eer")
     assert [float(row["eer"]) for row in rows] == [row[place] for row in content["rows"]]
-
-
-def test_leaderboard_holds_what_listeners_said(edition, organizer, submissions):
-    make_heard_study(edition, submissions, name="heard")
-    make_heard_study(edition, submissions, name="hidden", is_published=False)
-    assert [one["study"] for one in Api(None).get("editions/vpc/leaderboard").json()["listeners"]] == ["heard"]
-    found = Api(organizer).get("editions/vpc/leaderboard?scores=raw").json()["listeners"]
-    assert [(one["study"], one["is_preview"], one["scores"]) for one in found] == [
-        ("heard", False, "raw"),
-        ("hidden", True, "raw"),
-    ]

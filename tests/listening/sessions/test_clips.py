@@ -141,20 +141,6 @@ def test_criterion_12_nothing_that_is_sent_names_a_system_or_source(study, sessi
     assert [name for name in secret if name in lines] == []
 
 
-def test_only_the_next_three_trials_and_those_before_are_open(session):
-    def open_ones():
-        return [position for position in range(1, 7) if get(session, position).status_code == 200]
-
-    assert open_ones() == [1, 2, 3]
-    for task in session.study.tasks:
-        session.answers.create(trial=trials(session)[0], task=task, rating=5, received_at=timezone.now())
-    assert open_ones() == [1, 2, 3, 4]
-    session.skips = [2]
-    session.save()
-    assert open_ones() == [1, 3, 4, 5]
-    assert get(session, 6).content == NEUTRAL[403]
-
-
 @pytest.mark.parametrize("fields", [{"consented_at": None}, {"step": "headphones"}, {"step": "role-play"}])
 def test_criterion_23_no_sound_before_consent_and_screening(session, fields):
     Session.objects.filter(pk=session.pk).update(**fields)

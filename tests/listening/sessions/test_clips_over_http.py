@@ -3,10 +3,8 @@
 import socket
 import struct
 import time
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 
 from listening.app.models import Serve, Stimulus
@@ -15,7 +13,6 @@ from portal.core.storage import store_bytes
 from tests.listening.factories import make_session, make_study
 
 pytestmark = pytest.mark.django_db(transaction=True)
-MEGABYTE = 1 << 20
 LARGE = bytes(range(256)) * 4096 * 16  # more than the buffers of a connection on one machine hold
 
 
@@ -55,13 +52,3 @@ def test_criterion_09_connection_that_is_cut_leaves_the_clip_incomplete(address)
     assert note["complete_at"] is None
     [[start, stop]] = note["ranges"]
     assert (start, 90_000 < stop < len(LARGE)) == (0, True)
-
-
-def test_parts_that_are_fetched_at_once_add_up(address):
-    bounds = [(start, start + 2 * MEGABYTE - 1) for start in range(0, len(LARGE), 2 * MEGABYTE)]
-    with httpx.Client(timeout=60) as client, ThreadPoolExecutor(4) as pool:
-        got = list(pool.map(lambda part: client.get(address, headers={"Range": f"bytes={part[0]}-{part[1]}"}), bounds))
-    assert [response.status_code for response in got] == [206] * len(bounds)
-    assert b"".join(response.content for response in got) == LARGE
-    note = settled()
-    assert (note["complete_at"] is not None, note["ranges"], note["requests"]) == (True, [], len(bounds))

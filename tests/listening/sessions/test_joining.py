@@ -199,22 +199,6 @@ def test_study_that_was_never_launched_is_not_found():
     assert Client().get(reverse("listen:join", args=["nonsense"])).status_code == 404
 
 
-def test_who_finds_no_place_keeps_no_consent_and_may_try_again():
-    study = make_study(screening=PLAIN, evaluators=1)
-    late = Visit(study)
-    taken = "All places are taken just now"
-    assert taken not in late.text()
-    to_trials(study)
-    assert taken in late.text()  # before they read and consent
-    refused = late.consent()
-    assert refused.status_code == 409
-    assert taken in text_of(refused)
-    assert (late.session.step, late.session.consented_at) == ("consent", None)
-    late.study.blocks.update(holder=None)
-    assert (late.consent().status_code, late.post("role-play").status_code) == (302, 302)
-    assert late.session.block is not None
-
-
 def test_who_has_ended_comes_back_to_the_end_and_gets_no_second_block():
     study = make_prolific()
     visit = to_trials(study, PERSON)

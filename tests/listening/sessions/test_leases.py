@@ -227,7 +227,7 @@ def test_finished_block_never_expires(client):
     assert Block.objects.get().holder == session
 
 
-@pytest.mark.parametrize("seed", [2020, 2022, 2024])
+@pytest.mark.parametrize("seed", [2020, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2022, 2024))])
 def test_criterion_18_with_a_third_of_the_people_lost_every_trial_is_covered(seed):
     """Twelve blocks; who quits does so anywhere and is silent from then on. The clock is simulated, not the rows."""
     rng = random.Random(seed)

@@ -128,17 +128,6 @@ def test_study_that_confirms_lets_in_who_prolific_knows_and_nobody_else(fake):
 
 
 @pytest.mark.django_db
-def test_name_of_a_confirmed_person_opens_nothing_under_another_submission(fake):
-    study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
-    session = Visit(study, PERSON).session
-    for stolen in ("of-another", "approved", "invented", ""):
-        refused = Client().get(link_of(study), PERSON | {"SESSION_ID": stolen and prolific_id(stolen)})
-        assert (refused.status_code, session.token in refused.content.decode()) == (400, False)
-    session.refresh_from_db()
-    assert (session.platform_data["session"], session.platform_data["proof"]) == (PERSON["SESSION_ID"], "confirmed")
-
-
-@pytest.mark.django_db
 def test_criterion_32_whom_prolific_confirms_under_another_submission_begins_anew(fake):
     study = make_study(platform="prolific", platform_settings=CONFIRMING, screening=PLAIN)
     first = to_trials(study, PERSON)

@@ -40,18 +40,6 @@ def walk(visit):
         assert take().status_code == 302
 
 
-def test_full_study_goes_through_every_step_in_order():
-    visit = Visit(make_full())
-    seen = [(step, page.status_code) for step, page in walk(visit)]
-    assert [status for _, status in seen] == [200] * 6
-    session = visit.session
-    assert session.step == "trials"
-    assert f"kept for {session.study.lease_minutes} minutes" in visit.text()
-    assert session.trials_started_at == session.heard_until is not None
-    assert session.questionnaire == ABOUT
-    assert set(session.texts) == {"consent", "role-play", "instructions"}
-
-
 def test_steps_without_anything_to_do_are_left_out_and_counted_rightly():
     visit = Visit(make_study(screening=PLAIN))
     assert "Before the test: step 1 of 2" in visit.text()

@@ -1,16 +1,12 @@
 """The common form of all stimuli: level, peak, edges, duration; on the demo corpus and on real speech."""
 
-import csv
-
 import numpy as np
 import pytest
 
-from listening.stimuli.making import GRID_SAMPLES, KBIT_PER_S, SILENCE_SAMPLES, make_uniform, padded_samples
+from listening.stimuli.making import GRID_SAMPLES, SILENCE_SAMPLES, make_uniform, padded_samples
 from speech.audio.files import AudioError, resample
 from speech.audio.level import active_speech_level
-from tests.listening.stimuli.speech import SPEECH, demo_recordings, needs_speech, read
-
-LINE_KBIT_PER_S = 400
+from tests.listening.stimuli.speech import demo_recordings
 
 
 @pytest.mark.parametrize("gain", [0.02, 0.3, 1.0])
@@ -79,20 +75,3 @@ def test_other_rates_are_converted():
 def test_what_is_no_speech_is_refused_with_a_sentence(samples, found):
     with pytest.raises(AudioError, match=found):
         make_uniform(samples, 16000)
-
-
-@needs_speech
-def test_two_clips_of_real_speech_fit_through_a_slow_line():
-    """At 400 kbit/s two clips of the usual length come in the 8 s of a trial, with 0.3 s of delay for each."""
-    seconds, guarded = [], 0
-    paths = []
-    for table in ("utterances.csv", "anonymised.csv"):
-        with (SPEECH / table).open() as file:
-            paths += [row["path"] for row in csv.DictReader(file)]
-    for path in paths[::8]:
-        uniform = make_uniform(read(SPEECH / path), 16000)
-        seconds.append(uniform.padded_s)
-        guarded += uniform.is_guarded
-    assert guarded <= 1
-    pair_s = 2 * np.median(seconds) * KBIT_PER_S / LINE_KBIT_PER_S + 2 * 0.3
-    assert pair_s < 8

@@ -7,8 +7,7 @@ from listening.app.models import Study
 from listening.app.studies import designing, planning, services
 from listening.app.studies.services import prepare_study
 from listening.design.requirements import DesignError
-from portal.core.models import AuditEvent
-from portal.jobs.models import Job, JobState, Queue
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, run_again
 from tests.listening.heard import make_designed, make_draft, make_heard_edition
@@ -49,56 +48,6 @@ def test_small_design_is_made_within_the_request(client, study, monkeypatch):
     assert "The design is made and certified." in response.content.decode()
     assert fresh(study).is_designed
     assert not Job.objects.exists()
-
-
-def test_large_design_is_a_job_that_the_page_follows(client, study):
-    assert client.post(address(study)).url == address(study)
-    job = fresh(study).job
-    assert (job.kind, job.queue, job.state, job.edition) == ("design-study", Queue.CPU, "waiting", study.edition.name)
-    text = client.get(address(study)).content.decode()
-    assert 'hx-trigger="every 2s"' in text
-    assert reverse("jobs:cancel", args=[job.pk]) in text
-    assert "Make the design" not in text
-    assert 'hx-trigger="every 2s"' in client.get(study.get_absolute_url()).content.decode()
-    assert execute(job.pk).state == JobState.SUCCEEDED
-    text = client.get(address(study)).content.decode()
-    assert "Every check passes" in text
-    assert "hx-trigger" not in text
-    made = fresh(study)
-    assert made.job.result["fingerprint"] == made.certificate["fingerprint"]
-    assert AuditEvent.objects.get(action="study.designed").actor == job.created_by
-
-
-def test_job_makes_the_design_that_the_request_would_make(study):
-    designing.make_design(study, None)
-    at_once = design_of(study)
-    job = services.start_design(study, None)
-    assert execute(job.pk).state == JobState.SUCCEEDED
-    assert design_of(study) == at_once
-
-
-def test_job_tells_how_far_it_is(study):
-    seen = []
-    execute(services.start_design(study, None).pk, lambda job: seen.append((job.stage, job.done, job.total)))
-    assert seen[0] == ("Assigning recordings to evaluators", 0, 4)
-    assert ("Ordering the trials", 4, 4) in seen
-    assert seen[-1][0] == "Writing the design"
-
-
-def test_sentences_of_an_impossible_plan_reach_the_page(client, study):
-    study.evaluators, study.trials_per_evaluator, study.originals_per_evaluator = 60, 60, 30
-    study.save()
-    with pytest.raises(DesignError) as problem:
-        designing.make_design(study, None)
-    client.post(address(study))
-    job = execute(fresh(study).job.pk)
-    assert (job.state, job.failure_actor) == (JobState.FAILED, "organizer")
-    page = client.get(address(study))
-    shown = page.content.decode().replace("&#x27;", "'").replace("&quot;", '"')
-    assert problem.value.problems
-    for sentence in problem.value.problems:
-        assert sentence in shown
-    assert not fresh(study).is_designed
 
 
 def test_every_sentence_of_a_failed_allocation_reaches_the_page(client, study, monkeypatch):

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext, ngettext
 
-from listening.app.models import Session, StudyText
+from listening.app.models import Session
 from listening.app.studies import interface_words, services
 from listening.app.studies.interface_words import (
     Word,
@@ -30,7 +30,6 @@ from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.factories import make_study
 from tests.listening.heard import make_prepared
-from tests.listening.translating import sentences
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
 from tests.pages import read_page
 
@@ -49,14 +48,6 @@ def everything(language):
 
 
 # The list -----------------------------------------------------------------------------------------
-
-
-def test_words_are_those_that_evaluators_read_and_the_shipped_questions():
-    labels = {
-        one["labels"]["en"] for question in DEFAULT_QUESTIONNAIRE for one in (question, *question.get("choices", ()))
-    }
-    assert {word.source for word in list_words("ja")} == {one for one, _ in sentences()} | labels
-    assert len({word.name for word in list_words("ar")}) == len(list_words("ar"))
 
 
 @pytest.mark.parametrize(
@@ -267,19 +258,6 @@ def client(study):
 
 def page_of(study, name="words", language="ar"):
     return reverse(f"studies:{name}", args=[study.name, language])
-
-
-def test_page_counts_what_is_in_english_and_the_launch_says_it(client, study):
-    total = len(list_words("ar"))
-    told = f"Arabic: {total} of the {total} words of buttons and hints are not translated"
-    assert told in read_page(client.get(page_of(study)))
-    for kind in StudyText.READ:
-        study.texts.create(kind=kind.value, language="ar", version=1, text="نص")
-    assert told in read_page(client.get(reverse("studies:launch", args=[study.name])))
-    assert "Buttons and hints, Arabic" in read_page(client.get(reverse("studies:texts", args=[study.name])))
-    services.change_words(study=study, language="ar", translations=everything("ar"), by=None)
-    assert f"All {total} words are translated." in read_page(client.get(page_of(study)))
-    assert "of buttons and hints" not in read_page(client.get(reverse("studies:launch", args=[study.name])))
 
 
 def test_file_goes_out_and_comes_back(client, study):

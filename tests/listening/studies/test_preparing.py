@@ -4,17 +4,15 @@ import io
 
 import numpy as np
 import pytest
-import soundfile
 from django.core.files.storage import default_storage
 
 from listening.app.models import Stimulus, Study
 from listening.app.studies import handlers
 from listening.app.studies.services import prepare_study
 from listening.stimuli.making import SILENCE_SAMPLES
-from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, JobState
-from portal.jobs.runner import JobCancelled, JobReleased, execute
+from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import NotPossible, request_cancel, run_again
 from speech.audio.files import write_flac16
 from speech.audio.level import active_speech_level
@@ -51,31 +49,6 @@ def content(stimulus):
         return file.read()
 
 
-def test_every_recording_becomes_a_file_of_one_form(study):
-    job = prepare(study)
-    assert (job.state, job.failure, job.edition) == (JobState.SUCCEEDED, "", study.edition.name)
-    study.refresh_from_db()
-    assert (study.state, study.job) == (Study.State.PREPARED, job)
-    for stimulus in study.stimulus_files.all():
-        data = content(stimulus)
-        info = soundfile.info(io.BytesIO(data))
-        assert (info.format, info.samplerate, info.channels, info.subtype) == ("WAV", 16000, 1, "PCM_16")
-        assert len(data) == stimulus.bytes == 44 + 2 * info.frames
-        assert stimulus.facts["padded_s"] == info.frames / 16000 > stimulus.duration_s
-        with default_storage.open(stimulus.source) as source:
-            assert stimulus.duration_s == soundfile.info(source).duration
-    assert study.stimuli == job.result
-    assert {name: study.stimuli[name] for name in ("kbit_per_s", "level_dbov", "grid_s", "guarded", "files")} == {
-        "kbit_per_s": 256.0,
-        "level_dbov": -26.0,
-        "grid_s": 0.512,
-        "guarded": 0,
-        "files": study.stimulus_files.count(),
-    }
-    events = AuditEvent.objects.filter(action__startswith="study.").values_list("action", flat=True)
-    assert sorted(events) == ["study.prepared", "study.preparing"]
-
-
 def test_criterion_02_one_channel_serves_both_ears_at_the_common_level(study):
     prepare(study)
     for stimulus in study.stimulus_files.all():
@@ -83,19 +56,6 @@ def test_criterion_02_one_channel_serves_both_ears_at_the_common_level(study):
         assert heard.shape[1] == 1
         speech = heard[SILENCE_SAMPLES : SILENCE_SAMPLES + round(stimulus.duration_s * 16000), 0]
         assert active_speech_level(speech, 16000).active_dbov == pytest.approx(-26, abs=0.1)
-
-
-def test_study_that_is_being_prepared_cannot_be_prepared_again(study):
-    job = prepare_study(study, make_organizer())
-    study.refresh_from_db()
-    assert study.state == Study.State.PREPARING
-    with pytest.raises(NotPossible, match="being made already"):
-        prepare_study(study, make_organizer())
-    assert execute(job.pk).state == JobState.SUCCEEDED
-    again = prepare(study)
-    assert (again.state, again != job) == (JobState.SUCCEEDED, True)
-    study.refresh_from_db()
-    assert (study.state, study.job) == (Study.State.PREPARED, again)
 
 
 def test_study_without_a_design_or_closed_cannot_be_prepared(study):
@@ -125,27 +85,6 @@ def test_interrupted_job_continues_and_makes_nothing_twice(study, monkeypatch):
     total = study.stimulus_files.count()
     assert len(made) == len(set(made)) == total
     assert f"4 of {total} stimuli are there already; continuing." in job.events.values_list("text", flat=True)
-
-
-def test_cancelled_job_leaves_a_draft_and_what_was_made(study, monkeypatch):
-    made, make_one = [], handlers._make_one
-
-    def one(stimulus):
-        if len(made) == 2:
-            raise JobCancelled
-        made.append(stimulus.pk)
-        return make_one(stimulus)
-
-    monkeypatch.setattr(handlers, "_make_one", one)
-    job = prepare(study)
-    study.refresh_from_db()
-    assert (job.state, study.state) == (JobState.CANCELLED, Study.State.DRAFT)
-    assert Stimulus.objects.exclude(file="").count() == 2
-    monkeypatch.setattr(handlers, "_make_one", make_one)
-    run_again(job, by=make_organizer())
-    assert execute(job.pk).state == JobState.SUCCEEDED
-    study.refresh_from_db()
-    assert study.state == Study.State.PREPARED
 
 
 def test_job_that_is_cancelled_before_it_began_leaves_a_draft(study):
@@ -193,28 +132,19 @@ def test_faulty_first_recording_stops_the_job_as_a_canary(study):
     assert not Stimulus.objects.exclude(file="").exists()
 
 
-def test_files_in_the_format_of_an_earlier_version_are_made_again(study):
-    prepare(study)
-    earlier, other = study.stimulus_files.first(), study.stimulus_files.last()
-    Stimulus.objects.filter(pk=earlier.pk).update(file=earlier.source)
-    prepare(study)
-    assert {one.file for one in (earlier, other)} <= set(study.stimulus_files.values_list("file", flat=True))
-
-
-@pytest.mark.parametrize("state", [Study.State.OPEN, Study.State.PAUSED])
-def test_launched_study_stays_as_it_is_while_added_recordings_are_made(study, state):
+def test_launched_study_stays_as_it_is_while_added_recordings_are_made(study):
     prepare(study)
     added = study.stimulus_files.last()
     before = dict(study.stimulus_files.exclude(pk=added.pk).values_list("pk", "file"))
     Stimulus.objects.filter(pk=added.pk).update(file="", bytes=0, facts={})
-    Study.objects.filter(pk=study.pk).update(state=state)
+    Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN)
     job = prepare_study(study, make_organizer())
     study.refresh_from_db()
-    assert study.state == state
+    assert study.state == Study.State.OPEN
     assert execute(job.pk).state == JobState.SUCCEEDED
     study.refresh_from_db()
     added.refresh_from_db()
-    assert (study.state, bool(added.file)) == (state, True)
+    assert (study.state, bool(added.file)) == (Study.State.OPEN, True)
     assert dict(study.stimulus_files.exclude(pk=added.pk).values_list("pk", "file")) == before
 
 

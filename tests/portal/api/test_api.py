@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from datetime import timedelta
 
 import pytest
@@ -15,11 +14,10 @@ from django.utils import timezone
 
 from portal.accounts.models import AccessToken
 from portal.core.models import AuditEvent
-from portal.intake.expectation import ExpectedSubmission
 from portal.submissions.models import Submission
 from portal.teams.models import Team
 from tests.portal.api.calls import Api, Challenge
-from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
+from tests.portal.factories import make_edition, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -65,37 +63,12 @@ def test_session_may_read_without_a_token(challenge):
     assert client.get("/api/me").json()["token"] is None
 
 
-def test_edition_tells_what_the_asker_is_in_it(challenge, team, organizer):
-    content = team.get("editions/vpc/").json()
-    assert (content["your_team"], content["you_organise"]) == (challenge.team.pk, False)
-    assert (content["submission_phase"], content["registration_phase"]) == ("open", "open")
-    assert organizer.get("editions/vpc/").json()["you_organise"] is True
-    anonymous = Api().get("editions/").json()
-    assert [(one["name"], one["your_team"]) for one in anonymous["results"]] == [("vpc", None)]
-
-
-def test_expected_is_what_verify_reads(challenge, team):
-    expected = ExpectedSubmission.from_json(team.get("editions/vpc/expected").content)
-    assert (expected.edition, len(expected.utterances)) == ("vpc", 16)
-    assert all(one.pcm_sha256 for one in expected.utterances.values())
-
-
 def test_expected_is_for_approved_teams_and_organizers_only(challenge, organizer):
     assert organizer.get("editions/vpc/expected").status_code == 200
     waiting = make_user()
     make_team(challenge.edition, owner=waiting, state=Team.State.WAITING, number=None)
     for user in (waiting, make_user()):
         read_problem(Api(user).get("editions/vpc/expected"), 404)
-
-
-def test_expected_of_a_further_version_tells_what_it_would_inherit(challenge, team, organizer):
-    for wanted in (challenge.system.label.lower(), challenge.system.name):
-        for asker in (team, organizer):
-            found = ExpectedSubmission.from_json(asker.get(f"editions/vpc/expected?system={wanted}").content).inherited
-            assert (found.system, found.version) == (challenge.system.label, challenge.submission.version)
-            assert sum(map(len, found.speech.values())) == challenge.submission.files.count() > 0
-            assert found.documents == ("paper/system <b>.pdf",)
-    assert ExpectedSubmission.from_json(team.get("editions/vpc/expected").content).inherited is None
 
 
 def test_expected_of_a_further_version_is_for_its_team_and_organizers_only(challenge):
@@ -138,53 +111,6 @@ def test_report_comes_as_json_and_csv(challenge, team):
     assert (rows[0][0], len(rows)) == ("data_set", 4)
 
 
-def test_submissions_are_filtered(challenge, organizer):
-    make_submission(make_team_system(challenge.rival_team))
-    counts = {"": 2, "edition=vpc": 2, "edition=other": 0, "system=vpc-t01-p1": 1, "state=refused": 0}
-    assert {query: organizer.get(f"submissions/?{query}").json()["count"] for query in counts} == counts
-    assert Api(challenge.rival).get("submissions/").json()["count"] == 1
-
-
-def test_lists_come_in_pages(challenge, team):
-    for _ in range(3):
-        make_submission(challenge.system)
-    content = team.get("submissions/?page_size=3&page=2").json()
-    assert (content["count"], len(content["results"]), content["next"]) == (4, 1, None)
-    assert "page_size=3" in content["previous"]
-    read_problem(team.get("submissions/?page=9"), 404)
-
-
-def test_values_hold_claims_for_their_own_only(challenge, team):
-    challenge.publish()
-    [own, public] = [api.get("systems/vpc-t01-p1/values").json() for api in (team, Api())]
-    assert len(own["numbers"]) == len(public["numbers"]) > 10
-    assert {"reported", "agrees"} <= own["numbers"][0].keys()
-    assert not {"reported", "agrees"} & public["numbers"][0].keys()
-    assert "missing" in own
-    assert "missing" not in public
-    assert {row["metric"] for row in own["speech"]} > {"pitch_correlation"}
-    rows = list(csv.reader(io.StringIO(team.get("systems/vpc-t01-p1/values?format=csv").content.decode())))
-    assert len(rows) == len(own["numbers"]) + 1
-
-
-def test_own_ask_for_a_version(challenge, team):
-    make_submission(challenge.system, state=Submission.State.REFUSED)
-    assert team.get("systems/vpc-t01-p1/values?version=2").json()["numbers"] == []
-    read_problem(team.get("systems/vpc-t01-p1/values?version=3"), 404)
-    read_problem(team.get("systems/vpc-t01-p1/values?version=two"), 400)
-    challenge.publish()
-    read_problem(Api(challenge.rival).get("systems/vpc-t01-p1/values?version=2"), 404)
-    assert Api(challenge.rival).get("systems/vpc-t01-p1/").json()["versions"] == []
-    assert [one["version"] for one in team.get("systems/vpc-t01-p1/").json()["versions"]] == [2, 1]
-
-
-def test_files_tell_the_measures_of_utterances(challenge, team):
-    content = team.get("systems/vpc-t01-p1/files?data_set=tones_enrolls").json()
-    assert content["count"] == 8
-    assert {one["pitch_correlation"] for one in content["results"]} == {0.2, 0.6}
-    assert "data_set" in read_problem(team.get("systems/vpc-t01-p1/files"), 400)
-
-
 def test_leaderboard_is_public_once_published(challenge, organizer):
     assert organizer.get("editions/vpc/leaderboard").json()["rankings"]
     for user in (None, challenge.owner):
@@ -210,15 +136,6 @@ def test_organizer_steers_the_leaderboard(challenge, organizer):
     assert actions > {"board.published", "board.frozen", "board.unfrozen", "board.unpublished"}
 
 
-def test_organizer_decides_about_a_team(challenge, organizer):
-    waiting = make_team(challenge.edition, state=Team.State.WAITING, number=None)
-    decided = organizer.post(f"teams/{waiting.pk}/decide", {"decision": "approve", "note": "Welcome."}).json()
-    assert (decided["state"], decided["label"], decided["state_note"]) == ("approved", "T03", "Welcome.")
-    assert "already" in read_problem(organizer.post(f"teams/{waiting.pk}/decide", {"decision": "approve"}), 409)
-    assert "decision" in read_problem(organizer.post(f"teams/{waiting.pk}/decide", {"decision": "perhaps"}), 400)
-    assert organizer.get("editions/vpc/teams/").json()["count"] == 3
-
-
 def test_owner_invites_and_revokes(challenge, team):
     made = team.post(f"teams/{challenge.team.pk}/invitations/", {"email": "ada@uni.example"})
     assert (made.status_code, made.json()["state"], mail.outbox[-1].to) == (201, "open", ["ada@uni.example"])
@@ -240,13 +157,6 @@ def test_withdrawing_as_organizer_needs_their_scope(challenge):
     path = f"submissions/{challenge.submission.pk}/withdraw"
     assert "“organize”" in read_problem(Api(challenge.organizer, ["submit"]).post(path), 403)
     assert Api(challenge.organizer, ["organize"]).post(path).status_code == 200
-
-
-def test_organizer_evaluates_again(challenge, organizer, team):
-    path = f"submissions/{challenge.submission.pk}/evaluate"
-    read_problem(team.post(path), 404)
-    assert organizer.post(path).json()["is_under_way"] is True
-    read_problem(organizer.post(f"submissions/{challenge.submission.pk}/check"), 409)
 
 
 # How they say no -----------------------------------------------------------------------------------
@@ -374,41 +284,14 @@ def test_guessing_tokens_is_throttled_by_address(settings, empty_counts):
 # Costs ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def one_minute(monkeypatch):
-    """No minute ends: requests are counted and the use of a token is noted by the minute, which costs queries."""
-    monkeypatch.setattr("portal.api.access.WINDOW_S", 10**9)
-    monkeypatch.setattr("portal.accounts.tokens.USE_NOTED_EVERY", timedelta(days=1))
-
-
 def queries(api, path):
     with CaptureQueriesContext(connection) as found:
         assert api.get(path).status_code == 200
     return len(found)
 
 
-def test_a_list_costs_the_same_with_one_and_with_many(challenge, organizer, one_minute):
-    paths = ("submissions/", "systems/", "teams/", "editions/", "editions/vpc/teams/")
-    organizer.get(paths[0])
-    before = {path: queries(organizer, path) for path in paths}
-    for _ in range(2):
-        edition = make_edition(organizers=[challenge.organizer])
-        for where in (edition, challenge.edition):
-            make_submission(make_team_system(make_team(where, number=where.teams.count() + 10)))
-    assert {path: queries(organizer, path) for path in paths} == before
-
-
 def test_answers_are_kept_by_nobody(team):
     assert "no-store" in team.get("me")["Cache-Control"]
-
-
-def test_content_is_what_the_pages_offer(challenge, team):
-    client = Client()
-    client.force_login(challenge.owner)
-    page = client.get("/systems/vpc-t01-p1/objective.json").json()
-    content = team.get("systems/vpc-t01-p1/values").json()
-    content.pop("speech")
-    assert json.dumps(content, sort_keys=True) == json.dumps(page, sort_keys=True)
 
 
 @pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 5_000], ids=["lists", "objects"])

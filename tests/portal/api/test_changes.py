@@ -4,29 +4,16 @@ import csv
 import io
 
 import pytest
-from django.core.files.storage import default_storage
-from django.utils import timezone
 
 from portal.accounts.models import AccessToken
 from portal.api.schema import schema
 from portal.challenges.models import Corpus, Edition
-from portal.core.models import AuditEvent
-from portal.core.storage import store_bytes
-from portal.submissions.models import Submission
-from portal.teams.models import Membership, Team
+from portal.teams.models import Team
 from tests.portal.api.calls import Api, Challenge
 from tests.portal.api.test_api import read_problem
-from tests.portal.factories import make_corpus, make_edition, make_organizer, make_submission, make_user
+from tests.portal.factories import make_corpus, make_organizer, make_user
 
 pytestmark = pytest.mark.django_db
-TEAM = {
-    "name": "Cedar",
-    "contact": "Ada Lovelace",
-    "contact_email": "ada@university.example",
-    "affiliation": "University of Somewhere",
-    "country": "fr",
-    "is_academic": True,
-}
 
 
 @pytest.fixture
@@ -91,31 +78,6 @@ def test_description_says_that_bodies_have_no_other_fields():
 # Teams ---------------------------------------------------------------------------------------------
 
 
-def test_anybody_registers_a_team_while_registration_is_open(challenge):
-    user = make_user()
-    api = Api(user, ["submit"])
-    answer = api.post("editions/vpc/teams/", TEAM)
-    found = Team.objects.get(name="Cedar")
-    assert answer.status_code == 201
-    assert (answer.json()["id"], answer.json()["state"], answer.json()["country"]) == (found.pk, "waiting", "FR")
-    assert [(one["name"], one["role"]) for one in answer.json()["members"]] == [(user.get_full_name(), "owner")]
-    assert AuditEvent.objects.get(action="team.registered").actor == user
-    assert "one team only" in read_problem(api.post("editions/vpc/teams/", TEAM | {"name": "Elm"}), 409)
-
-
-def test_team_is_not_registered_where_that_is_not_possible(challenge):
-    api = Api(make_user())
-    assert "Another team" in read_problem(api.post("editions/vpc/teams/", TEAM | {"name": "alder"}), 409)
-    wrong = {"name": "a\u200b", "contact_email": "nobody", "country": "XX", "is_academic": "perhaps"}
-    assert fields_of(api.post("editions/vpc/teams/", wrong)) == {*wrong, "contact", "affiliation"}
-    Edition.objects.filter(name="vpc").update(registration_closes_at=timezone.now())
-    assert "Registration closed" in read_problem(api.post("editions/vpc/teams/", TEAM), 409)
-    make_edition(name="hidden", is_listed=False)
-    read_problem(api.post("editions/hidden/teams/", TEAM), 404)
-    read_problem(Api().post("editions/vpc/teams/", TEAM), 401)
-    assert Team.objects.count() == 2
-
-
 def test_owner_changes_fields_of_the_team(challenge, team):
     path = f"teams/{challenge.team.pk}/"
     assert team.send("PATCH", path, {"affiliation": " New  University "}).json()["affiliation"] == "New University"
@@ -145,19 +107,6 @@ def test_members_are_listed_removed_and_handed_the_team(challenge, team):
     read_problem(team.get(f"teams/{challenge.team.pk}/"), 404)
 
 
-def test_member_leaves_unless_members_are_fixed(challenge, organizer):
-    api, path = Api(challenge.member), f"teams/{challenge.team.pk}/leave"
-    Team.objects.filter(pk=challenge.team.pk).update(members_frozen_at=timezone.now())
-    assert "are fixed" in read_problem(api.post(path), 409)
-    read_problem(api.post(f"teams/{challenge.team.pk}/release"), 404)
-    assert organizer.post(f"teams/{challenge.team.pk}/release").json()["members_frozen_at"] is None
-    answer = api.post(path)
-    assert (answer.status_code, answer.content) == (204, b"")
-    assert not Membership.objects.filter(user=challenge.member).exists()
-    read_problem(api.post(path), 404)
-    assert "Hand the team over" in read_problem(Api(challenge.owner).post(path), 409)
-
-
 def test_owner_or_organizer_withdraws_a_team(challenge, team, organizer):
     read_problem(Api(challenge.member).post(f"teams/{challenge.team.pk}/withdraw"), 404)
     assert team.post(f"teams/{challenge.team.pk}/withdraw").json()["state"] == "withdrawn"
@@ -167,73 +116,7 @@ def test_owner_or_organizer_withdraws_a_team(challenge, team, organizer):
 # Submissions ---------------------------------------------------------------------------------------
 
 
-def test_document_comes_as_it_was_sent_and_is_never_shown(challenge, team):
-    document = challenge.submission.documents.get()
-    [listed] = team.get(f"submissions/{challenge.submission.pk}/").json()["documents"]
-    path = f"submissions/{challenge.submission.pk}/documents/{listed['id']}"
-    answer = team.get(path)
-    assert b"".join(answer.streaming_content) == default_storage.open(document.key).read()
-    assert answer["Content-Type"] == "application/octet-stream"
-    assert answer["Content-Disposition"].startswith("attachment")
-    assert answer["X-Content-Type-Options"] == "nosniff"
-    assert "no-store" in answer["Cache-Control"]
-    for user in (challenge.rival, make_organizer()):
-        read_problem(Api(user).get(path), 404)
-    read_problem(Api(challenge.owner, ["submit"]).get(path), 403)
-    read_problem(team.get(f"submissions/{challenge.submission.pk}/documents/999999"), 404)
-
-
-def test_diff_tells_what_changed_the_older_one_first(challenge, team):
-    newer = make_submission(challenge.system, state=Submission.State.RECEIVED)
-    for file in challenge.submission.files.all()[1:]:
-        newer.files.create(data_set=file.data_set, utterance=file.utterance, audio=file.audio, samples=1, rate_hz=16000)
-    document = challenge.submission.documents.get()
-    newer.documents.create(path=document.path, kind=document.kind, key=store_bytes(b"new", ".document"), bytes=3)
-    path = f"submissions/{newer.pk}/diff/{challenge.submission.pk}"
-    found = team.get(path).json()
-    count = challenge.submission.files.count()
-    assert (found["before"], found["after"]) == (challenge.submission.pk, newer.pk)
-    assert found["totals"] == {"changed": 1, "added": 0, "removed": 1, "unchanged": count - 1}
-    assert found["parts"][-1]["differences"] == [{"name": document.path, "change": "changed"}]
-    rows = list(csv.reader(io.StringIO(team.get(f"{path}?format=csv").content.decode())))
-    assert len(rows) == 1 + count + 1
-    read_problem(Api(challenge.rival).get(path), 404)
-    read_problem(team.get(f"submissions/{newer.pk}/diff/999999"), 404)
-
-
-def test_unfinished_uploads_are_found_again(challenge, team, organizer):
-    for api in (team, organizer):
-        found = api.get("editions/vpc/uploads/").json()
-        assert [(one["id"], one["offset"], one["state"]) for one in found["results"]] == [
-            (str(challenge.upload.pk), 4, "receiving")
-        ]
-    assert Api(challenge.rival).get("editions/vpc/uploads/").json()["count"] == 0
-    read_problem(Api().get("editions/vpc/uploads/"), 401)
-    challenge.upload.expires_at = timezone.now()
-    challenge.upload.save()
-    assert team.get("editions/vpc/uploads/").json()["count"] == 0
-
-
 # Policies of leaderboards --------------------------------------------------------------------------------
-
-
-def test_organizer_tries_a_policy_out_and_makes_it_live(challenge, organizer):
-    path = "editions/vpc/leaderboard/policy"
-    assert organizer.get(path).json()["policy"]["minimum_eers"] == [15.0, 20.0, 25.0, 30.0]
-    assert organizer.get(f"{path}/draft").json() == {"policy": None, "words": [], "changes": []}
-    assert "no draft" in read_problem(organizer.post(f"{path}/live"), 409)
-    drafted = organizer.send("PUT", f"{path}/draft", {"minimum_eers": [18]}).json()
-    assert drafted == organizer.get(f"{path}/draft").json()
-    assert drafted["policy"]["minimum_eers"] == [18.0]
-    gone = next(one for one in drafted["changes"] if one["is_gone"] and one["moves"])
-    [move] = gone["moves"]
-    assert (move["system"], move["before"], move["direction"]) == ("vpc-t01-p1", "1", "down")
-    assert organizer.get(path).json()["policy"]["minimum_eers"] == [15.0, 20.0, 25.0, 30.0]
-    organizer.post("editions/vpc/leaderboard/freeze")
-    assert "is frozen and must not change" in read_problem(organizer.post(f"{path}/live"), 409)
-    organizer.post("editions/vpc/leaderboard/unfreeze")
-    assert organizer.post(f"{path}/live").json()["policy"]["minimum_eers"] == [18.0]
-    assert organizer.get(f"{path}/draft").json()["policy"] is None
 
 
 def test_organizer_proposes_a_version_of_the_recipe_and_adopts_it(challenge, organizer):
@@ -262,14 +145,6 @@ def test_organizer_proposes_a_version_of_the_recipe_and_adopts_it(challenge, org
     organizer.post("editions/vpc/leaderboard/publish/again")
     assert Api().get("editions/vpc/leaderboard").json()["recipe_version"]["number"] == 2
     assert Api().get(f"{path}2").json()["summary"] == proposed["summary"]
-
-
-def test_draft_is_discarded(challenge, organizer):
-    path = "editions/vpc/leaderboard/policy/draft"
-    organizer.send("PUT", path, {"late": "ranked"})
-    answer = organizer.ask("DELETE", path)
-    assert (answer.status_code, answer.content) == (204, b"")
-    assert organizer.get(path).json()["policy"] is None
 
 
 def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer):

@@ -110,23 +110,20 @@ def known_names(challenge, path):
     }
 
 
-def described(mode):
+def described():
     loaded = schemathesis.openapi.from_wsgi("/api/schema/?format=json", WSGIHandler())
-    loaded.config.generation.update(modes=[mode])
+    loaded.config.generation.update(modes=[GenerationMode.NEGATIVE])
     loaded.config.analysis.constants.enabled = False  # of the modules that happen to be loaded
     return [found.ok() for found in loaded.get_all_operations()]
 
 
-@pytest.mark.parametrize("who", ["organizer", "member", "nobody"])
-@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-def test_nothing_is_answered_that_is_not_described(challenge, who, mode):
-    user = {"organizer": challenge.organizer, "member": challenge.owner, "nobody": None}[who]
-    headers = {"Authorization": f"Bearer {token_of(user, ALL_SCOPES)}"} if user else {}
+def test_nothing_is_answered_that_is_not_described(challenge):
+    headers = {"Authorization": f"Bearer {token_of(challenge.organizer, ALL_SCOPES)}"}
     asked, statuses = 0, set()
-    for operation in described(mode):
+    for operation in described():
 
         @SMALL
-        @given(case=operation.as_strategy(generation_mode=mode))
+        @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
         def ask(case):
             nonlocal asked
             for names in ({}, known_names(challenge, case.path)):
@@ -137,8 +134,7 @@ def test_nothing_is_answered_that_is_not_described(challenge, who, mode):
         with suppress(SkipTest):  # nothing can be wrong in a request without parameters
             ask()
     assert asked >= 20
-    assert {200, 404} <= statuses if user else {200, 401} <= statuses
-    print(f"{who}, {mode.value}: {asked} requests, statuses {sorted(statuses)}")
+    assert {200, 404} <= statuses
 
 
 def answer_of(case, headers):

@@ -3,11 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
-from portal.documentation.manual import PAGES
 from tests.browsing import too_long
 
 
-@pytest.mark.parametrize("path", [*(f"/docs/{name}/" for name in PAGES), "/docs/", "/docs/recipe-fields/"])
+@pytest.mark.parametrize("path", ["/docs/", "/docs/teams/", "/docs/methods/", "/docs/operator/"])
 def test_pages_of_the_documentation_pass_the_check_and_are_not_long(page, check_page, path):
     page.goto(path)
     check_page(page, path.strip("/").replace("/", "-"))

@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 
 from portal.submissions.models import Submission, Upload
 from portal.submissions.resumable_uploads import hash_upload, upload_path
-from tests.browsing import PATIENCE_S, WIDTHS, axe_violations, sideways, wait_until
+from tests.browsing import PATIENCE_S, wait_until
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.processes.programs import Portal
 from tests.portal.processes.uploading import MEBIBYTE, SIZE_MB, BadLine, WebServer, disturb, make_archive
@@ -556,6 +556,7 @@ def state_of(page, words):
     expect(page.locator("#sending-state")).to_have_text(words)
 
 
+@pytest.mark.slow  # waits for a server that is killed and started again
 def test_chromium_brings_a_file_through_pause_reload_cuts_and_kills(far_page, server, line, team, tmp_path):
     path = tmp_path / "archive.tar.gz"
     sha256 = make_archive(path)
@@ -592,34 +593,6 @@ def test_chromium_brings_a_file_through_pause_reload_cuts_and_kills(far_page, se
     growth = server.most_memory_bytes - memory
     print(f"\n{SIZE_MB} MB by Chromium in {seconds:.1f} s; memory {memory >> 20} MB, then {growth >> 20} MB more")
     assert growth < 40 * MEBIBYTE
-
-
-def test_maintenance_in_mid_upload_is_told_and_the_upload_goes_on_by_itself(far_page, line, team, tmp_path):
-    path = tmp_path / "archive.tar.gz"
-    sha256 = make_archive(path)
-    page = far_page
-    page.goto(PAGE)
-    choose(page, path)
-    send(page)
-    wait_until(lambda: received() > 0, "the first bytes")
-    call_command("maintenance", "on", "--message", "Back at six.")
-    expect(page.locator("#sending-words")).to_have_text(
-        "The portal is under maintenance. What you sent before is kept. Back at six. The upload goes on by itself."
-    )
-    state_of(page, "waiting")
-    stopped_at = settled()
-    assert 0 < stopped_at < path.stat().st_size
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        assert sideways(page) == []
-    assert axe_violations(page) == []
-    call_command("maintenance", "off")
-    state_of(page, "sending")
-    assert received() >= stopped_at
-    page.wait_for_url("**/submissions/*/")
-    upload = Upload.objects.get()
-    assert hash_upload(upload)
-    assert upload.sha256 == sha256
 
 
 def _disturb(server, line, size, failed):

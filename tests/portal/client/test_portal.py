@@ -405,16 +405,6 @@ def test_report_is_waited_for_while_the_store_of_files_is_away(vp, team, archive
     assert (code, "was refused and does not count" in said, len(asked)) == (1, True, 3)
 
 
-def test_upload_that_the_portal_forgot_begins_anew(vp, team, archive):
-    assert vp("submit", archive, "--edition", "vpc", "--no-wait")[0] == 0
-    Submission.objects.all().delete()
-    Upload.objects.all().delete()
-    words = ["submit", archive, "--edition", "vpc", "--no-wait", "--kind", "primary"]
-    assert vp(*words)[0] == 0
-    upload = Upload.objects.get()
-    assert upload.state == "complete"
-
-
 def test_status_of_a_refused_submission_ends_with_one(vp, team):
     submission = make_submission(make_team_system(team), state=Submission.State.REFUSED)
     code, said, _ = vp("status", submission.pk)

@@ -153,21 +153,6 @@ def test_address_of_prolific_names_a_host_and_its_token_is_taken_as_it_is():
     assert "a-token" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("environment", "site"),
-    [
-        ({}, "http://127.0.0.1:8000"),
-        ({"PORTAL_ADDRESS": "127.0.0.1:9000"}, "http://127.0.0.1:9000"),
-        (PRODUCTION, "https://portal.example.org"),
-        ({"PORTAL_SITE_URL": "https://voices.example.org/"}, "https://voices.example.org"),
-    ],
-)
-def test_mails_name_the_address_of_the_portal(environment, site, tmp_path):
-    code = "from portal.core.mail import absolute; print(absolute('/teams/1/'))"
-    answer = manage("shell", "-v0", "-c", code, PORTAL_DATA_DIR=str(tmp_path), **environment)
-    assert answer.stdout.strip() == f"{site}/teams/1/", answer.stderr
-
-
 def test_mail_goes_to_the_console_without_a_server_and_to_the_server_with_one(tmp_path):
     what = "s.EMAIL_BACKEND, s.EMAIL_HOST, s.EMAIL_PORT, s.EMAIL_USE_TLS"
     found = [

@@ -443,15 +443,6 @@ def test_real_kaldi_directories_give_the_plan_s_tables():
     ]
 
 
-@needs_shared
-def test_real_speech_is_imported_whole():
-    job = run(SHARED / "speech", name="speech")
-    assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
-    assert counts()[:3] == [1, 67, 402]
-    assert not Utterance.objects.filter(audio="").exists()
-    assert not Corpus.objects.get().is_synthetic
-
-
 def test_demo_corpus_is_imported_as_synthetic_speech():
     job = run(Path(__file__).resolve().parents[3] / "demo" / "corpus", name="demo")
     assert (job.state, job.failure) == (JobState.SUCCEEDED, "")

@@ -1,7 +1,6 @@
 """The CSV manifest: real speech, roles, and every problem with its line."""
 
 import hashlib
-import time
 import unicodedata
 from pathlib import Path
 
@@ -398,22 +397,6 @@ def test_the_only_csv_file_is_the_manifest(tmp_path):
 def test_options_of_kaldi_directories_are_refused(tmp_path):
     with pytest.raises(ValueError, match="Kaldi directories"):
         read_corpus(corpora.manifest(tmp_path), without_audio=True)
-
-
-def test_a_corpus_of_the_challenges_size_is_read_quickly(tmp_path, monkeypatch):
-    speakers = [(f"s{i:03d}", "FM"[i % 2]) for i in range(140)]
-    rows = corpora.manifest_rows(speakers, each=200)
-    corpora.manifest(tmp_path, rows[:1])
-    corpora.manifest(tmp_path, [{**row, "path": ""} for row in rows])
-    text = (tmp_path / "utterances.csv").read_text()
-    lines = [f"{line}{row['path']}" for line, row in zip(text.split("\n")[1:-1], rows, strict=True)]
-    (tmp_path / "utterances.csv").write_text("\n".join([text.split("\n")[0], *lines]) + "\n")
-    files = [row["path"] for row in rows]
-    monkeypatch.setattr("portal.intake.corpora.manifest.audio_files", lambda _folder: files)
-    begin = time.perf_counter()
-    draft = read_corpus(tmp_path)
-    assert time.perf_counter() - begin < 30
-    assert (len(draft.utterances), draft.problems) == (28000, ())
 
 
 @pytest.mark.parametrize(("listed", "stored"), [("NFC", "NFD"), ("NFD", "NFC")])

@@ -6,32 +6,9 @@ import tomllib
 import pytest
 
 from evaluation.protocols.recipes import FOLDER, shipped_editions
-from portal.documentation import manual
-from portal.documentation.manual import PAGES
-from tests.portal.factories import make_edition, make_organizer, make_team, make_user
+from tests.portal.factories import make_organizer, make_user
 
 pytestmark = pytest.mark.django_db
-
-
-def test_pages_of_the_documentation_hold_their_sections_and_links_that_lead_somewhere(client):
-    answers = {path: client.get(path) for path in (f"/docs/{name}/" for name in PAGES)}
-    for path, answer in list(answers.items()):
-        page = answer.content.decode()
-        body = page[page.index('<div class="manual">') :]
-        assert page.count("<h1") == 1, path
-        assert "style=" not in page, path
-        assert "<table>" not in body, path
-        ids = set(re.findall(r' id="([^"]+)"', page))
-        for target in re.findall(r'href="([^"]+)"', body):
-            if target.startswith("#"):
-                assert target[1:] in ids, (path, target)
-            elif target.startswith("/"):
-                address, _, part = target.partition("#")
-                other = answers.get(address) or answers.setdefault(address, client.get(address))
-                assert other.status_code in {200, 302}, (path, target)
-                assert not part or f' id="{part}"' in other.content.decode(), (path, target)
-            else:
-                assert target.startswith("https://"), (path, target)
 
 
 def test_cells_of_tables_carry_the_heading_of_their_column_for_phones(client):
@@ -51,34 +28,11 @@ def test_commands_wrap_and_other_blocks_of_code_scroll(client):
     assert '<div class="listing"><pre tabindex="0"><code>T11/' in page
 
 
-def test_commands_for_teams_name_the_address_of_this_portal(client, settings):
-    manual.manual_page.cache_clear()
-    settings.SITE_URL = "https://vpc.uni.example"
-    page = client.get("/docs/teams/").content.decode()
-    manual.manual_page.cache_clear()
-    assert 'vp login <span class="unbroken">--server</span> https://vpc.uni.example\n' in page
-    assert "portal.example.org" not in page
-
-
 def test_there_is_no_other_page_of_the_documentation(client):
     member = make_user()
     client.force_login(member)
     assert client.get("/docs/decisions/").status_code == 404
     assert client.get("/docs/recipes/2023.toml").status_code == 404
-
-
-def test_documentation_is_linked_from_every_page_the_edition_and_the_upload(client):
-    owner = make_user()
-    edition = make_edition(name="mine")
-    make_team(edition, owner=owner)
-    assert 'href="/docs/teams/"' in client.get("/").content.decode()
-    page = client.get("/editions/mine/").content.decode()
-    assert 'href="/docs/teams/#what-to-pack"' in page
-    client.force_login(owner)
-    page = client.get("/editions/mine/submit/").content.decode()
-    assert 'href="/docs/teams/#what-to-pack"' in page
-    assert "<code>model utterance score</code>" in page
-    assert 'id="what-to-pack"' in client.get("/docs/teams/").content.decode()
 
 
 def test_listening_test_is_explained_to_organizers_and_evaluators(client):

@@ -1,7 +1,5 @@
 """The page “Data” and its files: who gets what, the terms, what the files hold, and downloads that go on."""
 
-import hashlib
-import io
 import threading
 import zipfile
 from html import unescape
@@ -17,12 +15,10 @@ from portal.challenges.selectors import USUAL_TERMS
 from portal.challenges.services import InvalidEdition, change_edition, copy_edition, prepare_data_files
 from portal.core import signed_urls, transfers
 from portal.core.models import AuditEvent
-from portal.core.storage import load_audio
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.teams.models import DataAcceptance, Team
 from portal.teams.selectors import data_access
-from speech.audio.files import read_pcm16
 from tests.portal.api.calls import Api
 from tests.portal.factories import (
     make_corpus,
@@ -126,16 +122,6 @@ def test_team_that_is_no_longer_approved_gets_nothing_more(edition):
     assert client.get(address(edition)).status_code == 404
 
 
-def test_edition_that_gives_no_speech_says_so_to_its_teams(edition):
-    client, _ = member_of(edition)
-    accept(client, edition)
-    Edition.objects.update(shares_data=False)
-    assert client.get(address(edition)).status_code == 404
-    assert "No speech to download here" in client.get(page(edition)).content.decode()
-    told = client.get(reverse("api:data", args=["vpc"])).json()
-    assert (told["is_shared"], told["files"]) == (False, [])
-
-
 def test_only_the_owner_of_the_corpus_and_operators_pass_its_speech_on():
     owner, other = make_organizer(), make_organizer()
     corpus = make_corpus(speakers=4, created_by=owner)  # shared with all organizers
@@ -209,42 +195,6 @@ def test_terms_are_accepted_by_token_too(edition):
     assert answers["read"].status_code == 403
     first = [file["name"] for file in answers["submit"].json()["files"]][:2]
     assert first == ["tones_enrolls-expected.csv", "tones_enrolls-kaldi.zip"]
-
-
-# The files -----------------------------------------------------------------------------------------
-def test_files_hold_what_the_page_says(edition):
-    client, _ = member_of(edition)
-    accept(client, edition)
-    listed = client.get(reverse("api:data", args=["vpc"])).json()["files"]
-    assert len(listed) == 3 * 3 + 2
-    content = {one["name"]: body(client.get(one["url"])) for one in listed}
-    assert {one["name"]: (one["bytes"], one["sha256"]) for one in listed} == {
-        name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in content.items()
-    }
-    sums = client.get(address(edition, "SHA256SUMS")).content.decode().splitlines()
-    assert sums == [f"{one['sha256']}  {one['name']}" for one in listed]
-    with zipfile.ZipFile(io.BytesIO(content["tones_trials_f.zip"])) as archive:
-        assert archive.testzip() is None
-        for utterance in edition.corpus.data_sets.get(name="tones_trials_f").utterances.all():
-            samples, _ = read_pcm16(io.BytesIO(archive.read(f"tones_trials_f/wav/{utterance.name}.flac")))
-            assert (samples == load_audio(utterance.audio)[0]).all()
-    with zipfile.ZipFile(io.BytesIO(content["tones_trials_f-kaldi.zip"])) as archive:
-        lists = {name: archive.read(name).decode() for name in archive.namelist()}
-    assert lists == {
-        "tones_trials_f/wav.scp": "".join(f"tones-s0-00{n} tones_trials_f/wav/tones-s0-00{n}.flac\n" for n in (2, 3)),
-        "tones_trials_f/utt2spk": "tones-s0-002 tones-s0\ntones-s0-003 tones-s0\n",
-        "tones_trials_f/spk2gender": "tones-s0 f\n",
-        "tones_trials_f/text": "tones-s0-002 SENTENCE 2 OF SPEAKER 0\ntones-s0-003 SENTENCE 3 OF SPEAKER 0\n",
-        "tones_trials_f/trials": "tones-s0 tones-s0-002 target\ntones-s0 tones-s0-003 target\n",
-    }
-    assert content["tones_trials_f-trials.txt"].decode() == lists["tones_trials_f/trials"]
-    assert content["tones_trials_f-expected.csv"].decode().splitlines() == [
-        "utterance,samples,rate_hz",
-        "tones-s0-002,9600,16000",
-        "tones-s0-003,9600,16000",
-    ]
-    with zipfile.ZipFile(io.BytesIO(content["tones_enrolls-kaldi.zip"])) as archive:
-        assert archive.read("tones_enrolls/enrolls").decode().split()[0] == "tones-s0-000"
 
 
 def test_download_goes_on_and_never_mixes_two_files(edition):

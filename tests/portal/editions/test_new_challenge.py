@@ -215,20 +215,6 @@ def test_edited_recipe_counts_alone_until_it_is_made_again(client, organizer, co
     assert Edition.objects.get().recipe_text == edited
 
 
-def test_what_was_filled_in_survives_a_reload_until_the_challenge_is_made(client, organizer, corpus):
-    sent = shown(client, title="Mine", minimum_eers="5, 6", description="About tones")
-    response = client.post("/editions/new/", sent | {"preview": "on"})
-    assert response.url == f"{address()}#rules"
-    assert not Edition.objects.exists()
-    for _ in range(2):
-        page = client.get(address())
-        assert (page.status_code, page.context["form"]["description"].value()) == (200, "About tones")
-        assert "EER of at least its limit (5, 6 %)" in page.content.decode()
-    assert not client.get(address(protocol="own")).context["form"].is_bound
-    assert client.post("/editions/new/", sent).status_code == 302
-    assert not client.get(address()).context["form"].is_bound
-
-
 def test_rules_are_shown_without_a_title(client, organizer, corpus):
     response = client.post("/editions/new/", shown(client, preview="on"), follow=True)
     assert "error-summary" not in response.content.decode()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from anonymization.app.job import PREPARING
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import SubmittedFile
@@ -25,15 +24,6 @@ def started(monkeypatch):
     corpus = make_corpus()
     sets = corpus.data_sets.filter(name="tones_enrolls")
     start_baseline(name="b2", corpus=corpus, data_sets=sets, method="mcadams-2022", seed=1)
-
-
-@pytest.mark.usefixtures("quick_figures")
-def test_method_is_prepared_in_a_stage_of_its_own_before_the_first_utterance(started):
-    job, stages = run("anonymize")
-    assert (job.state, list(stages)) == (JobState.SUCCEEDED, [PREPARING, "Anonymising"])
-    assert [stages[PREPARING], stages["Anonymising"]] == [(0, 0), (0, 4)]
-    job, stages = run("measure")
-    assert (job.state, list(stages)) == (JobState.SUCCEEDED, ["Measuring", "Drawing the figures"])
 
 
 def test_nothing_is_prepared_where_nothing_is_missing(started):

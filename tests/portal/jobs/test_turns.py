@@ -40,25 +40,6 @@ def work(messages, begun):
     return begun
 
 
-def test_other_team_starts_within_two_jobs_and_stimuli_before_both(make, messages):
-    for number in range(20):
-        make(f"first {number}", team=1)
-    begun = []
-    tasks.run_job(messages.pop(0))
-    make("second", team=2)
-    make("stimuli", kind="test-awaited")
-    assert work(messages, begun)[:3] == ["stimuli", "second", "first 1"]
-    assert begun[2:] == [f"first {number}" for number in range(1, 20)]
-    assert not Job.objects.exclude(state=JobState.SUCCEEDED).exists()
-
-
-def test_teams_take_turns_and_each_keeps_its_order(make, messages):
-    for team, count in (("a", 4), ("b", 2), ("c", 3)):
-        for number in range(count):
-            make(f"{team}{number}", team=ord(team))
-    assert work(messages, []) == ["a0", "b0", "c0", "a1", "b1", "c1", "a2", "c2", "a3"]
-
-
 def test_team_with_fewer_running_jobs_comes_first(make):
     first = [make(f"a{number}", team=1) for number in range(3)]
     other = [make(f"b{number}", team=2) for number in range(2)]

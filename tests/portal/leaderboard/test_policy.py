@@ -257,13 +257,6 @@ def test_draft_can_be_discarded(client, edition, address):
     assert actions(edition) == ["board.policy-drafted", "board.draft-discarded"]
 
 
-def test_nothing_goes_live_without_a_draft(client, edition, address):
-    response = client.post(f"{address}policy/live/", follow=True)
-    assert "There is no draft" in response.content.decode()
-    assert actions(edition) == []
-    assert "There is no draft" in client.get(f"{address}policy/live/").content.decode()
-
-
 def test_policy_form_says_what_is_wrong(client, edition, address):
     wrong = (
         ("minimum_eers", "20, 15", "Expected limits from 0 to 100 % that ascend, found 20, 15."),
@@ -377,21 +370,6 @@ def test_leaderboard_cannot_be_frozen_in_the_future_or_at_nonsense(client, editi
         assert 'aria-invalid="true"' in page
     edition.refresh_from_db()
     assert edition.frozen_at is None
-
-
-def test_time_is_picked_and_shown_before_the_leaderboard_is_frozen(client, edition, address):
-    assert 'type="datetime-local"' in client.get(f"{address}freeze/").content.decode()
-    response = client.post(f"{address}freeze/", {"at": ""})
-    page = read_page(response)
-    assert "The leaderboard would contain 4 systems, 2 of them ranked somewhere, of Alder, Birch, Cedar." in page
-    assert "<b>EER of at least 15 %:</b> 1.&nbsp;T01-c1" in page
-    edition.refresh_from_db()
-    assert (edition.frozen_at, actions(edition)) == (None, [])
-    [shown] = re.findall('type="hidden" name="at" value="([^"]+)"', page)
-    assert shown == response.context["at"].isoformat()  # to the microsecond: what was shown is what is frozen
-    client.post(f"{address}freeze/", {"at": shown, "confirmed": "yes"})
-    edition.refresh_from_db()
-    assert edition.frozen_at.isoformat() == shown
 
 
 def test_time_before_any_evaluation_is_told_in_true_words(client, edition, address):

@@ -74,6 +74,7 @@ def held(tmp_path):
     return HeldSpectrum(tmp_path / "held")
 
 
+@pytest.mark.slow  # two workers with PyTorch
 def test_vectors_are_made_once_although_their_worker_is_killed(alone, held):
     submission = unprotected(tones_edition(speakers=8, utterances=2))
     held.let(11)  # three alone and a batch of eight, of the sixteen enrolment utterances

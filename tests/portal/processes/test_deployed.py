@@ -120,6 +120,7 @@ def on_demand(machine):
     yield "keda", str(machine.program), *container["args"][:-1], "1"
 
 
+@pytest.mark.slow  # an installed portal of eight programs
 def test_every_command_of_the_deployment_files_runs(machine):
     program, commands = str(machine.program), {*commands_of_units(), *commands_of_containers()}
     migrate = ("migrate", "--verbosity", "0")

@@ -68,6 +68,7 @@ def install_into_empty_environment(folder):
     return str(python), [str(folder / "environment" / "bin" / "voiceprivacy")]
 
 
+@pytest.mark.slow  # a wheel is built and installed
 def test_installed_portal_migrates_and_serves_a_page_with_its_style(tmp_path):
     program, place = install_wheel(tmp_path)
     program = [sys.executable, *program]

@@ -224,6 +224,7 @@ def anonymise(corpus, folder):
     return members
 
 
+@pytest.mark.slow  # Kokoro, Whisper base and a training
 @needs_torch
 def test_multilingual_track_from_import_to_leaderboard(standing, client, speech):
     imported = wait_for_end(start_import(folder=str(speech), name="languages", is_shared=True), seconds=PATIENCE_S)

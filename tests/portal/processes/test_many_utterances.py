@@ -80,6 +80,7 @@ def make_set(corpus, recordings, name, count):
     return data_set
 
 
+@pytest.mark.slow  # 1,700 utterances
 def test_data_set_of_many_utterances_is_anonymised_in_bounded_memory(alone, recordings, monkeypatch):
     monkeypatch.setattr("portal.jobs.services.send", lambda _: True)
     corpus = Corpus.objects.create(name="many", layout="manifest", source="made here")

@@ -22,6 +22,8 @@ from tests.portal.processes.programs import free_port, wait_until
 from tests.portal.processes.proxying import proxy, require_nginx
 from tests.portal.processes.test_installed import install_into_empty_environment, install_wheel
 
+pytestmark = pytest.mark.slow  # two hosts set up as the operator's manual says
+
 NAME = "localhost"  # in place of portal.example.org
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 # Which host runs each command of the document.

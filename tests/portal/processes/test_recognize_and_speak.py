@@ -94,6 +94,7 @@ def speech(tmp_path):
     return folder
 
 
+@pytest.mark.slow  # Whisper and Kokoro in three workers
 def test_it_goes_on_after_a_kill_while_it_plans_and_while_it_speaks(alone, tmp_path, speech):
     held = Held(tmp_path / "held")
     worker = alone.start_worker(**held.environment)

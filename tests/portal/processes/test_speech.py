@@ -160,6 +160,7 @@ def test_b2_continues_after_a_kill_and_gives_each_utterance_once(alone, held, sp
     assert {key: after[key] for key in before} == before  # nothing that was finished was touched
 
 
+@pytest.mark.slow  # two runs and four workers
 def test_second_worker_and_kills_change_nothing_in_the_output(alone, held, speech):
     """The same run undisturbed, and with its process killed twice at work while further workers come."""
     alone.start_worker(**held.environment)

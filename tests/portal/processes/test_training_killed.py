@@ -1,5 +1,7 @@
 """A worker that is killed while it trains an attacker loses the epoch under way and nothing else."""
 
+import pytest
+
 from evaluation.app.attacker_training.services import start_training
 from evaluation.app.attacks.stored_attackers import list_trained_seeds
 from evaluation.app.models import TrainingEpoch
@@ -8,6 +10,7 @@ from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.trainings import make_trained_on, needs_torch, tiny, training_set
 
 
+@pytest.mark.slow  # two workers with PyTorch
 @needs_torch
 def test_training_goes_on_after_kill_of_its_worker(standing):
     submission = make_trained_on()

@@ -72,6 +72,7 @@ def shell(tmp_path, server, owner):
     return Shell(tmp_path, server.address, owner)
 
 
+@pytest.mark.slow  # a portal of its own and the whole way of a team
 def test_team_verifies_uploads_repairs_and_reads_its_results(standing, server, team, shell, tmp_path):
     members = anonymised(team.edition.corpus)
     path = tmp_path / "archive.zip"

@@ -15,7 +15,7 @@ from listening.app.studies import services as study_services
 from listening.app.studies.rules import heard_problem
 from portal.challenges.models import Corpus, Edition, Utterance
 from portal.core.models import AuditEvent, UnneededFile
-from portal.core.removal import find_kind, find_rows, list_separable, preview_removal, take_pieces
+from portal.core.removal import find_kind, find_rows, preview_removal
 from portal.core.storage import adopt_file, delete_old, store_bytes
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
@@ -26,7 +26,6 @@ from portal.operations.periodic_tasks import delete_drawings
 from portal.removal import services
 from portal.submissions.models import SharedPart, Submission, SubmittedFile, System, Upload
 from portal.submissions.services import check_again, release_parts
-from portal.teams.models import Team
 from tests.listening.factories import make_study
 from tests.listening.heard import make_draft, make_heard_edition
 from tests.listening.results.answered import make_answered
@@ -169,16 +168,6 @@ def test_page_of_a_deletion_says_which_of_two_things_goes(client, organizer):
     assert "<span>of\n  Pilot</span>" in client.get(address("studies", study.name, "delete")).content.decode()
 
 
-def test_many_rows_are_found_by_a_query_and_deleted(organizer, monkeypatch):
-    monkeypatch.setattr("portal.core.removal.KEYS_AT_ONCE", 1)
-    monkeypatch.setattr("portal.core.removal.BATCH", 3)
-    edition = make_failed_attempt(organizer)
-    edition.studies.update(state="draft")
-    remove("editions", edition, organizer)
-    remove("corpora", Corpus.objects.get(), organizer)
-    assert not any(model.objects.exists() for model in (Edition, Corpus, Team, System, SubmittedFile, Job, Utterance))
-
-
 def test_large_thing_is_deleted_by_a_job_that_goes_on_where_it_was_stopped(client, organizer, monkeypatch):
     monkeypatch.setattr(services, "AT_ONCE_AT_MOST", 10)
     monkeypatch.setattr("portal.core.removal.BATCH", 3)
@@ -238,20 +227,14 @@ def test_large_deletion_is_told_to_other_organizers_and_undone_before_it_deletes
     assert (Edition.objects.get().archived_at, Job.objects.count()) == (None, 0)
 
 
-def test_pieces_leave_the_rows_by_which_jobs_are_found(organizer):
-    edition = make_failed_attempt(organizer)
-    rows = find_rows(edition)
-    pieces = list_separable(rows)
-    assert {Team, SubmittedFile}.intersection(pieces) == {SubmittedFile}
-    assert not {Edition, System, Submission, EvaluationRun}.intersection(pieces)
-    for piece in take_pieces(pieces):
-        for found in piece.values():
-            found.delete()
-    remove("editions", edition, organizer)
-    assert (Job.objects.count(), Upload.objects.count()) == (0, 0)
-
-
-@pytest.mark.parametrize("was", ["published", "unpublished", "accepted", "heard"])
+@pytest.mark.parametrize(
+    "was",
+    [
+        "published",
+        "unpublished",
+        "accepted",
+    ],
+)
 def test_edition_with_results_is_archived_not_deleted(was, client, organizer):
     edition = make_edition(make_corpus(), organizers=[organizer])
     if was == "published":
@@ -422,43 +405,6 @@ def test_what_a_listening_test_plays_does_not_go_with_its_team_or_its_corpus(org
         remove("corpora", corpus, organizer)
     study.refresh_from_db()
     assert study.systems.filter(submission=submission).exists()
-
-
-def test_jobs_of_engines_go_with_the_submission_that_they_work_for(organizer):
-    submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))), State.REFUSED)
-    other = make_submission(make_team_system(make_team(make_edition())), State.REFUSED)
-    jobs = []
-    for one in (submission, other):
-        run = EvaluationRun.objects.create(submission=one, kind="asv")
-        jobs.append(make_job("running", kind="vectors", parameters={"run": run.pk}))
-    with pytest.raises(NotPossible, match="told to stop"):
-        remove("teams", submission.system.team, organizer)
-    Job.objects.filter(pk=jobs[0].pk).update(state="cancelled")
-    remove("teams", submission.system.team, organizer)
-    assert list(Job.objects.all()) == [jobs[1]]
-
-
-def test_jobs_that_no_row_names_any_more_go_with_what_they_were_for(organizer):
-    """Earlier checks, designs and analyses, and the notifications to a team."""
-    study, other = (make_study(organizer=organizer, state="draft", name=name) for name in ("one", "other"))
-    analysis = study.analyses.create()
-    jobs = {
-        "studies": [
-            make_job("succeeded", kind="design-study", parameters={"study": study.pk}),
-            make_job("failed", kind="prepare-study", parameters={"study": study.pk}),
-            make_job("succeeded", kind="analyse-study", parameters={"analysis": analysis.pk}),
-        ]
-    }
-    make_job("succeeded", kind="design-study", parameters={"study": other.pk})
-    submission = make_submission(make_team_system(make_team(make_edition(organizers=[organizer]))), State.REFUSED)
-    team = submission.system.team
-    jobs["submissions"] = [make_job("failed", kind="intake", parameters={"submission": submission.pk})]
-    jobs["teams"] = [make_job("waiting", kind="send-notice", parameters={"team": team.pk})]
-    make_job("succeeded", kind="send-notice", parameters={"team": team.pk + 1})
-    for kind, thing in (("studies", study), ("submissions", submission), ("teams", team)):
-        remove(kind, thing, organizer)
-        assert not Job.objects.filter(pk__in=[job.pk for job in jobs[kind]]).exists(), kind
-    assert Job.objects.count() == 2
 
 
 def test_figures_of_leaderboards_are_deleted_a_month_after_they_were_drawn():

@@ -26,7 +26,6 @@ from portal.operations import sweep
 from portal.removal import retention
 from portal.removal.periodic_tasks import delete_files, keep_retention_dates
 from portal.submissions.models import SharedPart, SubmittedFile
-from portal.submissions.services import evaluate_again
 from tests.evaluation.formant_speech import voice
 from tests.listening.results.answered import analysed, make_answered
 from tests.portal.attacking import store_samples, unprotected
@@ -257,27 +256,6 @@ def test_organizer_sets_the_date_and_teams_see_it(client):
     page = client.get(edition.get_absolute_url()).content.decode()
     assert f"Will be deleted on {moment:%Y-%m-%d} or soon after" in page
     assert AuditEvent.objects.filter(action="edition.changed").first().data["changes"]["speech_kept_until"]
-
-
-def test_page_of_a_submission_without_speech_says_why_it_is_not_evaluated_again(client):
-    now = timezone.now()
-    edition = plan(tones_edition(speakers=2), now, 1)
-    submission = unprotected(edition)
-    client.force_login(edition.organizers.get())
-    address = submission.get_absolute_url()
-    before = client.get(address).content.decode()
-    assert "Evaluate again" in before
-    assert "cannot be evaluated again" not in before
-    retention.delete_speech(edition, now)
-    after = client.get(address).content.decode()
-    why = f"The recordings of {submission} were deleted on {now:%Y-%m-%d}. Its numbers stay."
-    assert "Evaluate again" not in after
-    assert f"It cannot be evaluated again. {why}" in after
-    submission.refresh_from_db()
-    with pytest.raises(NotPossible, match="were deleted on"):
-        evaluate_again(submission=submission, by=edition.organizers.get())
-    client.force_login(submission.system.team.memberships.get().user)  # who never had the button
-    assert "cannot be evaluated again" not in client.get(address).content.decode()
 
 
 def test_page_of_a_submission_on_a_frozen_leaderboard_says_why_it_is_not_evaluated_again(client):

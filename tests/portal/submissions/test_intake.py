@@ -15,18 +15,16 @@ import pytest
 import soundfile
 from django.core.files.storage import default_storage
 from django.db import connection
-from django.test import Client
 from django.utils import timezone
 
 from common.child_process import ChildFailedError, ChildLimits
-from portal.challenges.models import DataSet, Edition
+from portal.challenges.models import DataSet
 from portal.client.verify import verify
-from portal.core.models import AuditEvent
 from portal.core.storage import load_audio
 from portal.intake import check as check_module
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobCancelled, JobReleased, execute
-from portal.jobs.services import claim_job, request_cancel
+from portal.jobs.services import claim_job
 from portal.submissions import handlers, services, staging
 from portal.submissions.handlers import StagedFiles, run_intake
 from portal.submissions.models import Submission, SubmittedDocument, System
@@ -35,19 +33,10 @@ from portal.submissions.requirements import describe_requirements
 from portal.submissions.resumable_uploads import upload_path, used_submissions
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import load_report
-from portal.submissions.services import check_again, take_part_back, withdraw
+from portal.submissions.services import take_part_back, withdraw
 from tests.portal.api.calls import Api
 from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav, zip_of
-from tests.portal.factories import (
-    make_corpus,
-    make_edition,
-    make_organizer,
-    make_team,
-    make_user,
-    recipe_of,
-    store_tone,
-    tone,
-)
+from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, recipe_of, store_tone
 from tests.portal.hostile.corpus import ARCHIVES
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -140,65 +129,7 @@ def test_where_the_portal_evaluates_speech_of_the_asked_sets_is_all(accepted, tm
     assert codes(hand_in(team, incomplete)) == {"missing-data-set": 4}
 
 
-def test_where_teams_evaluate_training_speech_is_taken_but_not_demanded(accepted):
-    edition = own_edition("teams", scores_required=False)
-    corpus = edition.corpus
-    data_set = DataSet.objects.create(corpus=corpus, name="tones_train", role="training")
-    data_set.utterances.create(corpus=corpus, speaker=corpus.speakers.first(), name="t-0", audio=store_tone(60))
-    data_set.utterances.create(corpus=corpus, speaker=corpus.speakers.first(), name="t-1", audio=store_tone(61))
-    named = '[data_sets]\ntones_train = { role = "training", split = "train", gender = "all" }\n'
-    edition.recipe_text = edition.recipe_text.replace("[data_sets]\n", named, 1)
-    edition.save()
-    asked, members = packed(Edition.objects.get())
-    assert {one["name"]: one["required"] for one in asked["data_sets"]}["tones_train"] is False
-    assert asked["results"]["kinds"] == ["scores", "results", "hypotheses", "similarity"]
-    team = make_team(Edition.objects.get())
-    without = hand_in(team, {path: data for path, data in members.items() if "train" not in path})
-    assert (without.state, codes(without, "note")) == (ACCEPTED, {"missing-data-set": 2})
-    assert hand_in(team, members, system=without.system).files.filter(data_set=data_set).count() == 2
-
-
-def test_refused_first_archive_costs_nothing_and_an_accepted_one_fixes_the_team(team, members):
-    edition = team.edition
-    Edition.objects.update(published_at=timezone.now())
-    refused = hand_in(team, {"wav/tones-s0-000.wav": b"no speech"})
-    team.refresh_from_db()
-    assert (refused.state, team.members_frozen_at, used_submissions(team)) == (REFUSED, None, 0)
-    visitor = Client()
-    for address in (
-        f"/editions/{edition.name}/leaderboard/",
-        f"/editions/{edition.name}/",
-        "/systems/",
-        "/api/systems/",
-    ):
-        shown = visitor.get(address).content.decode()
-        assert team.name not in shown, address
-        assert refused.system.name not in shown, address
-    assert visitor.get(refused.system.get_absolute_url()).status_code in {302, 404}
-    accepted = hand_in(team, members, system=refused.system)
-    team.refresh_from_db()
-    assert (accepted.state, used_submissions(team)) == (ACCEPTED, 1)
-    assert team.members_frozen_at is not None
-
-
 # What is kept --------------------------------------------------------------------------------------
-
-
-def test_complete_archive_is_accepted_and_kept_by_content(team, members, accepted):
-    submission = hand_in(team, members | {"paper/system.pdf": DESCRIPTION})
-    assert (submission.state, submission.errors, submission.job.state) == (ACCEPTED, 0, JobState.SUCCEEDED)
-    corpus = team.edition.corpus
-    assert set(contents(submission)) == set(corpus.data_sets.values_list("name", "utterances__name"))
-    for number, file in enumerate(submission.files.select_related("utterance")):
-        samples, rate_hz = load_audio(file.audio)
-        np.testing.assert_array_equal(samples, tone(300 + 7 * number))
-        assert (file.samples, file.rate_hz, rate_hz) == (samples.size, 16_000, 16_000)
-        assert (file.received_as, file.converted_from) == (f"wav/{file.utterance.name}.wav", "")
-    document = submission.documents.get()
-    assert (document.path, document.kind, document.bytes) == ("paper/system.pdf", "description", len(DESCRIPTION))
-    with default_storage.open(document.key) as kept:
-        assert kept.read() == DESCRIPTION
-    assert accepted == [(submission.pk, True)]
 
 
 def test_nothing_but_contents_and_report_stays_on_disk(team, members):
@@ -207,23 +138,6 @@ def test_nothing_but_contents_and_report_stays_on_disk(team, members):
     keys = {file.audio for file in submission.files.all()} | {submission.report}
     assert files_on_disk() - before == {Path(default_storage.path(key)) for key in keys}
     assert not upload_path(submission.upload).exists()
-
-
-def test_timeline_and_audit_tell_what_happened(team, members):
-    submission = hand_in(team, members)
-    steps = list(submission.events.values_list("state", "note", "actor__name"))
-    assert steps == [
-        ("received", "archive.zip arrived.", submission.submitted_by.name),
-        ("checking", "", None),
-        ("accepted", "1 warning.", None),
-    ]
-    actions = AuditEvent.objects.filter(subject_type="submissions.submission").order_by("pk")
-    assert list(actions.values_list("action", flat=True)) == [
-        "submission.created",
-        "submission.intake_started",
-        "submission.checking",
-        "submission.accepted",
-    ]
 
 
 def test_provenance_holds_the_hash_of_the_archive(team, members):
@@ -388,6 +302,7 @@ def test_archive_that_turns_out_hostile_at_its_end_leaves_no_file_behind(team, m
     assert files_on_disk() - before == {Path(default_storage.path(submission.report))}
 
 
+@pytest.mark.slow  # twenty jobs; each archive by itself is read in test_archives.py
 def test_no_hostile_archive_leaves_a_file_behind(team, members, tmp_path):
     """An archive of `tests/portal/hostile` for each reason to refuse one, through the whole job."""
     system = hand_in(team, members).system
@@ -678,14 +593,6 @@ def test_staged_file_that_is_not_whole_is_made_again(team, members, encoded, mon
     assert (submission.state, len(encoded())) == (ACCEPTED, len(members) + 1)
     for file in submission.files.all():
         assert load_audio(file.audio)[0].size == file.samples
-
-
-def test_cancelled_check_can_go_on(team, members, monkeypatch):
-    submission = submit(team, members)
-    request_cancel(submission.job, by=make_user())
-    assert check(submission).state == RECEIVED
-    check_again(submission=submission, by=make_user())
-    assert check(submission).state == ACCEPTED
 
 
 def test_withdrawing_ends_the_check_and_leaves_nothing(team, members, monkeypatch):

@@ -49,18 +49,6 @@ def leave_all():
     ]
 
 
-def test_worker_and_web_server_tidy_their_own_machine(machine, bucket_files):
-    left = leave_all()
-    receiving = leave(upload_files.path_of(make_upload(Upload.State.RECEIVING).pk))
-    young = leave(upload_files.path_of(uuid.uuid4()), is_old=False)
-    leftovers.tidy_machine()
-    assert [path for path in left if path.exists()] == []
-    assert (receiving.exists(), young.exists()) == (True, True)
-    again = leave(upload_files.path_of(uuid.uuid4()))
-    leftovers.tidy_machine()
-    assert again.exists()  # it looks every ten minutes
-
-
 def test_upload_that_begins_tidies_the_web_server(machine, bucket_files):
     left = leave_all()
     plan = type("Plan", (), {"name": "tones", "options": {}})()

@@ -217,20 +217,6 @@ def test_list_takes_the_same_queries_for_one_and_three_rows(
         assert client.get(reverse("submissions:list", args=[edition.name])).status_code == 200
 
 
-def test_list_finds_by_state_team_and_time(client, edition, team, organizer):
-    other = make_team(edition)
-    late = make_submission(make_team_system(team), state=S.EVALUATED, is_late=True)
-    refused = make_submission(make_team_system(other), state=S.REFUSED)
-
-    def found(**search):
-        return listed(client, organizer, edition, **search)
-
-    assert found(state="refused") == found(team=other.pk) == {refused.pk}
-    assert found(late="yes") == found(state="evaluated") == {late.pk}
-    assert found(state="nonsense", team="²", late="no") == {late.pk, refused.pk}
-    assert found(state="refused", late="yes") == set()
-
-
 def test_empty_list_says_what_to_do(client, edition, organizer):
     assert "No submission yet" in page(client, organizer, "list", edition.name).content.decode()
 

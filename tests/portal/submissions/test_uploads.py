@@ -3,9 +3,7 @@
 import base64
 import errno
 import hashlib
-import io
 import json
-import zipfile
 from datetime import timedelta
 
 import pytest
@@ -16,7 +14,6 @@ from portal.accounts.models import AccessToken
 from portal.accounts.tokens import create_token
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
-from portal.jobs.runner import execute
 from portal.submissions import receiving
 from portal.submissions.leftovers import remove_strays
 from portal.submissions.models import Submission, System, Upload
@@ -615,22 +612,6 @@ def test_hash_tells_whether_the_file_is_what_was_claimed(sender):
         upload.refresh_from_db()
         assert upload.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert told == [(len(CONTENT), len(CONTENT))] * 2
-
-
-def test_upload_is_checked_and_its_bytes_are_freed(sender, edition):
-    edition.audio_required = edition.scores_required = False
-    edition.save()
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("notes.txt", "nothing that counts")
-    content = archive.getvalue()
-    sender.send(sender.begin(size=len(content), sha256=hashlib.sha256(content).hexdigest()), 0, content)
-    submission = Submission.objects.get()
-    assert execute(submission.job.pk).state == "succeeded"
-    submission.refresh_from_db()
-    assert submission.state != "received"
-    assert submission.upload.sha256 == submission.upload.claimed_sha256
-    assert not upload_path(submission.upload).exists()
 
 
 def test_submission_whose_numbers_were_seen_counts_though_it_is_withdrawn(sender, edition, team):

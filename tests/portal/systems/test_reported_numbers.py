@@ -63,21 +63,6 @@ def text_of(client, user, address):
     return read_page(client.get(address))
 
 
-def test_list_submission_and_system_tell_one_count(client, submission):
-    system = submission.system
-    listing = reverse("submissions:list", args=[system.edition.name])
-    results = f"{system.get_absolute_url()}?version=1#disagreements"
-    for person in people(submission):
-        page = text_of(client, person, listing)
-        assert f'href="{results}">2 reported numbers differ</a>' in page
-        assert "nothing found" not in page
-        page = text_of(client, person, submission.get_absolute_url())
-        assert "2 reported numbers differ from ours" in page
-        assert f'href="{results}"' in page
-        assert "no errors, warnings or notes" not in page
-        assert "2 reported numbers differ from ours" in text_of(client, person, system.get_absolute_url())
-
-
 def test_submission_without_disagreement_says_nothing_of_claims(client, edition):
     submission = make_submission(make_team_system(make_team(edition)))
     make_objective_run(submission, ranked_numbers(edition, eer=16.0, wer=8.5))

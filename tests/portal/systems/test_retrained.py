@@ -1,19 +1,14 @@
 """Recognisers that are trained again: their jobs, numbers, pages and the leaderboard's columns."""
 
-import csv
-import io
-
 import numpy as np
 import pytest
 from django.utils import timezone
 
-from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognizer_training import handlers
 from evaluation.app.recognizer_training.selectors import list_retrained
 from evaluation.app.recognizer_training.services import find_problem, start_retraining
 from evaluation.app.runs.selectors import list_jobs
-from evaluation.app.runs.services import cancel_run, continue_run
 from evaluation.formats.results import Speech
 from evaluation.recognizer_training import frames
 from portal.core.models import Heartbeat
@@ -22,11 +17,8 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import KIND
-from portal.leaderboard.selectors import build_leaderboard
 from speech.recognizers import phones
 from speech.recognizers.phone_recipe import INPUTS, PhoneRecipe
-from tests.portal.api.calls import Api
-from tests.portal.attacked import make_retrained
 from tests.portal.attacking import run_chain
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.objective import add_audio, tones_edition
@@ -99,27 +91,6 @@ def train(submission, recipe):
     return run
 
 
-def test_retraining_takes_back_what_a_frozen_recogniser_loses(submission):
-    run = train(submission, RECIPE)
-    assert [(job.kind, job.state) for job in list_jobs(run)] == [
-        ("phone-training", "succeeded"),
-        ("phone-training", "succeeded"),
-        ("retrained-recognition", "succeeded"),
-    ]
-    [found] = list_retrained(submission)
-    name = next(iter(found.changes))
-    rates = {row: found.numbers[name, row] for row in ("ceiling", "retrained", "frozen")}
-    assert rates["frozen"].value > rates["retrained"].value + 20
-    assert rates["ceiling"].value < 50
-    assert found.regained[name] > 50
-    assert rates["frozen"].identity.training == Speech.ORIGINAL
-    assert rates["retrained"].identity.training == Speech.ANONYMISED
-    assert {one.speech: one.utterances for one in found.trainings} == {"original": 30, "anonymised": 30}
-    assert "derived/retrained" in FOLDERS
-    for speech in Speech:
-        assert default_storage.exists(handlers.weights_key(run.pk, speech))
-
-
 def test_recogniser_of_originals_is_taken_from_an_earlier_run(submission):
     first = train(submission, BRIEF)
     second = train(submission, BRIEF)
@@ -129,17 +100,6 @@ def test_recogniser_of_originals_is_taken_from_an_earlier_run(submission):
     submission.system.corpus.utterances.filter(name="train-00").update(transcript="SIX SIX")
     third = train(submission, BRIEF)
     assert list_jobs(third)[0].result["key"] != original.result["key"]
-
-
-def test_a_run_is_cancelled_and_goes_on(submission, team):
-    run = start_retraining(submission=submission, recipe=BRIEF, by=team["organizer"])
-    with pytest.raises(NotPossible, match="is under way already"):
-        start_retraining(submission=submission, recipe=BRIEF)
-    cancel_run(run, team["organizer"])
-    assert {job.state for job in list_jobs(run)} == {JobState.CANCELLED}
-    continue_run(run, team["organizer"])
-    run_chain(run)
-    assert run.job.state == JobState.SUCCEEDED
 
 
 def test_each_reason_why_none_can_be_trained_is_a_sentence(submission, monkeypatch):
@@ -192,29 +152,6 @@ def address(submission, end=""):
     return f"/systems/{submission.system.name}/recognition/{end}"
 
 
-def test_page_shows_the_three_rows_and_who_may_start_them(client, submission, team):
-    client.force_login(team["organizer"])
-    page = client.get(address(submission)).content.decode()
-    assert "Train a recogniser on its speech" in page
-    make_retrained(submission, "tones_trials_f")
-    page = client.get(address(submission)).content.decode()
-    assert page.index("ceiling: trained on") < page.index("retrained: trained") < page.index("frozen: trained")
-    assert "48" in page
-    assert "400 utterances" in page
-    detail = client.get(f"/systems/{submission.system.name}/").content.decode()
-    assert "What a retrained recogniser understands" in detail
-    rows = list(csv.DictReader(io.StringIO(client.get(address(submission, "phones.csv")).content.decode())))
-    assert {(row["data_set"], row["recogniser"]) for row in rows} == {
-        (name, row) for name in ("tones_trials_f", "average_test") for row in ("ceiling", "retrained", "frozen")
-    }
-    client.force_login(team["owner"])
-    assert "Train a recogniser" not in client.get(address(submission)).content.decode()
-    assert client.post(address(submission, "retrain")).status_code == 404
-    client.force_login(team["stranger"])
-    assert client.get(address(submission)).status_code == 404
-    assert client.get(address(submission, "phones.csv")).status_code == 404
-
-
 def test_organizer_starts_it_from_the_page_once(client, submission, team):
     client.force_login(team["organizer"])
     answer = client.post(address(submission, "retrain"))
@@ -228,42 +165,3 @@ def test_organizer_starts_it_from_the_page_once(client, submission, team):
     action = f"/systems/{submission.system.name}/engine-runs/{run.pk}/cancel"
     assert client.post(action)["Location"].endswith("/recognition/")
     assert not Job.objects.filter(parameters__run=run.pk, state=JobState.WAITING).exists()
-
-
-def test_api_starts_and_shows_it(submission, team):
-    organizer, owner = Api(team["organizer"]), Api(team["owner"])
-    path = f"submissions/{submission.pk}/retrained-recognitions"
-    answer = organizer.post(path)
-    assert answer.status_code == 201, answer.content
-    assert [job["kind"] for job in answer.json()["jobs"]] == [
-        "phone-training",
-        "phone-training",
-        "retrained-recognition",
-    ]
-    assert owner.get(path).json()["results"] == [answer.json()]
-    assert owner.post(path).status_code == 404
-    assert organizer.post(path).status_code == 409
-    make_retrained(submission, "tones_trials_f")
-    [shown] = organizer.get(f"systems/{submission.system.name}/retrained-recognitions").json()["results"]
-    assert {(one["data_set"], one["training"], one["speech"], one["value"]) for one in shown["numbers"]} >= {
-        ("tones_trials_f", "original", "anonymised", 48.0),
-        ("tones_trials_f", "anonymised", "anonymised", 18.0),
-    }
-    assert shown["regained"] == {"tones_trials_f": 75.0}
-
-
-def test_leaderboard_has_them_as_columns_that_are_switched_on(client, submission):
-    edition = submission.system.edition
-    assert build_leaderboard(edition).retrained == ()
-    make_retrained(submission, "tones_trials_f")
-    found = build_leaderboard(edition)
-    assert [one.metric.label for one in found.retrained] == ["PER, retrained", "PER, frozen"]
-    [entry] = [one for one in found.entries if one.key == submission.system.name]
-    assert entry.averages["retrained"].value == 18.0
-    assert entry.averages["frozen"].value == 48.0
-    edition.published_at = submission.created_at
-    edition.save()
-    place = f"/editions/{edition.name}/leaderboard/"
-    assert "PER, retrained" not in client.get(place).content.decode().split("<table")[1].split("</table")[0]
-    shown = client.get(f"{place}?words=all").content.decode()
-    assert "PER, retrained" in shown.split("<table")[1].split("</table")[0]

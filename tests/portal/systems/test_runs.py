@@ -426,17 +426,6 @@ def test_page_of_a_run_costs_nine_queries_whatever_its_length(organizer, django_
     assert len(response.context["voices"]) == (utterances if level == "speaker" else utterances**2)
 
 
-def test_voices_are_paginated_at_utterance_level(organizer, corpus):
-    system = make_system(make_corpus("many", speakers=1, utterances=60), name="many")
-    anonymized(system, system.corpus.data_sets.get(name="many_trials_f"), level="utterance")
-    rows = [
-        row["utterance"]
-        for number in (1, 2)
-        for row in organizer.get(f"/systems/many/runs/many_trials_f/?page={number}").context["voices"]
-    ]
-    assert len(set(rows)) == len(rows) == 60
-
-
 def test_voices_come_as_the_file_that_the_command_line_reads(organizer, run):
     response = organizer.get(f"{RUN}voices.csv")
     assert response.headers["Content-Disposition"] == 'attachment; filename="b2-tones-tones_trials_f-voices.csv"'
@@ -466,43 +455,6 @@ def test_unknown_runs_are_not_found(organizer, run):
         "/systems/b2-tones/runs/tones_trials_m/voices.csv",
     ):
         assert organizer.get(address).status_code == 404
-
-
-def test_team_meets_the_run_of_its_system_without_seed_and_voices(client, corpus):
-    edition = make_edition(corpus)
-    owner = make_user()
-    system = make_team_system(make_team(edition, owner=owner))
-    submission = make_submission(system)
-    data_set = corpus.data_sets.get(name="tones_trials_f")
-    for utterance in data_set.utterances.all():
-        submission.files.create(
-            data_set=data_set, utterance=utterance, audio=utterance.audio, samples=9600, rate_hz=16000
-        )
-    run = planned(system, data_set, seed=987654321)
-    told = {"severity": "error", "line": None, "count": 1, "expected": "two voices", "remedy": "Draw apart."}
-    run.report = {
-        "problems": [told | {"code": "clipped", "file": "tones-s0-002", "found": "loudspeech"}],
-        "voices": {
-            "sentence": "Voices of twospeakers do not differ as required.",
-            "problems": [told | {"code": "shared-voice", "file": "tones_trials_f", "found": "sharedwith-tones-s2"}],
-        },
-    }
-    run.save()
-    address = f"/systems/{system.name}/runs/tones_trials_f/"
-    file = submission.files.first()
-    alphas = [f"{each['parameters']['alpha']:.4f}" for each in run.voices.values()]
-    secrets = ["987654321", "twospeakers", "sharedwith", *alphas]
-    client.force_login(owner)
-    page, comparison = client.get(address), client.get(f"/systems/{system.name}/files/{file.pk}/")
-    assert (page.status_code, comparison.status_code) == (200, 200)
-    assert client.get(f"{address}voices.csv").status_code == 404
-    assert [secret for secret in secrets if secret in read_page(page)] == []
-    assert "loudspeech" in read_page(page)  # what was found in its files is the team's
-    assert (page.context["voices"], comparison.context["voice"]) == ([], None)
-    client.force_login(edition.organizers.get())
-    page = read_page(client.get(address))
-    assert [secret in page for secret in secrets].count(True) >= 5
-    assert client.get(f"{address}voices.csv").status_code == 200
 
 
 def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):

@@ -103,13 +103,6 @@ def disabled_variants(client):
 
 
 @needs_torch
-def test_variants_with_a_classifier_are_closed_where_no_target_is_known(organizer, submission):
-    assert disabled_variants(organizer) == [False, True, True, True]
-    assert "Methods with targets keep it" in read_page(organizer.get(FORM))
-    assert "The target of 6 of 6 utterances" in errors_of(organizer.post(FORM, asked(submission, variant="literal")))
-
-
-@needs_torch
 def test_variants_with_a_classifier_can_be_tuned_where_targets_are_known(organizer):
     submission = make_trained_on(targets=("t1", "t2"))
     assert disabled_variants(organizer) == [False] * 4
@@ -213,34 +206,6 @@ LIST_QUERIES = 7
 
 
 # One training --------------------------------------------------------------------------------------
-
-
-def test_running_training_shows_its_curves_and_asks_for_itself(organizer, submission):
-    run = make_training(submission, variant="measured", epochs={1: 3})
-    page = read_page(organizer.get(page_of(run)))
-    assert f'hx-get="{page_of(run)}live"' in page
-    assert "3 of 20 epochs are trained, one took 2.0 s on average." in page
-    assert "Progress" in page
-    assert "VER_S: 96.0 at 1, 92.0 at 3." in page
-    assert "speakers by chance: 99.5 %" in page
-    assert "targets by chance: 90.0 %" in page
-    assert 'id="report"' not in page
-    live = organizer.get(f"{page_of(run)}live")
-    assert live.status_code == 200
-    assert "<html" not in read_page(live)
-    run.epochs.create(seed=1, epoch=4, seconds=2.0, values=run.epochs.get(epoch=3).values)
-    assert "4 of 20 epochs are trained" in read_page(organizer.get(f"{page_of(run)}live"))
-
-
-def test_training_on_people_who_are_tried_says_so(organizer, submission):
-    run = measured(submission)
-    warning = "The attacker was trained on speakers that it has to find"
-    assert warning not in read_page(organizer.get(page_of(run)))
-    corpus = submission.system.corpus
-    trials = corpus.data_sets.create(name="voices_trials", role="trial", split="test")
-    trials.utterances.add(corpus.utterances.first())
-    assert warning in read_page(organizer.get(page_of(run)))
-    assert "One speaker of the training data is also in enrolment or trial data." in read_page(organizer.get(FORM))
 
 
 def test_live_part_ends_with_its_job(organizer, submission):
@@ -375,21 +340,6 @@ def statuses(client, run, user):
     client.force_login(user)
     base = f"/systems/{run.submission.system.name}/trainings/"
     return [client.get(base + part.format(pk=run.pk)).status_code for part in (*PARTS, "new/", "{pk}/1/attacker.zip")]
-
-
-def test_team_reads_its_trainings_and_neither_starts_any_nor_fetches_the_attacker(client, teams_training):
-    owner = teams_training.submission.system.team.memberships.get().user
-    assert statuses(client, teams_training, owner) == [200, 200, 286, 200, 200, 404, 404]
-    page = read_page(client.get(f"/systems/{teams_training.submission.system.name}/trainings/{teams_training.pk}/"))
-    assert "attacker.zip" not in page
-    assert "/jobs/" not in page
-    form = f"/systems/{teams_training.submission.system.name}/trainings/new/"
-    assert client.post(form, {}).status_code == 404
-
-
-def test_organizer_of_the_edition_may_do_everything(client, teams_training):
-    organizer = teams_training.submission.system.edition.organizers.get()
-    assert statuses(client, teams_training, organizer) == [200, 200, 286, 200, 200, 200, 200]
 
 
 @pytest.mark.parametrize("is_published", [False, True])

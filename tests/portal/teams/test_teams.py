@@ -110,18 +110,6 @@ def test_name_that_is_too_long_is_said_and_not_cut(log_in, edition, owner):
     assert not edition.teams.exists()
 
 
-def test_what_the_first_submission_fixes_is_said_before(log_in, edition, team, owner):
-    page = read_page(log_in(make_user()).get(f"/editions/{edition.name}/register/"))
-    assert "The name of the team and its members. Invite everybody before" in page
-    upload = f"/editions/{edition.name}/submit/"
-    assert "The first accepted submission fixes the name and the members" in read_page(log_in(owner).get(upload))
-    services.freeze_members(team=team, now=timezone.now())
-    assert "The first accepted submission fixes the name" not in read_page(log_in(owner).get(upload))
-    fixed = read_page(log_in(owner).get(f"/teams/{team.pk}/"))
-    assert "Invitations that were open then are revoked." in fixed
-    assert "you can leave" not in fixed
-
-
 def test_team_page_offers_no_upload_while_none_is_taken(log_in, edition, team, owner):
     link = f'href="/editions/{edition.name}/submit/"'
     assert link in log_in(owner).get(f"/teams/{team.pk}/").content.decode()
@@ -457,16 +445,6 @@ def test_invitation_that_makes_no_sense_is_not_sent(log_in, edition, mailoutbox,
     assert response.status_code == 422
     assert response.context["form"].errors["email"] == [sentence]
     assert len(mailoutbox) == 1
-
-
-def test_team_cannot_send_mail_without_end(team, owner):
-    now = timezone.now()
-    for number in range(services.INVITATIONS_PER_DAY):
-        services.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
-    assert refused(services.invite_member, team=team, email="one@uni.example", by=owner, now=now) == (
-        "A team can send 30 invitations a day. Try again tomorrow."
-    )
-    services.invite_member(team=team, email="one@uni.example", by=owner, now=now + timedelta(days=1, hours=1))
 
 
 def test_invitation_that_cannot_be_sent_again_stays_open(log_in, team, owner):

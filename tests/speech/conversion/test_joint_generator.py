@@ -44,17 +44,6 @@ def source():
     return made
 
 
-def test_long_speech_is_made_by_pieces_as_at_once(network):
-    frames = 1200
-    content, hz = torch.randn(frames, 4), np.where(np.arange(frames) % 50 < 30, 150.0, 0.0)
-    found = JointSynthesizer(network).synthesize(content, hz, VOICE)
-    with torch.inference_mode():
-        signal = network.source.of_recording(hz)
-        whole = network(content[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3), signal)[0]
-    assert found.shape == (frames * HOP_SAMPLES,)
-    assert found == pytest.approx(whole.numpy(), abs=1e-5)
-
-
 def test_one_frame_of_content_is_enough_and_the_same_input_gives_the_same_samples(network):
     synthesizer, content = JointSynthesizer(network), torch.randn(1, 4)
     first, second = (synthesizer.synthesize(content, np.zeros(1), VOICE) for _ in range(2))

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
-from speech.conversion.content_decoder import intonation, sharpen  # noqa: E402 (needs torch)
+from speech.conversion.content_decoder import sharpen  # noqa: E402 (needs torch)
 from speech.conversion.shape import SourceFilterShape  # noqa: E402
 from speech.conversion.source_filter import (  # noqa: E402
     SourceFilter,
@@ -15,7 +15,6 @@ from speech.conversion.source_filter import (  # noqa: E402
     filter_frames,
     load,
     low_pass,
-    make_noise,
     respond,
 )
 from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
@@ -56,19 +55,6 @@ def test_each_frame_is_filtered_by_its_own_filter():
     for frame, one in enumerate(filters[0].numpy()):
         piece = slice(frame * HOP_SAMPLES, (frame + 1) * HOP_SAMPLES)
         assert found[piece] == pytest.approx(np.convolve(signal, one, mode="same")[piece], abs=1e-5)
-
-
-def test_long_speech_is_made_by_pieces_as_at_once(network):
-    frames = 1200
-    spectrum, hz = spectra_of(frames), np.where(np.arange(frames) % 50 < 30, 150.0, 0.0)
-    found = SourceFilterVocoder(network).synthesize(spectrum, hz, VOICE)
-    with torch.inference_mode():
-        source = network.source.of_recording(hz)
-        noise = make_noise((1, 1, frames * HOP_SAMPLES), torch.Generator().manual_seed(1))
-        given = torch.from_numpy(sharpen(spectrum, 1.5))[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3)
-        whole = network(*given, source, noise)[0]
-    assert found.shape == (frames * HOP_SAMPLES,)
-    assert found == pytest.approx(whole.numpy(), abs=1e-5)
 
 
 def test_one_frame_is_enough_and_spectrum_f0_and_voice_each_change_the_samples(network):

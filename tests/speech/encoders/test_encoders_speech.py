@@ -67,6 +67,7 @@ def test_original_voices_of_one_gender_are_told_apart(name):
     assert detection_metrics(scores[same], scores[alike & ~same]).rocch_eer <= ORIGINALS[name]
 
 
+@pytest.mark.slow  # three encoders on real speech
 def test_no_voice_of_the_published_anonymisers_is_known():
     """Original against anonymised, all six systems pooled: the EER of an ignorant attacker is near one half."""
     encoder = require_engine(DEFAULT)

@@ -11,7 +11,6 @@ import pytest
 
 from common.errors import MetricInputError
 from evaluation.metrics.pitch import compare_pitch
-from speech.pitch import yaapt
 from speech.pitch.estimators import ESTIMATORS, track_f0, track_f0_praat
 from tests.evaluation.reference import RATE, SHARED, needs_shared, read_speech
 
@@ -167,25 +166,6 @@ def test_yaapt_finds_no_pitch_where_there_is_none_and_warns_of_nothing(samples, 
         warnings.simplefilter("error")
         assert not track_f0(samples, RATE, "yaapt").hz.any()
     assert capsys.readouterr() == ("", "")
-
-
-def test_yaapt_is_the_same_at_any_level_and_leaves_the_samples():
-    samples = np.concatenate([voice(150 + 30 * np.sin(np.arange(RATE) / 3000), 1.0), np.zeros(RATE)])
-    before = samples.copy()
-    track = track_f0(samples, RATE, "yaapt")
-    assert np.array_equal(samples, before)
-    assert np.array_equal(track_f0(samples / 2**14, RATE, "yaapt").hz, track.hz)
-    assert track.hz[: RATE // 160].all()
-    assert not track.hz[RATE // 160 + 3 :].any()
-
-
-def test_yaapt_finds_the_same_in_blocks_of_a_long_recording(monkeypatch):
-    samples = np.concatenate([voice(150 + 30 * np.sin(np.arange(2 * RATE) / 3000), 2.0), np.zeros(RATE)] * 3)
-    whole = track_f0(samples, RATE, "yaapt").hz
-    monkeypatch.setattr(yaapt, "_BLOCK", 300)
-    blocks = track_f0(samples, RATE, "yaapt").hz
-    assert blocks.size == whole.size == 901
-    assert np.mean(np.abs(blocks - whole) < 1) > 0.99
 
 
 ABSENT = """

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from common.lock import lock_folder
-from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained_attacker import load_trained
 from evaluation.cli import attack
-from evaluation.objective_results.vector_files import read_vectors
 from speech.audio.files import write_flac16
 from speech.encoders import registry
 from speech.model_files import devices
-from tests.evaluation.attackers.training.toys import TINY as PRESET
 from tests.evaluation.attackers.training.toys import utterances
 from tests.evaluation.commands import Shell, refusal
 from tests.evaluation.engines import require_engine
@@ -71,15 +67,6 @@ def test_command_trains_seeds_and_ends_with_a_table(shell, corpus, tmp_path):
     assert json.loads((out / "training.json").read_text())["epochs"] == 2
 
 
-def test_command_trains_seeds_side_by_side(shell, corpus, tmp_path):
-    options = ("--data", corpus, "--device", "cpu", "--seeds", 1, 2, "--set", *TINY)
-    assert shell("train-attacker", tmp_path / "beside", "--processes", 2, *options).code == 0
-    assert shell("train-attacker", tmp_path / "after", *options).code == 0
-    for seed in (1, 2):
-        beside, after = (load_trained(tmp_path / name / f"seed-{seed}") for name in ("beside", "after"))
-        assert np.allclose(beside.training_mean, after.training_mean, atol=1e-5)
-
-
 def test_command_keeps_one_recipe_to_a_folder(shell, corpus, tmp_path):
     out = tmp_path / "out"
     options = ("train-attacker", out, "--data", corpus, "--device", "cpu", "--seeds", 1, "--set", *TINY)
@@ -108,20 +95,6 @@ def attack_toys(shell, corpus, trained, place, *more):
     (place / "trials" / "trials").write_text("\n".join(lines) + "\n")
     arguments = ["--enrolment", place / "enrolls", "--trials", place / "trials", "--anonymised", corpus]
     return shell("attack", *arguments, "--trained", trained, "--out", place / "out", *more)
-
-
-def test_attack_by_a_trained_attacker_is_centred_as_its_recipe_says(shell, corpus, tmp_path):
-    trained = tmp_path / "trained" / "seed-1"
-    attacker = train(utterances(), PRESET.changed(epochs=1), 1, trained)
-    answer = attack_toys(shell, corpus, trained, tmp_path)
-    assert answer.code == 0, answer.err
-    [kept] = (tmp_path / "out").glob("vectors-*trained*.npz")
-    assert attacker.description.model_sha256[:12] in kept.name
-    vectors = read_vectors(kept)
-    assert len(vectors) == 12
-    expected = attacker.embed([one.read()[0] for one in utterances()], 16_000) - attacker.training_mean
-    for one, vector in zip(utterances(), expected, strict=True):
-        assert np.allclose(vectors[one.identifier], vector, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,12 +88,6 @@ def test_back_end_is_fitted_on_whole_training_utterances(folder, speech):
     )
 
 
-def test_cosine_recipe_leaves_no_back_end(tmp_path, speech):
-    train(speech[:12], TINY_XVECTOR.changed(epochs=1), 1, tmp_path)
-    assert read_back_end(tmp_path) is None
-    assert not (tmp_path / BACK_END).exists()
-
-
 def test_other_or_missing_back_end_is_refused(tmp_path, speech):
     train(speech, TINY_PLDA, 1, tmp_path)
     whole = (tmp_path / BACK_END).read_bytes()
@@ -123,12 +116,6 @@ def test_too_few_speakers_or_utterances_are_refused_before_anything_is_trained(s
     assert said in found if said else not found
 
 
-def test_utterances_without_sound_are_left_out_of_the_back_end(tmp_path, speech):
-    silent = replace(speech[0], identifier="silent", read=lambda: (np.zeros(16_000, np.int16), 16_000))
-    train([*speech, silent], TINY_PLDA.changed(quietest_amplitude=0.0), 1, tmp_path)
-    assert read_back_end(tmp_path) is not None
-
-
 def test_training_with_too_few_speakers_is_refused(tmp_path):
     with pytest.raises(MetricInputError, match="PLDA learns how speakers differ"):
         train(utterances(3), TINY_PLDA, 1, tmp_path)
@@ -136,19 +123,16 @@ def test_training_with_too_few_speakers_is_refused(tmp_path):
 
 
 @pytest.mark.usefixtures("few_resamples", "light_encoder")
-@pytest.mark.parametrize(("trained_on", "attacks"), [("original", 3), ("anonymised", 1)])
-def test_attack_compares_by_the_back_end_of_the_training(
-    capsys, tmp_path, folder, files, trained_on: str, attacks: int
-):
+def test_attack_compares_by_the_back_end_of_the_training(capsys, tmp_path, folder, files):
     shell = Shell(capsys)
     audio = files / "speech"
     arguments = ("attack", "--enrolment", files / "enrolls", "--trials", files / "trials", "--anonymised", audio)
-    arguments += ("--original", audio, "--trained", folder, "--trained-on", trained_on, "--out", tmp_path, "--json")
+    arguments += ("--original", audio, "--trained", folder, "--trained-on", "anonymised", "--out", tmp_path, "--json")
     answer = shell(*arguments)
     assert answer.code == 0, answer.err
     rows = [one for one in answer.json["numbers"] if (one["metric"], one["estimator"]) == ("eer", "kaldi")]
-    assert len({one["attack_model"] for one in rows}) == attacks
-    assert Path(answer.json["results"]).name == f"results-trained-seed-1{'.orig' if trained_on == 'original' else ''}"
+    assert len({one["attack_model"] for one in rows}) == 1
+    assert Path(answer.json["results"]).name == "results-trained-seed-1"
     stored = read_vectors(next(iter(tmp_path.glob("vectors-anonymised-trained-*.npz"))))
     enrolled = [stored[f"s4-{number}"] for number in "01"]
     back_end = read_back_end(folder)

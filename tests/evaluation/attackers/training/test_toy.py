@@ -13,6 +13,8 @@ import pytest
 
 from tests.evaluation.attackers.training.toys import Outcome, train_in_world
 
+pytestmark = pytest.mark.slow  # three trainings of 40 epochs
+
 SEED = 2
 
 

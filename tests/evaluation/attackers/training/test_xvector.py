@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
-import numpy as np
 import pytest
 import torch
 
 from evaluation.attackers.training.heads import build_encoder, build_source_head, source_loss
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 from evaluation.attackers.training.train import plan_training, train
-from evaluation.attackers.training.trained_attacker import (
-    CHECKPOINT,
-    DESCRIPTION,
-    MODEL,
-    attacking_encoder,
-    load_trained,
-)
+from evaluation.attackers.training.trained_attacker import CHECKPOINT, MODEL
 from speech.encoders.networks import XvectorClassifier, XvectorTdnn
 from speech.model_files.checkpoints import read_state
 from tests.evaluation.attackers.training.toys import TINY, TINY_XVECTOR, utterances
@@ -32,31 +23,8 @@ def same_weights(one, other) -> bool:
     return all(torch.equal(states[0][name], states[1][name]) for name in states[0].keys() | states[1].keys())
 
 
-def test_training_leaves_an_xvector_that_loads_as_an_encoder(tmp_path):
-    attacker = train(utterances(), with_variant(TINY_XVECTOR, "literal"), 1, tmp_path)
-    assert [one.epoch for one in attacker.epochs] == [1, 2]
-    assert attacker.epochs[1].values["learning_rate"] == pytest.approx(1e-4)
-    assert attacker.epochs[0].values["source_error"] is not None
-    assert json.loads((tmp_path / DESCRIPTION).read_text())["recipe"]["network"] == "x-vector"
-    names = set(read_state(tmp_path / MODEL))
-    assert names == set(build_encoder(TINY_XVECTOR).state_dict())
-    sounds = [one.read()[0] for one in utterances()[:3]]
-    expected = attacker.embed(sounds, 16_000) - attacker.training_mean
-    assert np.array_equal(attacking_encoder(load_trained(tmp_path)).embed(sounds, 16_000), expected)
-
-
-def test_vectors_do_not_depend_on_the_batch(tmp_path):
-    attacker = train(utterances(), TINY_XVECTOR, 1, tmp_path)
-    whole = [one.read()[0] for one in utterances()[:3]]
-    sounds = [whole[0], whole[1][:6_000], whole[2][:9_001]]
-    alone = np.concatenate([attacker.embed([sound], 16_000) for sound in sounds])
-    together = attacker.embed(sounds, 16_000)
-    assert np.allclose(together, alone, atol=1e-4 * np.abs(alone).max())
-    assert not np.allclose(alone[0], alone[1], atol=1e-2 * np.abs(alone).max())
-
-
-@pytest.mark.parametrize("variant", ["none", "stabilised"])
-def test_stopped_training_ends_as_one_that_was_not(tmp_path, variant):
+def test_stopped_training_ends_as_one_that_was_not(tmp_path):
+    variant = "stabilised"
     recipe = with_variant(TINY_XVECTOR, variant)
 
     def stop(stage: str, done: int, total: int) -> None:
