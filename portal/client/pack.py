@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         folder.mkdir()
         try:
             left = _link(source, options.add, folder, asked, expected)
-            report = verify(folder, expected)
+            report = verify(folder, expected, workspace)
         except RecipeError as error:
             raise CommandError(str(error)) from error
         say_findings(report, expected)

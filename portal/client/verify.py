@@ -18,14 +18,15 @@ from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
 from portal.client.api import Refused, add_server_arguments, open_portal
 from portal.client.status import say_report
-from portal.client.workspace import not_taking_part
+from portal.client.workspace import Workspace, not_taking_part
 from portal.intake.check import ArchiveCheck
 from portal.intake.expectation import ExpectedError, ExpectedSubmission
 from portal.intake.report import IntakeReport
 
 DESCRIPTION = (
     "Check an archive, or the folder that it will be made of, as the portal will: every utterance decoded and "
-    "compared with the lists of the edition, result and score files read. Nothing is sent."
+    "compared with the lists of the edition, result and score files read, scores held against the trials that vp data "
+    "has put into the folder of the edition. Nothing is sent."
 )
 
 
@@ -111,8 +112,13 @@ def fetch_expected(edition: str, server: str | None, system: str | None = None) 
             raise CommandError(f"{portal.address}: {error}. Update this program.") from error
 
 
-def verify(archive: Path, expected: ExpectedSubmission) -> IntakeReport:
-    """The report on an archive or a folder; nothing of it is kept."""
+def verify(archive: Path, expected: ExpectedSubmission, workspace: Workspace | None = None) -> IntakeReport:
+    """The report on an archive or a folder; nothing of it is kept.
+
+    Args:
+        workspace: where the organizer's trials lie, which scores are held against; None for the usual one.
+    """
+    workspace = workspace or Workspace(expected.edition, Path(expected.edition))
     inherited = expected.inherited
     speech = {name: frozenset(names) for name, names in inherited.speech.items()} if inherited else {}
     try:
@@ -120,7 +126,8 @@ def verify(archive: Path, expected: ExpectedSubmission) -> IntakeReport:
             check = ArchiveCheck(archive.resolve().name, expected, Path(folder), bar.show)
             for _ in check.read(archive):
                 pass  # nothing is kept
-            return check.report(speech, inherited.documents_beside(check.paths) if inherited else ())
+            beside = inherited.documents_beside(check.paths) if inherited else ()
+            return check.report(speech, beside, workspace.find_trials(expected.recipe()))
     except OSError as error:
         raise CommandError(f"{archive}: it cannot be read to its end: {error}.") from error
 

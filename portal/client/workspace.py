@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from common.errors import CommandError
+from evaluation.protocols.recipes import Recipe
 from portal.client.api import Portal, Refused
 
 Row = dict[str, Any]
@@ -36,6 +37,15 @@ class Workspace:
     def lists(self) -> Path:
         """Trial lists and expected utterances."""
         return self.folder / "lists"
+
+    def find_trials(self, recipe: Recipe) -> dict[str, Path]:
+        """Find the organizer's trials by trial set, as far as `vp data` brought them."""
+        found = {}
+        for one in recipe.sets("trial"):
+            names = (f"{one.name}-trials-{one.enrolment}.txt", f"{one.name}-trials.txt")
+            if path := next((self.lists / name for name in names if (self.lists / name).is_file()), None):
+                found[one.name] = path
+        return found
 
     @property
     def anonymised(self) -> Path:

@@ -168,6 +168,19 @@ def test_empty_score_file_is_none(tmp_path):
     assert "missing-scores" in found
 
 
+def test_scores_are_held_against_the_trials_that_were_fetched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scores = {"results-1/ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon/scores": b"s1 u1 0.5\ns1 u2 0.1\n"}
+    archive = pack_zip(tmp_path / "T1.zip", (WHOLE | scores).items())
+    expected = expect(ORIGINALS, SETS, trial_counts={"libri_dev_trials_f": (1, 1)})
+    before = {one.problem.code for one in verify(archive, expected).findings}
+    lists = tmp_path / "autumn" / "lists"
+    lists.mkdir(parents=True)
+    (lists / "libri_dev_trials_f-trials.txt").write_text("s1 u1 target\ns1 u3 nontarget\n")
+    after = {one.problem.code for one in verify(archive, expected).findings}
+    assert after - before == {"missing-score", "extra-score"}
+
+
 def test_hostile_archive_is_refused_with_its_sentence(vp, expected, tmp_path):
     archive = pack_tar(tmp_path / "T1.tar", [("../u0.wav", b"x")], "w")
     answer = vp("verify", archive, "--expected", expected)
