@@ -11,33 +11,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # The pins name everything, so pip has nothing to resolve.
 PINNED := $(INSTALL) --require-hashes --no-deps
 PYTEST := $(BIN)/python -m pytest -q
-NOT_SLOW := -m "not slow"
-QUICK := $(NOT_SLOW) --dist worksteal
 SERVICES := $(BIN)/python -m tests.services --
-# The portals of all these tests would take the jobs of other tests of the same pytest process, so they have one of their own.
-JOURNEYS := tests/portal/browser/test_journey.py tests/portal/browser/test_from_zero.py \
-	tests/listening/browser/test_whole_study.py
-PROCESSES := tests/portal/processes tests/listening/processes $(JOURNEYS) tests/test_documentation.py
-BROWSER := tests/portal/browser tests/listening/browser
-# What depends on the database: locks, raw SQL, constraints, JSON, transactions; without the cases that are refused before
-# anything is asked of it.
-ON_POSTGRESQL := tests/portal/test_migrations.py $(addprefix tests/portal/accounts/test_,first_account.py people.py) \
-	tests/portal/teams/test_at_once.py $(addprefix tests/portal/corpora/test_import_corpus.py::test_,same_import_again_changes_nothing \
-	contradiction_is_refused_and_changes_nothing second_import_of_a_corpus_under_way_is_refused) \
-	$(addprefix tests/portal/jobs/test_,clocks.py runner.py scheduler.py services.py stages.py turns.py workers.py) \
-	tests/portal/submissions/test_uploads.py $(addprefix tests/portal/submissions/test_intake.py::test_,same_archive_is_refused_and_does_not_count \
-	check_waits_for_an_earlier_version_that_is_being_read check_gives_way_to_an_earlier_version_that_waits_for_a_worker \
-	withdrawing_ends_the_check_and_leaves_nothing later_version_lets_another_team_come_first_while_it_waits \
-	newest_sound_file_of_each_utterance_is_inherited newest_sound_document_is_inherited second_end_of_a_check_changes_nothing) \
-	$(addprefix tests/listening/monitor/test_,exclusions.py exports.py::test_whole_is_of_one_state_and_nobody_waits_for_it monitoring.py) \
-	$(addprefix tests/listening/sessions/test_,sessions_at_once.py answers.py leases.py joining.py farming.py codes.py withdrawal.py)
-# What depends on how messages are kept, by Redis or by the folder queue, on which the other tests of processes run; and
-# without those that have a Redis of their own there, too.
-ON_REDIS := $(addprefix tests/portal/processes/test_,messages.py \
-	two_hosts.py::test_submission_is_checked_measured_and_played_on_two_machines \
-	worker_dies.py::test_job_goes_on_after_kill_of_the_whole_worker)
-NOT_ON_THEM := -k "not (another_version or cannot_be_checked or no_number or metadata_that or real_ or page or queue_is_down \
-	or redis_was_away)"
+# The files that name a marker: to collect all others takes longer than some of these tests.
+marked = $$(grep -rlE "mark\.($(1))\b" --include="test_*.py" tests)
 # Python keeps what it compiled, whatever the environment says: every program that is started would compile it all again.
 export PYTHONDONTWRITEBYTECODE :=
 # Everything but pip itself, which other steps use while it would be replaced.
@@ -48,11 +24,11 @@ PARTS := world torch whisper moonshine kokoro sentry
 # The wheels of torch for Linux on the public index bring gigabytes of CUDA; here are those for the processor alone.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-# What runs beside others says all of its lines at its end, where this make can keep them so long.
-ORDERED := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+# What runs beside other tests says all of its lines at its end.
+at_end = log=$$(mktemp); { $(1); } > $$log 2>&1; code=$$?; cat $$log; rm $$log; exit $$code
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test golden compiled test-embedded test-browser test-pages test-others test-processes test-services test-slow test-random lint audit bench models clean requirements browser
+.PHONY: help demo run test golden compiled test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,40 +57,25 @@ compiled: $(VENV)/dev
 # They give way to the tests beside them, which wait for something now and then.
 test-embedded: $(VENV)/dev $(VENV)/models
 	@echo "Running the tests on SQLite and the folder queue"
-	@nice -n 5 $(PYTEST) -n 2 $(QUICK) tests $(addprefix --ignore=,$(PROCESSES) $(BROWSER))
-
-# Those beside them. Their makes have no share in the jobs of this one: with it they would wait for the slot that others
-# hold. Other flags stay, such as that of a dry run.
-ALONE = MAKEFLAGS="$(filter-out -j% --jobserver%,$(MAKEFLAGS))" $(MAKE) --no-print-directory
+	@nice -n 5 $(PYTEST) -n 2 --dist worksteal -m "not (slow or browser or processes)" tests
 
 # One browser in one process: it compiles the scripts of the pages once, and what passed axe once has passed.
-test-browser:
+test-browser: $(VENV)/dev $(VENV)/models browser
 	@echo "Running beside them the tests in a browser"
-	@$(ALONE) $(ORDERED) test-pages
+	@$(call at_end,$(PYTEST) -m "browser and not (slow or processes)" tests/*/browser)
 
-test-pages: $(VENV)/dev $(VENV)/models browser
-	@$(PYTEST) $(NOT_SLOW) $(BROWSER) $(addprefix --ignore=,$(PROCESSES))
-
-test-others:
+test-others: $(VENV)/dev $(VENV)/models browser
 	@echo "Running beside them the tests with processes of their own, then those on PostgreSQL and Redis"
-	@$(ALONE) $(ORDERED) test-processes
-	@$(ALONE) $(ORDERED) test-services
-
-test-processes: $(VENV)/dev $(VENV)/models browser
-	@$(PYTEST) -n 3 $(QUICK) $(PROCESSES)
-
-test-services: $(VENV)/dev $(VENV)/models
-	@$(SERVICES) $(PYTEST) -n 2 $(QUICK) $(ON_POSTGRESQL) $(ON_REDIS) $(NOT_ON_THEM)
+	@$(call at_end,$(PYTEST) -n 3 --dist worksteal -m "processes and not slow" tests/*/processes $(call marked,processes) \
+		&& $(SERVICES) $(PYTEST) -n 2 --dist worksteal -m "(postgres or redis) and not slow" $(call marked,postgres|redis))
 
 test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (two to three hours)
-	@$(PYTEST) -n 2 -m slow tests $(addprefix --ignore=,$(PROCESSES))
-	@$(PYTEST) -n 2 -m slow $(PROCESSES)
-	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 $(BROWSER) $(addprefix --ignore=,$(JOURNEYS))
-	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 $(JOURNEYS)
-	@$(SERVICES) $(PYTEST) -n 2 tests/portal tests/listening tests/evaluation/app tests/anonymization/app \
-		--ignore-glob="*/processes" --ignore-glob="*/browser" --ignore-glob="*/design" --ignore-glob="*/stimuli" \
-		--ignore-glob="*/analysis"
-	@$(SERVICES) $(PYTEST) tests/portal/processes tests/listening/processes
+	@$(PYTEST) -n 2 -m "slow and not processes" tests
+	@$(PYTEST) -n 2 -m "slow and processes" tests
+	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 -m "browser and not processes" tests/*/browser
+	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 -m "browser and processes" tests/*/browser
+	@$(SERVICES) $(PYTEST) -n 2 -m "not (browser or processes)" tests/portal tests/listening
+	@$(SERVICES) $(PYTEST) -m "processes and not browser" tests/*/processes
 
 test-random: $(VENV)/dev $(VENV)/models ## let the property tests explore; what they find becomes an example of the test
 	@TEST_PROPERTIES=random $(PYTEST) -n 2 -m hypothesis tests

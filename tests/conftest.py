@@ -99,6 +99,9 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     # Files in a mixed order, the same everywhere: those that wait for a browser then run beside those that compute.
     items.sort(key=lambda item: zlib.crc32(str(item.path.relative_to(config.rootpath)).encode()))
+    for item in items:
+        if item.path.parent.name in {"browser", "processes"}:
+            item.add_marker(item.path.parent.name)
 
 
 def pytest_collection_finish(session):

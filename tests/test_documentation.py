@@ -41,6 +41,9 @@ from tests.portal.intake.packing import pdf_of
 from tests.portal.processes.programs import PATIENCE_S, free_port, wait_until
 from tests.snapshots import write_empty_database
 
+# Its programs would take the jobs of other tests of the same process.
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SPEECH = ROOT.parent / "shared" / "speech"

@@ -58,6 +58,7 @@ def manage(*arguments: str, **environment: str) -> str:
     ).stdout
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_migrations_make_the_tables_of_the_models(tmp_path, capsys):
     with empty_database(tmp_path) as address:

@@ -29,6 +29,7 @@ from tests.portal.browser.journey import ServedPortal
 from tests.portal.factories import make_organizer
 
 pytestmark = [
+    pytest.mark.processes,
     pytest.mark.slow,  # a whole study by browsers
     pytest.mark.django_db,
 ]

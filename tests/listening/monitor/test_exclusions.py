@@ -63,6 +63,7 @@ def test_effect_is_told_before_anything_is_done(study, lined):
     assert not ExclusionRule.objects.exists()
 
 
+@pytest.mark.postgres
 def test_criterion_25_exclusion_is_a_reversible_logged_rule_with_before_and_after(study, lined, organizer):
     rule = leave_out(study, organizer, flag=LINING, reason="Rated without listening.")
     assert usable(study) == 12
@@ -101,6 +102,7 @@ def test_revoked_rule_catches_nobody_any_more(study, lined, organizer):
     assert usable(study) == 36
 
 
+@pytest.mark.postgres
 def test_standing_rule_is_applied_once_however_many_schedulers_do_it(db):
     study = make_study(evaluators=2, trials=8)
     rule = leave_out(study, None, flag=LINING)
@@ -119,6 +121,7 @@ def test_flag_that_no_longer_holds_leaves_nobody_out(study, lined, organizer):
     assert not Exclusion.objects.exists()
 
 
+@pytest.mark.postgres
 def test_block_of_a_session_left_out_is_leased_whole_to_the_next(study, lined, organizer):
     leave_out(study, organizer, flag=LINING)
     lined.block.refresh_from_db()
@@ -129,6 +132,7 @@ def test_block_of_a_session_left_out_is_leased_whole_to_the_next(study, lined, o
     assert newcomer.block.trials.count() == 12
 
 
+@pytest.mark.postgres
 def test_revoking_gives_the_block_back_unless_somebody_has_taken_it(study, lined, organizer):
     revoke(leave_out(study, organizer, flag=LINING), organizer)
     lined.block.refresh_from_db()

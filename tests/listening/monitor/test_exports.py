@@ -229,6 +229,7 @@ def test_export_page_says_that_results_are_locked(study, organizer, client):
 # One state -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_whole_is_of_one_state_and_nobody_waits_for_it():
     """Answers that come while an export is read are not in it, and are not held up."""

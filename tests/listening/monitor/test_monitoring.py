@@ -58,6 +58,7 @@ def cells(coverage):
 # Numbers -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_sessions_are_counted_by_what_became_of_them(study):
     finished_session(study)
     answer_trials(make_session(study), trials=3)
@@ -90,6 +91,7 @@ def test_blocks_are_counted_as_finished_leased_overdue_and_free(study):
     assert (blocks.total, blocks.finished, blocks.leased, blocks.overdue, blocks.free) == (8, 1, 1, 1, 5)
 
 
+@pytest.mark.postgres
 def test_coverage_counts_finished_sessions_and_tells_others_beside_them(study):
     code = study.systems.first().code
     planned = {name: cell[0] for name, cell in cells(measure_coverage(study)).items()}
@@ -163,6 +165,7 @@ def test_who_withdraws_after_the_end_stopped_nowhere(study):
     assert [stage.reached for stage in stages] == [1] * len(stages)
 
 
+@pytest.mark.postgres
 def test_times_are_medians_of_finished_sessions(study):
     now = timezone.now()
     for minutes in (10, 12, 40):
@@ -177,6 +180,7 @@ def test_times_are_medians_of_finished_sessions(study):
     assert (times.finished, times.session_s, times.trials_s, times.trial_s) == (3, 900, 720, 60)
 
 
+@pytest.mark.postgres
 def test_flags_are_counted_by_session_while_they_hold(study):
     for _ in range(2):
         answer_trials(make_session(study), by_place(7))
@@ -199,6 +203,7 @@ def address(name, study, *more):
     return reverse(f"studies:{name}", args=[study.name, *more])
 
 
+@pytest.mark.postgres
 @pytest.mark.parametrize("count", [1, 3])
 def test_live_part_costs_the_same_queries_for_one_and_three_sessions(
     study, organizer, client, django_assert_num_queries, count

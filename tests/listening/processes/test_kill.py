@@ -117,6 +117,7 @@ def test_answers_that_were_acknowledged_survive_kills_of_the_web_process(evaluat
     assert sum(person.repeated for person in people) > 0, "the kills hit nobody"
 
 
+@pytest.mark.postgres
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no connections that could be cut")
 def test_answers_that_were_acknowledged_survive_the_loss_of_database_connections(evaluators):
     _, people = evaluators

@@ -22,6 +22,7 @@ def session():
     return make_session(make_study())
 
 
+@pytest.mark.postgres
 def test_answer_is_acknowledged_with_what_comes_next(client, session):
     hear(session)
     status, reply = answer(client, session, 1, 7)
@@ -34,6 +35,7 @@ def test_answer_is_acknowledged_with_what_comes_next(client, session):
     assert (row.client_ms, row.is_late) == (9000, False)
 
 
+@pytest.mark.postgres
 def test_criterion_07_same_answer_again_is_acknowledged_again_and_another_is_refused(client, session):
     hear(session)
     replies = [answer(client, session) for _ in range(5)]
@@ -45,6 +47,7 @@ def test_criterion_07_same_answer_again_is_acknowledged_again_and_another_is_ref
     assert stored(session) == [(1, task, 7) for task in TASKS]
 
 
+@pytest.mark.postgres
 def test_last_answer_is_acknowledged_again_after_the_end(client, session):
     reply = answer_all(client, session)
     assert (reply["next"], reply["done"], reply["ahead"]) == (None, 4, [])
@@ -55,6 +58,7 @@ def test_last_answer_is_acknowledged_again_after_the_end(client, session):
     assert session.answers.count() == 12
 
 
+@pytest.mark.postgres
 def test_criterion_06_trials_are_answered_in_their_order_only(client, session):
     hear(session)
     for position in (2, 4):
@@ -105,6 +109,7 @@ def test_single_utterance_needs_its_own_clip_alone(client):
     assert answer(client, session, tasks=["naturalness"])[0] == 200
 
 
+@pytest.mark.postgres
 def test_answer_in_time_ends_its_trial_and_the_next_one_has_to_be_heard_from_then_on(client, session):
     lengthen(session)
     hear(session)
@@ -114,6 +119,7 @@ def test_answer_in_time_ends_its_trial_and_the_next_one_has_to_be_heard_from_the
     assert timezone.now() - session.heard_until < timedelta(minutes=5)
 
 
+@pytest.mark.postgres
 def test_criterion_05_answers_given_without_a_connection_come_in_at_once_and_in_order(client, session):
     """They are late by the browser's word, and had their time by the server's clock."""
     hear(session)
@@ -150,6 +156,7 @@ def test_separate_pages_take_one_task_after_the_other(client):
     assert (status, len(reply["sentences"])) == (422, 1)
 
 
+@pytest.mark.postgres
 def test_plays_and_events_are_kept_as_claims(client, session):
     hear(session)
     play = {"slot": "a", "started_ms": 5, "heard_ms": 600, "is_whole": True, "remarks": ["seek", "muted", "seek"]}
@@ -181,6 +188,7 @@ def test_claims_beyond_their_bounds_are_left_out_and_the_answer_is_kept(client, 
     assert session.events.get(kind="events-left-out").data["count"] == 100
 
 
+@pytest.mark.postgres
 def test_answer_has_few_queries(client, session, monkeypatch):
     monkeypatch.setattr("listening.app.sessions.block_leases.is_extension_due", lambda *_: False)  # once a minute it is
     hear(session)
@@ -308,6 +316,7 @@ def test_scale_of_the_study_bounds_the_rating(client):
     assert answer(client, session, 1, 5)[0] == 200
 
 
+@pytest.mark.postgres
 def test_transcription_is_kept_as_it_was_typed(client):
     session = make_session(make_study(form="transcription", tasks=["transcription"]))
     hear(session)
@@ -324,6 +333,7 @@ def test_transcription_is_kept_as_it_was_typed(client):
     assert post(client, session, "answers", body | {"position": 2, "answers": {"naturalness": 7}})[0] == 422
 
 
+@pytest.mark.postgres
 def test_board_is_kept_once_every_sample_was_heard_and_placed(client):
     session = make_session(make_study(form="linkability", tasks=["linkability"]))
     hear(session)

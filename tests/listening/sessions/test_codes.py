@@ -86,6 +86,7 @@ def test_criterion_20_way_back_to_prolific_carries_the_code_of_the_outcome():
     assert [code for code in CODES.values() if code in page] == ["ALLDONE1"]
 
 
+@pytest.mark.postgres
 def test_criterion_20_minted_codes_are_random_and_guesses_or_early_ones_do_not_work():
     study = make_study(evaluators=3)
     first, second, active = (make_session(study) for _ in range(3))
@@ -99,6 +100,7 @@ def test_criterion_20_minted_codes_are_random_and_guesses_or_early_ones_do_not_w
     assert not study.sessions.filter(completion_code__in=guesses).exists()
 
 
+@pytest.mark.postgres
 def test_code_stays_the_same_however_often_it_is_released():
     session = make_session(make_study())
     assert release_code(session) == ""
@@ -106,6 +108,7 @@ def test_code_stays_the_same_however_often_it_is_released():
     assert {release_code(Session.objects.get(pk=session.pk)) for _ in range(3)} == {session.completion_code}
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_releases_at_once_agree_on_one_code():
     session = make_session(make_study())

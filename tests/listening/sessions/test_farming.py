@@ -74,6 +74,7 @@ def test_nobody_is_told_to_come_back_to_a_study_whose_blocks_are_all_finished(cl
     assert study.sessions.count() == sessions
 
 
+@pytest.mark.postgres
 def test_criterion_32_two_hundred_bots_hold_no_more_than_the_share_of_one_address():
     study = make_prolific(evaluators=12)
     tried = [Client().get(link_of(study), person(number)) for number in range(200)]
@@ -90,6 +91,7 @@ def test_criterion_32_two_hundred_bots_hold_no_more_than_the_share_of_one_addres
     assert held(study) == 4
 
 
+@pytest.mark.postgres
 def test_one_address_holds_its_share_at_most_however_slowly_it_comes():
     study = make_study(screening=PLAIN, evaluators=8)
     for _ in range(3):
@@ -162,6 +164,7 @@ def test_nobody_consents_to_a_study_that_was_closed_meanwhile():
     assert (visit.consent().status_code, visit.session.consented_at) == (409, None)
 
 
+@pytest.mark.postgres
 def test_starts_from_many_addresses_are_counted_for_the_study():
     study = make_prolific(evaluators=2)
     people = [study.participants.create(person_key=f"bot{number}") for number in range(FEWEST_STARTS)]
@@ -207,6 +210,7 @@ def test_ipv4_addresses_that_come_within_ipv6_are_told_apart():
     assert study.sessions.order_by("pk").last().network == network_key(study, "192.0.2.5")
 
 
+@pytest.mark.postgres
 def test_address_is_forgotten_after_a_day_but_not_while_it_holds_a_place():
     study = make_study(screening=PLAIN)
     holding, waiting = to_trials(study), Visit(study)

@@ -61,6 +61,7 @@ def test_browser_is_kept_and_no_cookie_is_set_after_joining(agent):
         assert "Cookie" not in response.get("Vary", "")
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("platform", ["prolific", "own"])
 def test_criterion_16_same_person_opening_ten_links_at_once_gets_one_session(platform):
@@ -199,6 +200,7 @@ def test_study_that_was_never_launched_is_not_found():
     assert Client().get(reverse("listen:join", args=["nonsense"])).status_code == 404
 
 
+@pytest.mark.postgres
 def test_who_has_ended_comes_back_to_the_end_and_gets_no_second_block():
     study = make_prolific()
     visit = to_trials(study, PERSON)
@@ -208,6 +210,7 @@ def test_who_has_ended_comes_back_to_the_end_and_gets_no_second_block():
     assert again.post("again").status_code == 403
 
 
+@pytest.mark.postgres
 def test_criterion_18_who_lost_the_block_is_told_and_may_begin_anew():
     study = make_prolific(evaluators=1)
     visit = to_trials(study, PERSON)
@@ -235,6 +238,7 @@ def test_own_link_leads_to_the_session_begun_anew():
     assert client.get(link_of(study)).url == anew
 
 
+@pytest.mark.postgres
 def test_mturk_session_begun_anew_belongs_to_the_assignment_under_which_it_was():
     study = make_study(platform="mturk", screening=PLAIN)
     lost = Visit(study, WORKER)

@@ -21,7 +21,7 @@ from listening.app.sessions.block_leases import (
 from tests.listening.answering import TAB, answer, answer_all, hear, post
 from tests.listening.factories import make_session, make_study
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 NOW = timezone.now()
 OVER = timedelta(minutes=46)
 

@@ -18,7 +18,7 @@ from listening.app.sessions.block_leases import assign_block, expire_leases
 from tests.listening.answering import TAB, answer, hear, payload, post, stored
 from tests.listening.factories import make_session, make_study
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 TASKS = ["verifiability", "naturalness", "intelligibility"]
 STARTS, BLOCKS = 200, 52
 

@@ -55,6 +55,7 @@ def _own(row):
     return {"kind": "ended-withdrawn"} if row is SessionEvent else {"pk": None}
 
 
+@pytest.mark.postgres
 def test_criterion_23_withdrawal_deletes_everything_and_says_so():
     study = make_study(platform="prolific", platform_settings=CODES, screening=PLAIN, evaluators=1)
     visit = to_trials(study, PERSON)
@@ -131,6 +132,7 @@ def test_criterion_23_withdrawal_after_completion_by_code_frees_the_block():
     assert "Your answers are deleted" in text_of(again)
 
 
+@pytest.mark.postgres
 def test_withdrawal_leaves_everybody_elses_answers():
     study = make_study(evaluators=2)
     mine, theirs = make_session(study), make_session(study)
@@ -142,6 +144,7 @@ def test_withdrawal_leaves_everybody_elses_answers():
     assert (theirs.state, theirs.questionnaire, theirs.held_block) == ("active", {"age": "30-39"}, theirs.block)
 
 
+@pytest.mark.postgres
 def test_withdrawal_takes_all_sessions_of_the_person():
     study = make_study(evaluators=2)
     first = make_session(study)

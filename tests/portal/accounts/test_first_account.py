@@ -104,6 +104,7 @@ def test_home_tells_visitors_where_the_first_account_is_made(client):
     assert "no operator yet" not in client.get("/").content.decode()
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_of_two_at_once_one_makes_the_account(settings):
     settings.SITE_URL = "https://portal.example.org"

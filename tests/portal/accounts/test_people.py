@@ -121,6 +121,7 @@ def test_deactivated_person_is_out_until_reactivated(client, operator):
     assert "is active." in read_page(client.post(f"/people/{person.pk}/reactivate/", follow=True))
 
 
+@pytest.mark.postgres
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -149,6 +150,7 @@ def test_list_of_people_query_count_does_not_grow(client, operator, django_asser
         client.get("/people/")
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_two_operators_who_take_the_role_from_each_other_leave_one():
     first, second = make_operator(), make_operator()

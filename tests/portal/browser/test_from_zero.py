@@ -20,6 +20,9 @@ from tests.listening.browser.evaluators import Evaluator
 from tests.listening.browser.test_steps import PHONE, answers_to_open_test, choose, continue_
 from tests.portal.browser.journey import copy_speech, fill
 
+# Its programs would take the jobs of other tests of the same process.
+pytestmark = pytest.mark.processes
+
 PASSWORD = "a long password"
 OLGA, OLIVE = "olga@uni.example", "olive@uni.example"
 EVALUATION_S = 600

@@ -15,7 +15,10 @@ from tests.browsing import WIDTHS
 from tests.portal.browser.journey import copy_speech, fill, make_archives, recipe_text
 from tests.portal.factories import make_organizer
 
-pytestmark = pytest.mark.slow  # a whole challenge in a browser
+pytestmark = [
+    pytest.mark.slow,  # a whole challenge in a browser
+    pytest.mark.processes,
+]
 
 PASSWORD = "a long password"
 OWNER, MEMBER = "olive@uni.example", "mina@uni.example"

@@ -99,6 +99,7 @@ def test_generated_trials_are_the_same_gender_product_and_say_so(corpus):
     ]
 
 
+@pytest.mark.postgres
 def test_same_import_again_changes_nothing(corpus):
     run(corpus)
     before = [list(model.objects.order_by("pk").values()) for model in MODELS[1:]]
@@ -124,6 +125,7 @@ def test_audio_can_follow_lists(corpus):
     assert not Utterance.objects.filter(audio="").exists()
 
 
+@pytest.mark.postgres
 def test_contradiction_is_refused_and_changes_nothing(corpus):
     run(corpus)
     before = counts()
@@ -342,6 +344,7 @@ def test_hostile_files_are_refused_in_words(corpus, name, content):
     assert not Corpus.objects.exists()
 
 
+@pytest.mark.postgres
 def test_second_import_of_a_corpus_under_way_is_refused(corpus):
     start_import(folder=str(corpus), name="little", run_here=True)
     with pytest.raises(NotPossible, match="under way already"):

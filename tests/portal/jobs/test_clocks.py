@@ -15,6 +15,7 @@ from portal.jobs.scheduler import sweep
 from portal.jobs.selectors import queue_states
 
 pytestmark = [
+    pytest.mark.postgres,
     pytest.mark.django_db,
     pytest.mark.skipif("connection.vendor != 'postgresql'", reason="processes that share SQLite share a clock"),
 ]

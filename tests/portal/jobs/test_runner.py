@@ -86,6 +86,7 @@ def test_soft_limit_ends_the_job_as_timed_out(run, settings):
     assert (job.state, job.failure) == (JobState.FAILED, "Timed out: it ran longer than the limit of 90 s for one job.")
 
 
+@pytest.mark.postgres
 def test_lost_database_gives_the_job_another_attempt(run):
     def body(context):
         raise OperationalError("server closed the connection")
@@ -108,6 +109,7 @@ def test_stopping_worker_gives_the_job_back_between_items(run, monkeypatch):
     assert (job.state, job.attempt, done) == (JobState.WAITING, 0, [0])
 
 
+@pytest.mark.postgres
 def test_cancelled_job_stops_between_items(run, settings):
     settings.JOB_HEARTBEAT_S = 0.02
     organizer, heard = make_organizer(), threading.Event()
@@ -125,6 +127,7 @@ def test_cancelled_job_stops_between_items(run, settings):
     assert (job.state, job.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
 
 
+@pytest.mark.postgres
 def test_process_that_lost_its_job_stops_without_writing(run, settings):
     settings.JOB_HEARTBEAT_S = 0.02
 
@@ -139,6 +142,7 @@ def test_process_that_lost_its_job_stops_without_writing(run, settings):
     assert (job.state, job.done, job.events.last().text) == (JobState.WAITING, 0, "Taken away.")
 
 
+@pytest.mark.postgres
 def test_signs_of_life_go_on_after_a_database_error(run, settings, monkeypatch):
     settings.JOB_HEARTBEAT_S = 0.02
     write_job_heartbeat, calls, recovered = services.write_job_heartbeat, [], threading.Event()
@@ -155,6 +159,7 @@ def test_signs_of_life_go_on_after_a_database_error(run, settings, monkeypatch):
     assert (job.state, job.result) == (JobState.SUCCEEDED, {"recovered": True})
 
 
+@pytest.mark.postgres
 def test_stage_longer_than_its_column_is_cut(run):
     job = run(lambda context: context.progress("Anonymising " + 90 * "a", 1, 2))
     assert (job.state, job.stage) == (JobState.SUCCEEDED, "Anonymising " + 68 * "a")
@@ -182,6 +187,7 @@ def test_progress_is_written_rarely_but_its_stages_and_ends_always(run, monkeypa
     assert (job.stage, job.done, job.total, job.percent) == ("Writing", 100, 100, 100)
 
 
+@pytest.mark.postgres
 def test_job_that_is_not_waiting_is_not_run(run):
     job = run(lambda _: {})
     assert runner.execute(job.pk) is None

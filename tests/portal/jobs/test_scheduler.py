@@ -48,6 +48,7 @@ def outcome(job):
     return job.state, job.failure
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db
 def test_lost_job_waits_again_and_is_sent_in_the_same_round(sent):
     job = make_lost()
@@ -82,6 +83,7 @@ def test_living_job_is_left_alone(sent):
     assert outcome(job) == (JobState.RUNNING, "")
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db
 def test_waiting_jobs_are_sent_oldest_first_when_their_turn_has_come(sent):
     now = timezone.now()
@@ -93,6 +95,7 @@ def test_waiting_jobs_are_sent_oldest_first_when_their_turn_has_come(sent):
     assert scheduler.sweep() == 0
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db
 def test_lost_message_is_sent_again_after_a_while(sent):
     job = make()
@@ -104,6 +107,7 @@ def test_lost_message_is_sent_again_after_a_while(sent):
     assert (outcome(job), job.times_sent) == ((JobState.WAITING, ""), 3)
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db
 def test_follower_of_a_failed_job_is_cancelled_should_nobody_have_told_it(sent):
     parent = make()
@@ -161,6 +165,7 @@ def test_periodic_task_that_fails_keeps_no_other_from_being_done(caplog):
     assert "failed" in caplog.text
 
 
+@pytest.mark.postgres
 @pytest.mark.usefixtures("none_known")
 def test_task_that_found_no_database_is_done_again_in_the_next_round(caplog):
     tries = []
@@ -178,6 +183,7 @@ def test_task_that_found_no_database_is_done_again_in_the_next_round(caplog):
     assert len(tries) == 2
 
 
+@pytest.mark.postgres
 @pytest.mark.usefixtures("none_known")
 def test_task_at_work_is_not_started_again():
     going_on, starts = threading.Event(), []

@@ -16,7 +16,7 @@ from portal.jobs.models import Actor, Job, JobEvent, JobState, Queue
 from portal.jobs.pages import job_facts, result_facts
 from tests.portal.factories import make_organizer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture

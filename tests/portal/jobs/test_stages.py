@@ -8,7 +8,7 @@ from portal.submissions.models import SubmittedFile
 from portal.systems.services import start_baseline
 from tests.portal.factories import make_corpus
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
 
 def run(kind):

@@ -11,7 +11,7 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.services import claim_job, create_job
 from portal.jobs.turns import find_next
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 @pytest.fixture

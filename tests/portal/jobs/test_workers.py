@@ -18,7 +18,7 @@ from portal.jobs.selectors import queue_states, with_estimates
 from portal.jobs.services import claim_job
 from tests.portal.factories import make_job, make_operator
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 LONG = timedelta(minutes=5)
 
 

@@ -23,6 +23,7 @@ from tests.portal.processes.programs import (
 )
 
 
+@pytest.mark.redis
 @pytest.mark.parametrize("copies", [2, 20])
 def test_job_is_done_once_however_often_its_message_comes(standing, tmp_path, copies):
     file = tmp_path / "steps"
@@ -36,6 +37,7 @@ def test_job_is_done_once_however_often_its_message_comes(standing, tmp_path, co
     assert [event.text for event in job.events.all()] == ["Started, attempt 1.", "Succeeded."]
 
 
+@pytest.mark.redis
 def test_jobs_are_done_once_when_two_workers_race_for_them(standing, tmp_path):
     second = standing.start_worker()
     wait_until(lambda: "ready" in second.output(), "the start of the second worker")
@@ -50,6 +52,7 @@ def test_jobs_are_done_once_when_two_workers_race_for_them(standing, tmp_path):
     assert "succeeded in" in second.output()  # it took part in the race
 
 
+@pytest.mark.redis
 def test_running_and_waiting_jobs_survive_the_loss_of_the_queue(standing, tmp_path):
     files = [tmp_path / f"steps-{number}" for number in range(8)]
     jobs = [make_steps(file, items=5, held_at=2) for file in files]
@@ -66,6 +69,7 @@ def test_running_and_waiting_jobs_survive_the_loss_of_the_queue(standing, tmp_pa
     assert standing.worker.is_running
 
 
+@pytest.mark.redis
 def test_lost_message_is_sent_again_when_nothing_runs(alone, tmp_path):
     job = make_steps(tmp_path / "steps", items=1)
     lose_queue()

@@ -62,6 +62,7 @@ def fetch(web, session, key, **headers):
     return address, requests.get(f"{web.address}{address}", cookies=cookies, headers=headers, timeout=30)
 
 
+@pytest.mark.redis
 def test_submission_is_checked_measured_and_played_on_two_machines(alone, place, bucket_store, tmp_path):
     owner = make_user()
     edition = make_edition(make_corpus("tones", speakers=2), name="vpc", scores_required=False)
@@ -118,6 +119,7 @@ def _proven():
     return any(row.details.get("files_at") for row in Heartbeat.objects.filter(kind="worker"))
 
 
+@pytest.mark.redis
 def test_worker_with_other_files_or_another_key_takes_no_job(alone, place, tmp_path):
     web = WebServer(alone, **machine(tmp_path, "web", place))
     wait_until(lambda: Heartbeat.objects.filter(kind="probe").exists(), "a probe")

@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 from portal.jobs.models import JobState
 from portal.jobs.services import create_job
 from tests.jobkit.handlers import read_lines
@@ -22,6 +24,7 @@ def test_job_goes_on_after_kill_of_its_process(standing, tmp_path):
     assert "Its process stopped responding; the job waits for another." in texts
 
 
+@pytest.mark.redis
 def test_job_goes_on_after_kill_of_the_whole_worker(standing, tmp_path):
     file = tmp_path / "steps"
     job = make_steps(file, held_at=3)

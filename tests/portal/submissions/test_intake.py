@@ -376,6 +376,7 @@ def test_utterance_that_comes_broken_is_not_taken_from_before(team, members):
     assert len(contents(second)) == len(members) - 1
 
 
+@pytest.mark.postgres
 def test_newest_sound_file_of_each_utterance_is_inherited(team, members):
     """A broken archive between two versions costs nothing, and the report says which version stands in."""
     first = hand_in(team, members)
@@ -415,6 +416,7 @@ def test_offers_go_on_with_the_version_that_holds_the_same(team, members):
     assert second.shared_parts.count() == 1
 
 
+@pytest.mark.postgres
 def test_same_archive_is_refused_and_does_not_count(team, members):
     first = hand_in(team, members)
     second = hand_in(team, members, system=first.system, file_name="renamed.zip")
@@ -441,6 +443,7 @@ def test_sound_file_of_a_withdrawn_version_is_not_inherited(team, members):
     assert (third.state, codes(third)) == (REFUSED, {"missing": 1})
 
 
+@pytest.mark.postgres
 def test_newest_sound_document_is_inherited(team, members):
     first = hand_in(team, members | {"sound.pdf": DESCRIPTION, "a.hyp.txt": b"u1 yes\n"})
     first.system.edition.description_required = True
@@ -463,6 +466,7 @@ def test_further_version_in_which_nothing_is_used_is_refused(team, members, cont
     assert third.state == ACCEPTED
 
 
+@pytest.mark.postgres
 def test_check_waits_for_an_earlier_version_that_is_being_read(team, members, monkeypatch):
     """What the earlier one kept is there when the later one asks what it inherits."""
     first = submit(team, members)
@@ -483,6 +487,7 @@ def test_check_waits_for_an_earlier_version_that_is_being_read(team, members, mo
     assert (second.state, second.inherits, len(contents(second))) == (ACCEPTED, first, len(members))
 
 
+@pytest.mark.postgres
 def test_check_gives_way_to_an_earlier_version_that_waits_for_a_worker(team, members, monkeypatch):
     """As after a restart in the midst of the earlier one: read before it, the later one would inherit nothing."""
     first = submit(team, members)
@@ -595,6 +600,7 @@ def test_staged_file_that_is_not_whole_is_made_again(team, members, encoded, mon
         assert load_audio(file.audio)[0].size == file.samples
 
 
+@pytest.mark.postgres
 def test_withdrawing_ends_the_check_and_leaves_nothing(team, members, monkeypatch):
     submission = submit(team, members)
     before = files_on_disk()
@@ -702,6 +708,7 @@ def test_archives_of_organizers_do_not_give_way_to_each_other(team, members):
     assert second.job.state != JobState.WAITING
 
 
+@pytest.mark.postgres
 def test_later_version_lets_another_team_come_first_while_it_waits(team, members, monkeypatch):
     other = make_team(team.edition)
     first = submit(team, members)
@@ -760,6 +767,7 @@ def test_limits_of_a_check_grow_with_the_archive():
     assert (small.memory_bytes, large.memory_bytes) == (192 << 20, 1 << 30)
 
 
+@pytest.mark.postgres
 def test_second_end_of_a_check_changes_nothing(team, members):
     """As when a process is killed after it wrote the rows and before it ended the job."""
     submission = hand_in(team, members)

@@ -108,6 +108,7 @@ def test_options_tell_everybody_what_is_spoken(edition):
     assert answer["Allow"] == "POST, OPTIONS"
 
 
+@pytest.mark.postgres
 def test_upload_in_parts_becomes_a_submission(sender, team, owner):
     address = sender.begin(size=len(CONTENT), system_title="Our best")
     assert sender.offset(address) == 0
@@ -231,6 +232,7 @@ def test_what_lies_beyond_the_offset_is_cut_off(sender):
     assert upload_path(Upload.objects.get()).read_bytes() == CONTENT
 
 
+@pytest.mark.postgres
 def test_second_part_at_a_time_is_locked_out(sender, monkeypatch):
     monkeypatch.setattr(receiving, "LOCK_PATIENCE_S", 0.1)
     address = sender.begin()
@@ -282,6 +284,7 @@ def test_other_methods_are_refused(sender):
 # Termination and expiration ----------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_discarded_upload_leaves_nothing(sender, django_capture_on_commit_callbacks):
     address = sender.begin()
     sender.send(address, 0, CONTENT[:100])
@@ -398,6 +401,7 @@ def token_of(user, *scopes):
 # Metadata -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.postgres
 def test_further_version_of_a_system(sender, team):
     system = make_team_system(team, "p1")
     make_submission(system)
@@ -406,6 +410,7 @@ def test_further_version_of_a_system(sender, team):
     assert System.objects.count() == 1
 
 
+@pytest.mark.postgres
 def test_new_systems_are_numbered_by_kind(sender, team):
     make_team_system(team, "p2")
     for kind in ("primary", "contrastive", "contrastive"):
@@ -541,6 +546,7 @@ def test_full_disk_is_told_and_the_upload_goes_on_later(sender, monkeypatch, fai
     assert Submission.objects.count() == 1
 
 
+@pytest.mark.postgres
 def test_unfinished_uploads_are_limited(sender):
     for _ in range(20):
         sender.begin(size=10)
@@ -548,6 +554,7 @@ def test_unfinished_uploads_are_limited(sender):
     assert (answer.status_code, "Finish or discard one" in sentence(answer)) == (403, True)
 
 
+@pytest.mark.postgres
 def test_upload_refused_at_the_end_keeps_its_bytes_and_may_be_submitted_later(sender, edition, team):
     address = sender.begin()
     sender.send(address, 0, CONTENT[:100])

@@ -12,7 +12,7 @@ from portal.teams import services
 from portal.teams.models import Invitation, Membership, Team
 from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 AT_ONCE = 6
 FIELDS = {
     "contact": "Ada",
