@@ -84,7 +84,7 @@ def check(archive: Path, expected: ExpectedSubmission, documents: Path) -> None:
     for _ in checked.read(archive):
         pass
     found = checked.report({})
-    assert not found.findings, found.findings[0].problem.sentence()
+    assert not found.findings, found.findings[0].sentence()
 
 
 if __name__ == "__main__":

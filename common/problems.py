@@ -3,23 +3,29 @@
 A reader or check never stops at the first problem: it collects every `Problem` and hands all of them to the caller, who
 shows the whole report at once. An *error* makes the input unusable, a *warning* deserves a look, a *note* tells a fact.
 Of many problems of one cause a report holds the first thousands as rows and counts the others. A cause is a kind of
-problem (`Problem.code`) of one severity with one remedy, as pages and terminals group them. Code that shows a report
-cuts it further (`shorten`); what is stored or exported holds every row.
+problem (`Problem.code`) of one severity with one remedy in one data set, as pages and terminals group them. Code that
+shows a report cuts it further (`shorten`); what is stored or exported holds every row.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
+from types import MappingProxyType
+from typing import Generic, TypeVar
 
 ROWS_PER_CAUSE = 10_000
 EXAMPLES_PER_CAUSE = 5
 SHOWN_CHARACTERS = 400
+_ABBREVIATIONS = {"asr": "ASR", "cllr": "C_llr", "eer": "EER", "rocch": "ROCCH", "uar": "UAR", "wer": "WER"}
 # Control characters and signs of direction: what steers a terminal, splits a line, or makes text read as other text.
 STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+T = TypeVar("T")
 
 
 class Severity(StrEnum):
@@ -42,6 +48,7 @@ class Problem:
         found: what was there instead.
         remedy: what the owner of the file should do.
         count: how many problems this one stands for, where a report names only some of many alike.
+        data_set: the data set that it belongs to; empty where it belongs to none, or to an input as a whole.
     """
 
     code: str
@@ -52,8 +59,10 @@ class Problem:
     severity: Severity = Severity.ERROR
     line: int | None = None
     count: int = 1
+    data_set: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "severity", Severity(self.severity))  # stored as a text
         for name in ("expected", "found"):
             object.__setattr__(self, name, _shown(getattr(self, name)))
 
@@ -61,6 +70,56 @@ class Problem:
         """The whole problem in one line of prose."""
         place = self.file if self.line is None else f"{self.file}, line {self.line}"
         return f"{place}: expected {self.expected}, found {self.found}. {self.remedy}"
+
+    def within(self, data_set: str) -> Problem:
+        """Return the problem as one of a data set."""
+        return replace(self, data_set=data_set)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemGroup(Generic[T]):
+    """Problems of one cause: the first of them as examples, and how many there are."""
+
+    severity: Severity
+    title: str
+    remedy: str
+    examples: Sequence[T]
+    count: int
+    code: str = ""
+    data_set: str = ""
+
+    @property
+    def more(self) -> int:
+        """How many are no examples."""
+        return self.count - len(self.examples)
+
+
+def group_problems(
+    problems: Iterable[Problem], examples: int = EXAMPLES_PER_CAUSE, titles: Mapping[str, str] = MappingProxyType({})
+) -> list[ProblemGroup[Problem]]:
+    """Group problems by data set and cause: data sets as they come first, of each the gravest first.
+
+    What only counts further problems is no example, unless there is nothing else.
+
+    Args:
+        titles: by code; other codes become words.
+    """
+    members: dict[tuple[str, Severity, str, str], list[Problem]] = {}
+    for problem in problems:
+        members.setdefault((problem.data_set, problem.severity, problem.code, problem.remedy), []).append(problem)
+    groups = []
+    for (data_set, severity, code, remedy), found in members.items():
+        shown = ([problem for problem in found if problem.count == 1] or found)[:examples]
+        count = sum(problem.count for problem in found)
+        groups.append(ProblemGroup(severity, titles.get(code) or title_of(code), remedy, shown, count, code, data_set))
+    order, sets = list(Severity), list(dict.fromkeys(group.data_set for group in groups))
+    return sorted(groups, key=lambda group: (sets.index(group.data_set), order.index(group.severity)))
+
+
+def title_of(code: str) -> str:
+    """Return the heading of a kind of problem."""
+    words = " ".join(_ABBREVIATIONS.get(word, word) for word in code.split("-"))
+    return words[:1].upper() + words[1:]
 
 
 def find_first_error(problems: Iterable[Problem]) -> Problem:
@@ -113,11 +172,11 @@ class ProblemList:
 
     def __init__(self, rows_per_cause: int = ROWS_PER_CAUSE) -> None:
         self._rows_per_cause = rows_per_cause
-        self._causes: dict[tuple[Severity, str, str], _Cause] = {}
+        self._causes: dict[tuple[str, Severity, str, str], _Cause] = {}
 
     def add(self, problem: Problem) -> None:
         """Add one problem, as a row of its cause or to its count; the same twice is one."""
-        cause = self._causes.setdefault((problem.severity, problem.code, problem.remedy), _Cause())
+        cause = self._causes.setdefault((problem.data_set, problem.severity, problem.code, problem.remedy), _Cause())
         if problem.count > 1:
             cause.counted.append(problem)
             return
@@ -138,7 +197,7 @@ class ProblemList:
 
     def error_codes(self) -> set[str]:
         """The kinds of errors so far."""
-        return {code for severity, code, _ in self._causes if severity is Severity.ERROR}
+        return {code for _, severity, code, _ in self._causes if severity is Severity.ERROR}
 
     def report(self) -> tuple[Problem, ...]:
         """Each cause: its rows and, where there were more, how many."""

@@ -113,7 +113,9 @@ def print_problems(problems: Sequence[Problem], *, whole: str = "--json") -> int
     return PROBLEMS if has_errors(problems) else FINE
 
 
-def format_problems(problems: Sequence[Problem], *, whole: str = "--json") -> Iterator[str]:
+def format_problems(
+    problems: Iterable[Problem], *, whole: str = "--json", per_kind: int = PROBLEMS_PER_KIND
+) -> Iterator[str]:
     """A heading for each kind of problem, then its sentences; of a long list the first ones (`whole` has all)."""
     order = list(Severity)
     by_kind: dict[tuple[Severity, str], list[Problem]] = {}
@@ -121,10 +123,10 @@ def format_problems(problems: Sequence[Problem], *, whole: str = "--json") -> It
         by_kind.setdefault((problem.severity, problem.code), []).append(problem)
     for (severity, code), members in sorted(by_kind.items(), key=lambda item: order.index(item[0][0])):
         yield f"{severity}: {code.replace('-', ' ')}"
-        for problem in members[:PROBLEMS_PER_KIND]:
+        for problem in members[:per_kind]:
             yield f"  {problem.sentence()}"
-        if len(members) > PROBLEMS_PER_KIND:
-            yield f"  … and {len(members) - PROBLEMS_PER_KIND:,} more; {whole} lists all."
+        if more := sum(problem.count for problem in members[per_kind:]):
+            yield f"  … and {more:,} more; {whole} lists all."
 
 
 def problem_rows(problems: Iterable[Problem]) -> list[dict[str, object]]:

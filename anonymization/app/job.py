@@ -204,7 +204,7 @@ class Work:
 def read_stored_problems(run: AnonymizationRun) -> list[Problem]:
     """What the report of a run holds of its files."""
     rows = run.report.get("problems", [])
-    return [Problem(**row | {"severity": Severity(row["severity"])}) for row in rows]
+    return [Problem(**row) for row in rows]
 
 
 def store_report(run: AnonymizationRun, *, problems: Iterable[Problem] | None = None, **parts: Any) -> None:

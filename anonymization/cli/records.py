@@ -24,7 +24,7 @@ from anonymization.methods.contract import PseudoSpeaker
 from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.hashes import compute_sha256
-from common.problems import Problem, Severity
+from common.problems import Problem
 
 RECORD, JOURNAL, REPORT = "anonymization.json", "anonymization.jsonl", "report.json"
 TARGETS = "targets.csv"
@@ -79,9 +79,7 @@ class OutputRow:
         content: dict[str, Any] = json.loads(line)
         content["voice"] = PseudoSpeaker(**content["voice"])
         content["remarks"] = tuple(content["remarks"])
-        content["problems"] = tuple(
-            Problem(**{**problem, "severity": Severity(problem["severity"])}) for problem in content["problems"]
-        )
+        content["problems"] = tuple(Problem(**problem) for problem in content["problems"])
         return cls(**content)
 
 

@@ -6,7 +6,7 @@ Conventions: durations in seconds or as timedelta; a value that is missing reads
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +14,7 @@ from typing import Any
 
 from django.conf.locale import LANG_INFO
 
+from common.problems import Problem, ProblemGroup, Severity, group_problems
 from common.rounding import fixed
 from common.tables import Cell
 
@@ -21,7 +22,6 @@ MISSING = "–"
 SHOWN_OF_A_GROUP = 50
 # How `common.packages` and the store of models say what helps.
 REMEDY = re.compile(r"\. (?:Install|Fetch) (?:it|them) with “(?P<command>[^“”]*)”[^.]*")
-SEVERITIES = ("error", "warning", "note")
 
 
 def name_language(code: str) -> str:
@@ -126,36 +126,10 @@ def symbol(name: str) -> str:
     return SYMBOLS.get(name, name)
 
 
-@dataclass(frozen=True)
-class ProblemGroup:
-    """Problems of one cause with one remedy; `problems` are the first, `more` counts the others."""
-
-    title: str
-    severity: str
-    problems: list[Mapping[str, Any]]
-    count: int
-
-    @property
-    def more(self) -> int:
-        return self.count - len(self.problems)
-
-
-def group_problems(problems: Iterable[Mapping[str, Any]]) -> list[ProblemGroup]:
-    """Problems (as stored with a job) by severity and cause, the worst and the most frequent first."""
-    members: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for problem in problems:
-        members[problem["severity"], problem["code"], problem["remedy"]].append(problem)
-    groups = [
-        ProblemGroup(_title(code), severity, _examples(found), sum(problem.get("count", 1) for problem in found))
-        for (severity, code, _), found in members.items()
-    ]
-    return sorted(groups, key=lambda group: (SEVERITIES.index(group.severity), -group.count, group.title))
-
-
-def _examples(problems: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The first of a group; what only counts further ones is no example, unless there is nothing else."""
-    single = [problem for problem in problems if problem.get("count", 1) == 1]
-    return (single or problems)[:SHOWN_OF_A_GROUP]
+def group_stored_problems(problems: Iterable[Mapping[str, Any]]) -> list[ProblemGroup[Problem]]:
+    """Group problems that are stored with a job by cause, the worst and the most frequent first."""
+    groups = group_problems((Problem(**problem) for problem in problems), SHOWN_OF_A_GROUP)
+    return sorted(groups, key=lambda group: (list(Severity).index(group.severity), -group.count, group.title))
 
 
 def count_severities(problems: Iterable[Mapping[str, Any]]) -> str:
@@ -163,7 +137,7 @@ def count_severities(problems: Iterable[Mapping[str, Any]]) -> str:
     totals: Counter[str] = Counter()
     for problem in problems:
         totals[problem["severity"]] += problem.get("count", 1)
-    counts = ((severity, totals[severity]) for severity in SEVERITIES)
+    counts = ((severity, totals[severity]) for severity in Severity)
     return ", ".join(f"{n} {severity}{'' if n == 1 else 's'}" for severity, n in counts if n)
 
 

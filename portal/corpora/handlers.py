@@ -85,7 +85,7 @@ def _import_archive(context: JobContext, wanted: Mapping[str, Any]) -> dict[str,
         folder.mkdir(parents=True)
         unpacked = _unpack(context, archive, name, folder)
         try:
-            problems = [Problem(**one | {"severity": Severity(one["severity"])}) for one in unpacked["problems"]]
+            problems = [Problem(**one) for one in unpacked["problems"]]
             if not unpacked["is_whole"]:
                 raise _refused(problems)
             done = _import_folder(context, {**wanted, "folder": str(folder / unpacked["corpus"])}, name, problems)
@@ -171,7 +171,7 @@ def _import_folder(
             actor=Actor.ORGANIZER,
             remedy="Start the import again once nobody writes to the folder.",
         )
-    report.keep(Problem(**one | {"severity": Severity(one["severity"])}) for one in told["problems"])
+    report.keep(Problem(**one) for one in told["problems"])
     problems = report.report()
     if has_errors(problems) or not draft.utterances:
         raise _refused(problems)

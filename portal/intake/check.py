@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from common.memory import format_size
-from common.problems import Problem
+from common.problems import Problem, ProblemList
 from common.progress import Progress, ignore_progress
 from evaluation.objective_results.results.forms import HEAD_BYTES
 from portal.intake.archives.limits import LARGEST_DOCUMENT_BYTES, LARGEST_SPEECH_BYTES, ArchiveRefused, Member
@@ -34,7 +34,7 @@ from portal.intake.documents import (
 )
 from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance
 from portal.intake.problem_codes import describe
-from portal.intake.report import WHOLE_SUBMISSION, Counts, FindingList, IntakeReport
+from portal.intake.report import Counts, IntakeReport, sort_findings
 from portal.intake.speech import InspectedSpeech, Inspection, inspect_speech
 from portal.intake.utterances import Names, Placed, RollCall, missing_findings
 
@@ -100,7 +100,7 @@ class ArchiveCheck:
         self._threads = max(1, min(threads, os.cpu_count() or 1))
         self._names = Names(expected)
         self._roll = RollCall(expected)
-        self._found = FindingList(expected.data_sets)
+        self._found = ProblemList()
         self._contents: set[Content] = set()
         self._others: list[str] = []
         self._empty: list[str] = []  # of the kinds by which a team reports
@@ -110,13 +110,12 @@ class ArchiveCheck:
 
     def read(self, source: Path) -> Generator[FoundSpeech | FoundDocument, None, None]:
         """Everything in the archive, once; what is sound is given in its order, as soon as that is known."""
-        report = lambda problem: self._found.add(WHOLE_SUBMISSION, problem)  # noqa: E731
         limits = self._expected.limits
         try:
             members = (
-                read_folder(source, limits=limits, report=report)
+                read_folder(source, limits=limits, report=self._found.add)
                 if source.is_dir()
-                else read_archive(source, name=self._name, limits=limits, report=report)
+                else read_archive(source, name=self._name, limits=limits, report=self._found.add)
             )
             for placed, inspection in _in_order(self._speech_files(members), self._inspect, self._threads):
                 self._take(placed, inspection)
@@ -128,7 +127,7 @@ class ArchiveCheck:
                 self._progress(READING, *self._done())
         except ArchiveRefused as refused:
             self.refusal = refused.problem
-            self._found.add(WHOLE_SUBMISSION, refused.problem)
+            self._found.add(refused.problem)
         yield from self._sound
 
     def report(
@@ -155,22 +154,20 @@ class ArchiveCheck:
         unread = set(self._empty)
         for problem in result_problems(self._documents, paths, self._expected, trials):
             unread.discard(problem.file)
-            self._found.add(WHOLE_SUBMISSION, problem)
-        self._found.keep(WHOLE_SUBMISSION, (describe("empty/document", one) for one in self._empty if one in unread))
+            self._found.add(problem)
+        self._found.keep(describe("empty/document", one) for one in self._empty if one in unread)
         if self._speech or any(inherited.values()) or not self._expected.data_sets:  # without originals none can come
             contents.add(Content.SPEECH)
-        self._found.keep(WHOLE_SUBMISSION, missing_parts(contents, self._expected))
+        self._found.keep(missing_parts(contents, self._expected))
         has_earlier = any(inherited.values()) or bool(beside)
         if has_earlier and not self._speech and not self.paths:  # of a first version parts are missing
-            self._found.add(WHOLE_SUBMISSION, describe("nothing-used", "the archive", files=self._files))
-        self._found.keep(WHOLE_SUBMISSION, self._left_out())
+            self._found.add(describe("nothing-used", "the archive", files=self._files))
+        self._found.keep(self._left_out())
         self._progress(MISSING, *self._done())
-        for finding in self._roll.findings():
-            self._found.add(finding.data_set, finding.problem)
+        self._found.keep(self._roll.findings())
         missing = self._roll.missing(inherited)
         nothing_came = not self._speech and not any(inherited.values())
-        for finding in missing_findings(missing, self._expected, nothing_came=nothing_came):
-            self._found.add(finding.data_set, finding.problem)
+        self._found.keep(missing_findings(missing, self._expected, nothing_came=nothing_came))
         return self._finished(sum(map(len, missing.values())), self._roll.served(), inherited_documents=len(beside))
 
     def _finished(self, missing: int, received: int, *, inherited_documents: int = 0) -> IntakeReport:
@@ -187,7 +184,8 @@ class ArchiveCheck:
             inherited_documents=inherited_documents,
         )
         faulty = tuple(sorted(self._roll.faulty))
-        return IntakeReport(self._name, self._expected.edition, self._found.findings(), counts, faulty, is_refused)
+        findings = sort_findings(self._found.report(), self._expected.data_sets)
+        return IntakeReport(self._name, self._expected.edition, findings, counts, faulty, is_refused)
 
     def _speech_files(self, members: Iterator[tuple[Member, BinaryIO]]) -> Iterator[tuple[Placed, bytes]]:
         """Each speech file that belongs to the edition with its bytes; any other file is dealt with on the way."""
@@ -216,7 +214,7 @@ class ArchiveCheck:
             return None
         placed, finding = self._names.place(member.path)
         if finding:
-            self._found.add(finding.data_set, finding.problem)
+            self._found.add(finding)
         self._speech += placed is not None
         return placed
 
@@ -236,7 +234,7 @@ class ArchiveCheck:
     def _take(self, placed: Placed, inspection: Inspection) -> None:
         kept, findings = self._roll.call(placed, inspection)
         for finding in findings:
-            self._found.add(finding.data_set, finding.problem)
+            self._found.add(finding)
         if kept and inspection.speech:
             self._converted += bool(inspection.speech.converted_from)
             self._sound.append(FoundSpeech(kept.utterance, kept.data_sets, inspection.speech, kept.path))
@@ -245,19 +243,19 @@ class ArchiveCheck:
     def _keep_document(self, member: Member, content: Content, stream: BinaryIO) -> None:
         largest = LARGEST_DOCUMENT_BYTES[content]
         if member.size > largest:
-            self._found.add(WHOLE_SUBMISSION, _too_large(member, largest))
+            self._found.add(_too_large(member, largest))
             return
         try:
             place = write_document(self._documents, member.path, stream)
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:
                 raise
-            self._found.add(WHOLE_SUBMISSION, describe("long-name/disk", member.path))
+            self._found.add(describe("long-name/disk", member.path))
             return
         if content is Content.DESCRIPTION:
             self._check_description(member.path)
         if content is Content.TARGETS:
-            self._found.keep(WHOLE_SUBMISSION, target_problems(member.path, place))
+            self._found.keep(target_problems(member.path, place))
         if not member.size and content in RESULT_KINDS:
             self._empty.append(member.path)
         else:
@@ -272,11 +270,11 @@ class ArchiveCheck:
             self._other_count += 1
             self._others += [path] if len(self._others) < _OTHERS_NAMED else []
         else:
-            self._found.add(WHOLE_SUBMISSION, problem)
+            self._found.add(problem)
 
     def _check_description(self, path: str) -> None:
         if problem := description_problem(path, self._documents / path):
-            self._found.add(WHOLE_SUBMISSION, problem)
+            self._found.add(problem)
 
     def _left_out(self) -> Iterator[Problem]:
         if self._unexpected:

@@ -1,33 +1,23 @@
 """What was found in an archive: every problem, by data set and cause, for a page, a terminal, JSON and CSV.
 
-A *cause* is a kind of problem of one severity with one remedy, as in `common.problems`. A report is
-bounded: of many problems of one cause in one data set the first thousands are rows, the others a count.
+Causes are those of `common.problems`, which bounds a report: of many problems of one cause in one data set the first
+thousands are rows, the others a count.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.problems import ROWS_PER_CAUSE, Problem, ProblemList, Severity
+from common.problems import Problem, Severity, count_problems, group_problems, has_errors
 
-EXAMPLES = 5
 WHOLE_SUBMISSION = ""  # the data set of a problem that belongs to none
 CSV_HEADER = ("data_set", "severity", "code", "file", "line", "expected", "found", "remedy", "count")
-_ABBREVIATIONS = {"asr": "ASR", "cllr": "C_llr", "eer": "EER", "rocch": "ROCCH", "uar": "UAR", "wer": "WER"}
 TITLES: dict[str, str] = tomllib.loads(Path(__file__).with_name("titles.toml").read_text("utf-8"))
-
-
-@dataclass(frozen=True, slots=True)
-class IntakeFinding:
-    """A problem and the data set that it belongs to; empty where it belongs to the submission as a whole."""
-
-    data_set: str
-    problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +63,7 @@ class IntakeReport:
 
     archive: str
     edition: str
-    findings: tuple[IntakeFinding, ...] = ()
+    findings: tuple[Problem, ...] = ()
     counts: Counts = field(default_factory=Counts)
     faulty: tuple[str, ...] = ()
     is_refused: bool = False
@@ -81,11 +71,11 @@ class IntakeReport:
     @property
     def has_errors(self) -> bool:
         """Whether the submission must be refused."""
-        return any(one.problem.severity is Severity.ERROR for one in self.findings)
+        return has_errors(self.findings)
 
     def count(self, severity: Severity) -> int:
         """How many problems of a severity, those included that are only counted."""
-        return sum(one.problem.count for one in self.findings if one.problem.severity is severity)
+        return count_problems(self.findings, severity)
 
     def summary(self) -> list[dict[str, Any]]:
         """Each cause of each data set once, the gravest first: what a page shows and JSON keeps.
@@ -94,13 +84,18 @@ class IntakeReport:
             Rows with ``data_set``, ``code``, ``severity``, ``title``, ``count``, ``remedy`` and ``examples`` (up to
             five sentences without the remedy).
         """
-        groups: dict[tuple[str, Severity, str, str], list[Problem]] = {}
-        for one in self.findings:
-            problem = one.problem
-            groups.setdefault((one.data_set, problem.severity, problem.code, problem.remedy), []).append(problem)
-        order, sets = list(Severity), list(dict.fromkeys(one.data_set for one in self.findings))
-        ranked = sorted(groups.items(), key=lambda item: (sets.index(item[0][0]), order.index(item[0][1])))
-        return [_cause(*key, problems) for key, problems in ranked]
+        return [
+            {
+                "data_set": group.data_set,
+                "code": group.code,
+                "severity": str(group.severity),
+                "title": group.title,
+                "count": group.count,
+                "remedy": group.remedy,
+                "examples": [problem.sentence().removesuffix(f" {problem.remedy}") for problem in group.examples],
+            }
+            for group in group_problems(self.findings, titles=TITLES)
+        ]
 
     def to_json(self) -> str:
         """The whole report; `from_json` reads it."""
@@ -113,7 +108,7 @@ class IntakeReport:
             "counts": asdict(self.counts),
             "faulty": list(self.faulty),
             "summary": self.summary(),
-            "findings": [{"data_set": one.data_set, **asdict(one.problem)} for one in self.findings],
+            "findings": [asdict(one) for one in self.findings],
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
 
@@ -124,7 +119,7 @@ class IntakeReport:
         return cls(
             archive=content["archive"],
             edition=content["edition"],
-            findings=tuple(_finding(row) for row in content["findings"]),
+            findings=tuple(Problem(**row) for row in content["findings"]),
             counts=Counts(**content["counts"]),
             faulty=tuple(content["faulty"]),
             is_refused=content["is_refused"],
@@ -133,62 +128,16 @@ class IntakeReport:
     def csv_rows(self) -> Iterator[tuple[Any, ...]]:
         """The header and one row for each finding."""
         yield CSV_HEADER
-        for one in self.findings:
-            problem = one.problem
+        for problem in self.findings:
             line = "" if problem.line is None else problem.line
-            texts = one.data_set, str(problem.severity), problem.code, problem.file
+            texts = problem.data_set, str(problem.severity), problem.code, problem.file
             yield (*texts, line, problem.expected, problem.found, problem.remedy, problem.count)
 
 
-class FindingList:
-    """Collects the findings of an archive, bounded for each data set and cause.
-
-    Args:
-        data_sets: in the order in which the report names them.
-    """
-
-    def __init__(self, data_sets: Iterable[str], rows_per_cause: int = ROWS_PER_CAUSE) -> None:
-        self._lists = {name: ProblemList(rows_per_cause) for name in (WHOLE_SUBMISSION, *data_sets)}
-
-    def add(self, data_set: str, problem: Problem) -> None:
-        """Keep a problem or its count; the same twice is one."""
-        self._lists[data_set].add(problem)
-
-    def keep(self, data_set: str, problems: Iterable[Problem]) -> None:
-        """Add all problems of another report."""
-        self._lists[data_set].keep(problems)
-
-    def findings(self) -> tuple[IntakeFinding, ...]:
-        """By data set, then by cause."""
-        return tuple(IntakeFinding(name, one) for name, problems in self._lists.items() for one in problems.report())
-
-
-def title_of(code: str) -> str:
-    """The heading of a kind of problem."""
-    words = " ".join(_ABBREVIATIONS.get(word, word) for word in code.split("-"))
-    return TITLES.get(code) or words[:1].upper() + words[1:]
-
-
-def _cause(data_set: str, severity: Severity, code: str, remedy: str, problems: list[Problem]) -> dict[str, Any]:
-    return {
-        "data_set": data_set,
-        "code": code,
-        "severity": str(severity),
-        "title": title_of(code),
-        "count": sum(problem.count for problem in problems),
-        "remedy": remedy,
-        "examples": [_example(problem) for problem in problems[:EXAMPLES]],
-    }
-
-
-def _example(problem: Problem) -> str:
-    place = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
-    return f"{place}: expected {problem.expected}, found {problem.found}."
-
-
-def _finding(row: Mapping[str, Any]) -> IntakeFinding:
-    parts = {key: value for key, value in row.items() if key != "data_set"}
-    return IntakeFinding(row["data_set"], Problem(**{**parts, "severity": Severity(row["severity"])}))
+def sort_findings(problems: Iterable[Problem], data_sets: Iterable[str]) -> tuple[Problem, ...]:
+    """Sort problems by data set, the whole submission first."""
+    order = {name: number for number, name in enumerate((WHOLE_SUBMISSION, *data_sets))}
+    return tuple(sorted(problems, key=lambda problem: order[problem.data_set]))
 
 
 def describe_kept(kept: object) -> str:

@@ -14,7 +14,6 @@ from common.file_names import plain_name
 from common.problems import Problem, Severity
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.problem_codes import describe
-from portal.intake.report import WHOLE_SUBMISSION, IntakeFinding
 from portal.intake.speech import Inspection, length_problem, not_anonymised
 
 
@@ -55,24 +54,24 @@ class Names:
             folded = name.casefold()
             self._folded[folded] = "" if folded in self._folded else name
 
-    def place(self, path: str) -> tuple[Placed | None, IntakeFinding | None]:
+    def place(self, path: str) -> tuple[Placed | None, Problem | None]:
         """What a speech file is, and what its owner should know about its name or its folder."""
         parent, _, name = path.rpartition("/")
         stem = plain_name(name.rpartition(".")[0])
         utterance = self._utterance(stem)
         if utterance is None:
-            return None, IntakeFinding(WHOLE_SUBMISSION, describe("extra", path, stem=stem))
+            return None, describe("extra", path, stem=stem)
         sets = self.sets_of[utterance]
         folder, is_certain = self._folders.get(parent) or self._folders.setdefault(parent, self._folder(parent))
         if folder and utterance in self._data_sets[folder]:
             sets = (folder,)
         elif folder and is_certain:
             problem = describe("different-set", path, folder=folder, sets=", ".join(sets))
-            return Placed(path, utterance, sets), IntakeFinding(sets[0], problem)
+            return Placed(path, utterance, sets), problem.within(sets[0])
         if stem == utterance:
             return Placed(path, utterance, sets), None
         problem = describe("different-name", path, utterance=utterance, stem=stem)
-        return Placed(path, utterance, sets), IntakeFinding(sets[0], problem)
+        return Placed(path, utterance, sets), problem.within(sets[0])
 
     def _utterance(self, stem: str) -> str | None:
         for name in (stem, stem.removesuffix(self._suffix)):
@@ -110,7 +109,7 @@ class RollCall:
         self.called = 0
         self.faulty: set[str] = set()
 
-    def call(self, placed: Placed, inspection: Inspection) -> tuple[Placed | None, list[IntakeFinding]]:
+    def call(self, placed: Placed, inspection: Inspection) -> tuple[Placed | None, list[Problem]]:
         """Note a file; what of it is to be kept, if anything, and what is to be said of it now.
 
         What turns on files to come (the length of what may be a copy of another) is said by `findings`.
@@ -127,16 +126,13 @@ class RollCall:
         if not new.data_sets:
             return None, findings
         served |= dict.fromkeys(new.data_sets, known)
-        about = [IntakeFinding(new.data_sets[0], one) for one in inspection.problems]
+        about = [one.within(new.data_sets[0]) for one in inspection.problems]
         if speech is None or inspection.has_errors:
             self.faulty.add(placed.utterance)
             return None, findings + about
         if (source := self._originals.get(known.digest)) and known.samples:
             self.faulty.add(placed.utterance)
-            return None, [
-                *findings,
-                IntakeFinding(new.data_sets[0], not_anonymised(known.samples, placed.path, source)),
-            ]
+            return None, [*findings, not_anonymised(known.samples, placed.path, source).within(new.data_sets[0])]
         is_silent = any(one.code == "silent" for one in inspection.problems)  # a warning; two silences may be equal
         if not is_silent and self._is_copy(known):
             return None, findings
@@ -146,14 +142,14 @@ class RollCall:
                 self.faulty.add(placed.utterance)
         return (None if placed.utterance in self.faulty else new), findings + about
 
-    def findings(self) -> Iterator[IntakeFinding]:
+    def findings(self) -> Iterator[Problem]:
         """What could be told only now: lengths, and which of two files with the same speech is the wrong one."""
         for placed, samples in self._differing.items():
             if placed not in self._copies and (problem := self._length(_Known(placed, b"", samples))):
-                yield IntakeFinding(placed.data_sets[0], problem)
+                yield problem.within(placed.data_sets[0])
         for placed, other in self._copies.items():
             problem = describe("same-as-other", placed.path, samples=other.samples, path=other.placed.path)
-            yield IntakeFinding(placed.data_sets[0], problem)
+            yield problem.within(placed.data_sets[0])
 
     def served(self) -> int:
         """How many pairs of data set and utterance have a file."""
@@ -176,13 +172,13 @@ class RollCall:
         told = {"keeps_duration": self._keeps_duration}
         return length_problem(known.samples, original, self._rate_hz, known.placed.path, **told)
 
-    def _duplicate(self, placed: Placed, known: _Known, first: _Known) -> IntakeFinding:
+    def _duplicate(self, placed: Placed, known: _Known, first: _Known) -> Problem:
         same = bool(known.digest) and known.digest == first.digest
         if not same:
             self.faulty.add(placed.utterance)
         kind = "duplicate/same" if same else "duplicate/other"
         problem = describe(kind, placed.path, utterance=placed.utterance, first=first.placed.path)
-        return IntakeFinding(placed.data_sets[0], problem)
+        return problem.within(placed.data_sets[0])
 
     def _is_copy(self, known: _Known) -> bool:
         """Whether this is the wrong one of two; the one whose length fits its original worse is."""
@@ -208,13 +204,13 @@ class RollCall:
 
 def missing_findings(
     missing: Mapping[str, Sequence[str]], expected: ExpectedSubmission, *, nothing_came: bool
-) -> Iterator[IntakeFinding]:
+) -> Iterator[Problem]:
     """Sentences on what is missing; a data set of which nothing came is one of them, and so is all speech."""
     needed = [names for data_set, names in missing.items() if expected.is_required(data_set)]
     if nothing_came and missing:
         if needed:
             utterances = len(set().union(*needed))
-            yield IntakeFinding(WHOLE_SUBMISSION, describe("missing-audio", "the archive", utterances=utterances))
+            yield describe("missing-audio", "the archive", utterances=utterances)
         return
     worst = Severity.ERROR if expected.audio_required else Severity.WARNING
     told: set[str] = set()
@@ -223,9 +219,9 @@ def missing_findings(
         severity, kind = (Severity.NOTE, "missing-data-set/optional") if is_optional else (worst, "missing-data-set")
         if len(names) == len(expected.data_sets[data_set]) > 1:
             problem = describe(kind, data_set, severity=severity, count=len(names), data_set=data_set)
-            yield IntakeFinding(data_set, problem)
+            yield problem.within(data_set)
             continue
         for name in names:
             if name not in told:
                 told.add(name)
-                yield IntakeFinding(data_set, describe("missing", f"{name}.wav", severity=severity))
+                yield describe("missing", f"{name}.wav", severity=severity).within(data_set)

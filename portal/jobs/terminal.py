@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 from django.urls import reverse
 
-from common.problems import EXAMPLES_PER_CAUSE, ROWS_PER_CAUSE, Problem, Severity
-from common.terminal import ProgressBar
+from common.problems import EXAMPLES_PER_CAUSE, Problem
+from common.terminal import ProgressBar, format_problems
 from portal.core.clock import read_clock
 from portal.core.downloads import problem_response
 from portal.jobs.models import Job, JobState
 from portal.jobs.rules import remaining_time
-
-_MORE = "more of this kind"
 
 
 def progress_line(job: Job) -> str:
@@ -39,27 +35,19 @@ def show_job(bar: ProgressBar, job: Job) -> None:
 
 def failure_report(job: Job) -> str:
     """Why a job failed, who must act, what to do, and its problems by cause."""
-    lines = [job.failure, job.failure_remedy, *problem_lines(job.problems)]
-    return "\n".join(line for line in lines if line)
+    return "\n".join(filter(None, [job.failure, job.failure_remedy, *report_lines(job)]))
 
 
 def report_lines(job: Job, file: Path | None = None) -> list[str]:
-    """The job's problems as `problem_lines`, and where the whole report is if these are not all of it.
+    """List the job's problems by cause, and where the whole report is.
 
     Args:
         file: where `write_report` wrote it.
     """
-    lines = problem_lines(job.problems)
-    address = reverse("jobs:problems-csv", args=[job.pk])
-    if file is not None:
-        is_cut = any(problem.get("count", 1) > 1 for problem in job.problems)
-        rest = (
-            f", the first {ROWS_PER_CAUSE:,} problems of each kind by name and the others by number" if is_cut else ""
-        )
-        lines.append(f"The whole report is in {file}{rest}.")
-    elif any(line.endswith(_MORE) for line in lines):
-        lines.append(f"The whole report is on the portal at {address}, or in a file with --report FILE.")
-    return lines
+    page = f"{reverse('jobs:problems-csv', args=[job.pk])} on the portal, or a file with --report FILE,"
+    problems = (Problem(**problem) for problem in job.problems)
+    lines = list(format_problems(problems, whole=str(file or page), per_kind=EXAMPLES_PER_CAUSE))
+    return [*lines, f"The whole report is in {file}."] if file else lines
 
 
 def write_report(job: Job, file: Path) -> None:
@@ -69,19 +57,3 @@ def write_report(job: Job, file: Path) -> None:
         OSError: the file cannot be written.
     """
     file.write_bytes(problem_response(file.name, job.problems).content)
-
-
-def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
-    """Problems grouped by severity and cause, the first few of each in full."""
-    by_kind: dict[tuple[str, str], list[Problem]] = defaultdict(list)
-    for problem in problems:
-        by_kind[problem["severity"], problem["code"]].append(Problem(**problem))
-    order = list(map(str, Severity))
-    lines = []
-    for (severity, code), members in sorted(by_kind.items(), key=lambda item: (order.index(item[0][0]), item[0][1])):
-        count = sum(problem.count for problem in members)
-        shown = [problem for problem in members if problem.count == 1][:EXAMPLES_PER_CAUSE]
-        lines += [f"{severity}: {code} ({count:,})", *(f"  {problem.sentence()}" for problem in shown)]
-        if count > len(shown):
-            lines.append(f"  and {count - len(shown):,} {_MORE}")
-    return lines

@@ -44,7 +44,7 @@ from portal.intake.check import MOST_THREADS, ArchiveCheck, FoundDocument, Found
 from portal.intake.contents import Content, classify
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.problem_codes import describe
-from portal.intake.report import WHOLE_SUBMISSION, IntakeFinding, IntakeReport
+from portal.intake.report import IntakeReport
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState, Queue
 from portal.jobs.runner import JobCancelled, JobContext, JobReleased
@@ -263,8 +263,8 @@ def _is_fetched(upload: Upload) -> bool:
 
 def _refused(file_name: str, edition: Edition, kind: str, **values: Any) -> IntakeReport:
     """The report on an archive that is not read: not the one that its sender meant, or a version already."""
-    finding = IntakeFinding(WHOLE_SUBMISSION, describe(kind, file_name, **values))
-    return IntakeReport(archive=file_name, edition=edition.name, findings=(finding,), is_refused=True)
+    findings = (describe(kind, file_name, **values),)
+    return IntakeReport(archive=file_name, edition=edition.name, findings=findings, is_refused=True)
 
 
 def _find_twin(submission: Submission, sha256: str) -> Submission | None:
@@ -364,7 +364,7 @@ def _keep(
         documents = [*_new_documents(submission, staged), *(_inherited(one, submission) for one in old_documents)]
         if twin := _find_equal_speech(submission, files):
             note = describe("same-speech", str(submission.system), twin=str(twin))
-            report = replace(report, findings=(IntakeFinding(WHOLE_SUBMISSION, note), *report.findings))
+            report = replace(report, findings=(note, *report.findings))
     keys = {row.audio for row in files} | {row.key for row in documents}
     staged.staging.promote(keys, lambda done, total: context.progress("Keeping the files", done, total))
     report = replace(report, findings=(*report.findings, *_listen(context, files)))
@@ -376,7 +376,7 @@ def _keep(
     _settle(submission, files, documents)
 
 
-def _listen(context: JobContext, files: list[SubmittedFile]) -> list[IntakeFinding]:
+def _listen(context: JobContext, files: list[SubmittedFile]) -> list[Problem]:
     """Warnings of a sample of each data set: recordings that are damaged, or sound broken to a network, while their
     originals are and do not."""
     by_set: dict[int, list[SubmittedFile]] = {}
@@ -400,7 +400,7 @@ def _listen(context: JobContext, files: list[SubmittedFile]) -> list[IntakeFindi
         said = list(_damage_warnings(row.received_as, audio, original))
         if is_heard and can_predict:
             said += _broken_warnings(row.received_as, audio, original)
-        found += [IntakeFinding(names[row.data_set_id], one) for one in said]
+        found += [one.within(names[row.data_set_id]) for one in said]
     return found
 
 

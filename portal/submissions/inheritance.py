@@ -14,12 +14,12 @@ from itertools import chain
 
 from django.db.models import Exists, OuterRef
 
-from common.problems import Problem, Severity
+from common.problems import Problem, ProblemList, Severity
 from portal.core.storage import read_stored
 from portal.intake.contents import RESULTS_PART, part_of, select_offered, select_staying
 from portal.intake.expectation import Inherited
 from portal.intake.problem_codes import describe
-from portal.intake.report import WHOLE_SUBMISSION, FindingList, IntakeReport
+from portal.intake.report import WHOLE_SUBMISSION, IntakeReport, sort_findings
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile, System
 
 BATCH = 500
@@ -92,20 +92,18 @@ class Inheritance:
         documents: Iterable[SubmittedDocument],
     ) -> IntakeReport:
         """The report with a note on whatever is inherited from before a version that brought it broken."""
-        notes, newest = FindingList(data_sets), self.newest
+        notes, newest = ProblemList(), self.newest
         if newest is None:
             return report
         versions = {one.pk: one for one in self.versions}
         for row in files:
             if row.submission_id != newest.pk:
                 name, origin = row.utterance.name, versions[row.submission_id]
-                notes.add(row.data_set.name, _note(name, "recording", newest, origin))
+                notes.add(_note(name, "recording", newest, origin).within(row.data_set.name))
         for document in documents:
             if document.submission_id != newest.pk:
-                notes.add(WHOLE_SUBMISSION, _note(document.path, "document", newest, versions[document.submission_id]))
-        order = {name: number for number, name in enumerate((WHOLE_SUBMISSION, *data_sets))}
-        findings = sorted((*report.findings, *notes.findings()), key=lambda one: order[one.data_set])
-        return replace(report, findings=tuple(findings))
+                notes.add(_note(document.path, "document", newest, versions[document.submission_id]))
+        return replace(report, findings=sort_findings((*report.findings, *notes.report()), data_sets))
 
 
 def find_inheritance(system: System, *, before: int | None = None) -> Inheritance:
@@ -145,7 +143,7 @@ def _find_faulty_parts(version: Submission) -> set[str]:
     if stored is None:
         return set()
     report = IntakeReport.from_json(stored)
-    problems = [one.problem for one in report.findings if one.data_set == WHOLE_SUBMISSION]
+    problems = [one for one in report.findings if one.data_set == WHOLE_SUBMISSION]
     grave = [one for one in problems if one.severity is Severity.ERROR]
     paths = set(version.documents.values_list("path", flat=True))
     parts = {part_of(one.file) for one in grave if one.file in paths}

@@ -286,7 +286,7 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "worst": worst,
         "best": best,
         "extremes": extremes_tables(system, worst, best),
-        "problems": selectors.group_problems(runs),
+        "problems": selectors.group_faults(runs),
     }
 
 

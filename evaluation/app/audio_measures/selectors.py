@@ -17,7 +17,7 @@ from django.core.files.storage import default_storage
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from common.problems import Severity
+from common.problems import ProblemGroup, Severity
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.app.runs.context import list_recordings
 from evaluation.app.runs.feature_cache import hypothesis_cache
@@ -456,20 +456,7 @@ def describe_audio(measure: UtteranceMeasure) -> str:
     return ", ".join(parts)
 
 
-@dataclass(frozen=True)
-class ProblemGroup:
-    """All utterances with one problem: how many, and the first of them, each with its audio in words."""
-
-    code: ProblemCode
-    count: int
-    examples: list[tuple[UtteranceMeasure, str]]
-
-    @property
-    def more(self) -> int:
-        return self.count - len(self.examples)
-
-
-def group_problems(runs: list[EvaluationRun], count: int = 10) -> list[ProblemGroup]:
+def group_faults(runs: list[EvaluationRun], count: int = 10) -> list[ProblemGroup[tuple[UtteranceMeasure, str]]]:
     """Utterances with anything out of order by cause, the gravest first, in two queries whatever their number."""
     faulty = UtteranceMeasure.objects.filter(~Q(faults=[]), run__in=runs)
     counts: Counter[str] = Counter()
@@ -478,11 +465,11 @@ def group_problems(runs: list[EvaluationRun], count: int = 10) -> list[ProblemGr
     rank = Window(RowNumber(), partition_by=F("faults"), order_by=F("pk").asc())
     first = faulty.annotate(rank=rank).filter(rank__lte=count).values("pk")
     shown = list(select_measures(*runs).filter(pk__in=first).order_by("file__data_set__name", "file__utterance__name"))
-    groups = [
-        ProblemGroup(find_problem_code(code), n, [(m, describe_audio(m)) for m in shown if code in m.faults][:count])
-        for code, n in counts.items()
-    ]
-    return sorted(groups, key=lambda group: (_SEVERITIES.index(group.code.severity), -group.count))
+    groups = []
+    for fault, n in counts.items():
+        code, examples = find_problem_code(fault), [(m, describe_audio(m)) for m in shown if fault in m.faults]
+        groups.append(ProblemGroup(code.severity, code.title, code.meaning, examples[:count], n))
+    return sorted(groups, key=lambda group: (_SEVERITIES.index(group.severity), -group.count))
 
 
 def find_problem_code(code: str) -> ProblemCode:

@@ -21,7 +21,7 @@ register.filter("time_left", labels.time_left)
 register.filter("duration", labels.duration)  # {{ utterance.duration_s|duration }}: 4 min 5 s
 register.filter("decimals", labels.decimals)  # {{ value|decimals:metric.decimals }}: as its metric is written
 register.filter("as_facts", labels.as_facts)  # {% include "components/facts.html" with facts=job.result|as_facts %}
-register.filter("problem_groups", labels.group_problems)
+register.filter("problem_groups", labels.group_stored_problems)
 register.filter("severities", labels.count_severities)
 register.filter("symbol", labels.symbol)
 register.simple_tag(sends_mail)  # {% sends_mail as is_sent %}

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from common.problems import Problem, ProblemList, Severity, has_errors
+from common.problems import Problem, ProblemList, has_errors
 from evaluation.formats.kaldi import Trial
 from evaluation.metrics.word_errors import normalise_transcript
 from portal.intake.problem_codes import describe
@@ -142,7 +142,7 @@ class CorpusDraft:
             ),
             synthetic=told["synthetic"],
             licence=told["licence"],
-            problems=tuple(Problem(**row | {"severity": Severity(row["severity"])}) for row in told["problems"]),
+            problems=tuple(Problem(**row) for row in told["problems"]),
         )
 
 

@@ -29,7 +29,7 @@ from anonymization.methods.voices.targets import SELECTIONS
 from anonymization.methods.voices.vectors import hash_vector
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from portal.challenges.models import Gender, Speaker
-from portal.core.labels import decimals, group_problems, symbol
+from portal.core.labels import decimals, group_stored_problems, symbol
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
 from portal.systems.anonymization.charts import draw_pipeline, list_measured
@@ -76,7 +76,7 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
         "has_mixtures": method is not None and plans_voices(method),
         "has_vectors": makes_vectors(method),
         "voices_found": run.report.get("voices") if is_organizer else None,
-        "groups": group_problems(list_problems(run) if is_organizer else run.report.get("problems", [])),
+        "groups": group_stored_problems(list_problems(run) if is_organizer else run.report.get("problems", [])),
     }
 
 

@@ -164,7 +164,7 @@ def test_empty_files_are_told_and_folder_without_files_is_refused_as_its_archive
 def test_empty_score_file_is_none(tmp_path):
     empty = {"results-1/ASV-a-b/scores": b""}
     archive = pack_zip(tmp_path / "T1.zip", (WHOLE | empty).items())
-    found = {one.problem.code for one in verify(archive, expect(ORIGINALS, SETS, scores_required=True)).findings}
+    found = {one.code for one in verify(archive, expect(ORIGINALS, SETS, scores_required=True)).findings}
     assert "missing-scores" in found
 
 
@@ -173,11 +173,11 @@ def test_scores_are_held_against_the_trials_that_were_fetched(tmp_path, monkeypa
     scores = {"results-1/ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon/scores": b"s1 u1 0.5\ns1 u2 0.1\n"}
     archive = pack_zip(tmp_path / "T1.zip", (WHOLE | scores).items())
     expected = expect(ORIGINALS, SETS, trial_counts={"libri_dev_trials_f": (1, 1)})
-    before = {one.problem.code for one in verify(archive, expected).findings}
+    before = {one.code for one in verify(archive, expected).findings}
     lists = tmp_path / "autumn" / "lists"
     lists.mkdir(parents=True)
     (lists / "libri_dev_trials_f-trials.txt").write_text("s1 u1 target\ns1 u3 nontarget\n")
-    after = {one.problem.code for one in verify(archive, expected).findings}
+    after = {one.code for one in verify(archive, expected).findings}
     assert after - before == {"missing-score", "extra-score"}
 
 

@@ -100,7 +100,7 @@ def check(
 
 def find_problems(report):
     """Each finding as (utterance or file, code), sorted; a finding that stands for several counts as often."""
-    return sorted((Path(one.problem.file).stem, one.problem.code) for one in report.findings)
+    return sorted((Path(one.file).stem, one.code) for one in report.findings)
 
 
 @cache

@@ -99,9 +99,7 @@ def test_file_in_the_folder_of_one_set_is_missing_in_the_other(tmp_path):
     files = whole()
     files["one_anon/u2.wav"] = files.pop("wav/u2.wav")
     report = checked(tmp_path, files)
-    assert [(one.data_set, one.problem.code, one.problem.file) for one in report.findings] == [
-        ("two", "missing", "u2.wav")
-    ]
+    assert [(one.data_set, one.code, one.file) for one in report.findings] == [("two", "missing", "u2.wav")]
 
 
 def test_general_and_special_file_complete_each_other(tmp_path):
@@ -130,9 +128,7 @@ def test_name_that_differs_a_little_is_taken_with_a_warning(tmp_path, name):
     files = whole()
     files[f"wav/{name}.WAV"] = files.pop("wav/u0.wav")
     report = checked(tmp_path, files)
-    assert [(one.problem.code, one.problem.severity) for one in report.findings] == [
-        ("different-name", Severity.WARNING)
-    ]
+    assert [(one.code, one.severity) for one in report.findings] == [("different-name", Severity.WARNING)]
     assert report.counts.missing == 0
 
 
@@ -152,7 +148,7 @@ def test_each_of_many_copies_is_told_but_not_the_one_they_were_made_of(tmp_path)
 def test_original_of_another_utterance_is_not_anonymised_either(tmp_path):
     report = checked(tmp_path, whole(**{"wav/u1.wav": flac(ORIGINALS["u4"])}))
     assert find_problems(report) == [("u1", "identical-to-original")]
-    assert report.findings[0].problem.found.endswith("of the original of u4")
+    assert report.findings[0].found.endswith("of the original of u4")
 
 
 def test_one_recording_under_two_names_of_the_corpus_is_no_copy(tmp_path):
@@ -193,7 +189,7 @@ def test_inherited_utterances_are_not_missing_and_need_not_come_again(tmp_path):
 
 def test_whole_data_set_that_is_missing_is_one_finding(tmp_path):
     report = checked(tmp_path, {f"{name}.wav": wav(SPOKEN[name]) for name in ("u3", "u4", "u5")})
-    found = [(one.data_set, one.problem.code, one.problem.count) for one in report.findings]
+    found = [(one.data_set, one.code, one.count) for one in report.findings]
     assert found == [("one", "missing-data-set", 3), ("two", "missing", 1)]
 
 
@@ -204,15 +200,13 @@ def test_archive_without_speech_is_one_finding(tmp_path):
 
 def test_speech_that_need_not_come_is_missed_by_a_warning(tmp_path):
     report = checked(tmp_path, {"u0.wav": wav(SPOKEN["u0"])}, sets={"one": ("u0", "u1")}, audio_required=False)
-    assert [(one.problem.code, one.problem.severity) for one in report.findings] == [("missing", Severity.WARNING)]
+    assert [(one.code, one.severity) for one in report.findings] == [("missing", Severity.WARNING)]
     assert checked(tmp_path, {"a.pdf": DESCRIPTION}, audio_required=False).findings == ()
 
 
 def test_edition_without_a_corpus_notes_speech_once(tmp_path):
     report = checked(tmp_path, whole(), sets={})
-    assert [(one.problem.code, one.problem.severity) for one in report.findings] == [
-        ("unexpected-audio", Severity.NOTE)
-    ]
+    assert [(one.code, one.severity) for one in report.findings] == [("unexpected-audio", Severity.NOTE)]
 
 
 def test_notes_of_files_that_are_not_used_count_files(tmp_path):
@@ -267,7 +261,7 @@ def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_p
 )
 def test_what_a_rank_needs_is_warned_of(tmp_path, needed, extra, warned):
     report = checked(tmp_path, whole(**extra), needed_to_rank=needed)
-    found = [one.problem for one in report.findings if one.problem.code == "cannot-be-ranked"]
+    found = [one for one in report.findings if one.code == "cannot-be-ranked"]
     assert [one.severity for one in found] == [Severity.WARNING] * len(warned)
     words = [one.remedy.partition(" this system cannot be ranked")[0] for one in found]
     assert words == [f"Without {word}" for word in warned]
@@ -312,7 +306,7 @@ def test_description_that_is_no_pdf_is_told_once(tmp_path):
 )
 def test_description_that_is_no_harmless_pdf_is_refused_whether_or_not_it_is_required(tmp_path, content, found):
     report = checked(tmp_path, whole(**{"T1.pdf": content}))
-    [problem] = [one.problem for one in report.findings if one.problem.code == "not-a-pdf"]
+    [problem] = [one for one in report.findings if one.code == "not-a-pdf"]
     assert (problem.found, problem.severity) == (found, Severity.ERROR)
 
 
@@ -320,14 +314,14 @@ def test_description_that_takes_long_to_read_is_refused_within_its_time(tmp_path
     monkeypatch.setattr(pdf_files, "_LIMITS", ChildLimits(cpu_s=1, memory_bytes=1 << 30, time_s=0.2))
     monkeypatch.setattr(pdf_files, "_read_fault", lambda _: time.sleep(60))
     report = checked(tmp_path, whole(**{"T1.pdf": DESCRIPTION}))
-    [problem] = [one.problem for one in report.findings if one.problem.code == "not-a-pdf"]
+    [problem] = [one for one in report.findings if one.code == "not-a-pdf"]
     assert problem.found == "a PDF that cannot be read within its limits of time and memory"
 
 
 def test_description_that_ends_its_reader_otherwise_has_broken_no_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(pdf_files, "_read_fault", lambda _: os.abort())
     report = checked(tmp_path, whole(**{"T1.pdf": DESCRIPTION}))
-    [problem] = [one.problem for one in report.findings if one.problem.code == "not-a-pdf"]
+    [problem] = [one for one in report.findings if one.code == "not-a-pdf"]
     assert problem.found == "a PDF that cannot be read"
 
 
@@ -347,12 +341,12 @@ def test_hostile_archive_is_a_report_too(tmp_path):
     source = pack_tar(tmp_path / "T1.tar", [("wav/u0.wav", wav(SPOKEN["u0"])), ("../../u1.wav", b"")], "w")
     report = check(source, expect(ORIGINALS, SETS), tmp_path / "documents")
     assert report.is_refused
-    assert [one.problem.code for one in report.findings] == ["path-traversal"]
+    assert [one.code for one in report.findings] == ["path-traversal"]
 
 
 def test_limits_of_the_edition_hold(tmp_path):
     report = checked(tmp_path, whole(), limits=ArchiveLimits(members=3))
-    assert [one.problem.code for one in report.findings] == ["too-many-members"]
+    assert [one.code for one in report.findings] == ["too-many-members"]
 
 
 def test_speech_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
@@ -445,14 +439,14 @@ def test_pipe_in_a_folder_is_told_and_passed_over(tmp_path):
     folder = unpack(tmp_path / "folder", whole().items())
     os.mkfifo(folder / "u1-notes.wav")
     report = check(folder, expect(ORIGINALS, SETS), tmp_path / "documents")
-    assert [(one.problem.code, one.problem.file) for one in report.findings] == [("not-a-file", "u1-notes.wav")]
+    assert [(one.code, one.file) for one in report.findings] == [("not-a-file", "u1-notes.wav")]
 
 
 def test_folder_may_hold_no_name_that_an_archive_may_not(tmp_path):
     folder = unpack(tmp_path / "folder", whole().items())
     (folder / "a\x1b[31m.wav").write_bytes(b"")
     report = check(folder, expect(ORIGINALS, SETS), tmp_path / "documents")
-    assert [one.problem.code for one in report.findings] == ["control-character-in-name"]
+    assert [one.code for one in report.findings] == ["control-character-in-name"]
     assert report.is_refused
 
 
@@ -498,7 +492,7 @@ def test_what_systems_left_behind_is_passed_over_with_one_note(tmp_path, pack):
 def test_other_control_characters_refuse_the_archive_wherever_they_stand(tmp_path):
     for name in ("__MACOSX/\x1b[2J", "T1/Icon\r\r", "a\r/Icon\r"):
         report = check(pack_zip(tmp_path / "T1.zip", [("u0.wav", b""), (name, b"")]), expect(ORIGINALS, SETS), tmp_path)
-        assert [one.problem.code for one in report.findings] == ["control-character-in-name"]
+        assert [one.code for one in report.findings] == ["control-character-in-name"]
 
 
 RESULTS_2022 = b"ASV-libri_dev_enrolls-libri_dev_trials_f EER: 8.665%\n"
@@ -518,17 +512,17 @@ RESULTS_2024 = b"---- ASR results ----\n  dataset split       asr    WER\n0   li
 def test_file_that_its_name_keeps_from_being_used_is_warned_of(tmp_path, name, content, wanted):
     report = checked(tmp_path, whole(**{name: content}))
     (finding,) = report.findings
-    assert (finding.problem.code, finding.problem.file, finding.problem.severity) == ("unused-by-name", name, "warning")
-    assert finding.problem.expected.startswith(wanted)
+    assert (finding.code, finding.file, finding.severity) == ("unused-by-name", name, "warning")
+    assert finding.expected.startswith(wanted)
 
 
 def test_result_file_of_a_ranking_is_told_the_name_of_its_edition(tmp_path):
     recipe = (FOLDER / "2024.toml").read_text()
     report = checked(tmp_path, whole(**{"results_B9.txt": RESULTS_2024}), recipe_text=recipe)
     (finding,) = report.findings
-    assert finding.problem.expected == "results under the name result_for_rank_<suffix>"
+    assert finding.expected == "results under the name result_for_rank_<suffix>"
 
 
 def test_results_under_any_name_are_not_used_where_the_portal_evaluates(tmp_path):
     report = checked(tmp_path, whole(**{"results_B9.txt": RESULTS_2022}), takes_results=False)
-    assert [finding.problem.code for finding in report.findings] == ["other-file"]
+    assert [finding.code for finding in report.findings] == ["other-file"]

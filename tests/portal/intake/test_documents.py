@@ -55,7 +55,7 @@ def checked(tmp_path, files, **changes):
 
 
 def found(report):
-    return {(one.problem.file, one.problem.code, str(one.problem.severity)) for one in report.findings}
+    return {(one.file, one.code, str(one.severity)) for one in report.findings}
 
 
 def score_path(folder, data_set):
@@ -68,7 +68,7 @@ def score_lines(count):
 
 def test_published_results_are_accepted_without_scores(published, tmp_path):
     report = checked(tmp_path, published)
-    assert [one.problem.sentence() for one in report.findings if str(one.problem.severity) == "error"] == []
+    assert [one.sentence() for one in report.findings if str(one.severity) == "error"] == []
     assert report.counts.documents == len(published)
 
 

@@ -9,7 +9,7 @@ from tests.portal.intake.packing import check, expect, pack_zip
 def checked(tmp_path, paths):
     source = pack_zip(tmp_path / "T1.zip", [(path, b"no result\n") for path in paths])
     report = check(source, expect({}, {}, audio_required=False, scores_required=False), tmp_path / "documents")
-    return [(one.problem.code, one.problem.found) for one in report.findings]
+    return [(one.code, one.found) for one in report.findings]
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def seeded():
 
 
 def stem(finding):
-    return finding.problem.file.rpartition("/")[2].rpartition(".")[0]
+    return finding.file.rpartition("/")[2].rpartition(".")[0]
 
 
 def in_folder(folder, files):
@@ -187,7 +187,7 @@ def test_each_seeded_problem_is_told_once_and_nothing_else(seeded, tmp_path):
     source = in_folder(tmp_path, sorted(seeded.files.items(), reverse=True))
     report = check(source, seeded.expected, tmp_path / "documents")
     assert find_problems(report) == sorted(seeded.found)
-    severities = {(stem(one), one.problem.code): str(one.problem.severity) for one in report.findings}
+    severities = {(stem(one), one.code): str(one.severity) for one in report.findings}
     assert severities == seeded.severities
     assert not set(report.faulty) & seeded.healthy
     assert set(report.faulty) == {
@@ -205,4 +205,4 @@ def test_published_systems_have_no_problem(system, tmp_path):
     names = [path.stem for path in folder.rglob("*.flac")]
     report = check(folder, expect({name: original(name) for name in names}), tmp_path / "documents")
     assert report.counts.received == 32
-    assert [one.problem.sentence() for one in report.findings if one.problem.severity is Severity.ERROR] == []
+    assert [one.sentence() for one in report.findings if one.severity is Severity.ERROR] == []

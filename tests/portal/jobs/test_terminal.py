@@ -9,9 +9,7 @@ from common.terminal import ProgressBar
 from portal.jobs.models import Job, JobState
 from portal.jobs.terminal import (
     failure_report,
-    problem_lines,
     progress_line,
-    report_lines,
     show_job,
     write_report,
 )
@@ -54,14 +52,14 @@ def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():
     problems = [make_problem(file=f"{number}.wav") for number in range(7)]
     silent = {"file": "lists/text", "line": 3, "expected": "text", "found": "nothing", "remedy": "Add it."}
     problems.append(make_problem("no-text", "warning", **silent))
-    report = failure_report(Job(failure="Not imported.", failure_remedy="Fix it.", problems=problems))
-    assert report.splitlines() == [
+    job = Job(failure="Not imported.", failure_remedy="Fix it.", problems=problems)
+    assert failure_report(job).splitlines() == [
         "Not imported.",
         "Fix it.",
-        "error: wrong-rate (7)",
+        "error: wrong rate",
         *[f"  {number}.wav: expected 16000 Hz, found 44100 Hz. Convert the corpus." for number in range(5)],
-        "  and 2 more of this kind",
-        "warning: no-text (1)",
+        f"  … and 2 more; /jobs/{job.pk}/problems.csv on the portal, or a file with --report FILE, lists all.",
+        "warning: no text",
         "  lists/text, line 3: expected text, found nothing. Add it.",
     ]
 
@@ -70,15 +68,5 @@ def test_written_report_has_every_row_and_no_formula(tmp_path):
     problems = [make_problem(file=f"={number}.wav") for number in range(7)]
     write_report(Job(problems=problems), tmp_path / "report.csv")
     head, *rows = (tmp_path / "report.csv").read_text().splitlines()
-    assert head == "code,file,expected,found,remedy,severity,line,count"
+    assert head == "code,file,expected,found,remedy,severity,line,count,data_set"
     assert [row.split(",")[1] for row in rows] == [f"'={number}.wav" for number in range(7)]
-
-
-def test_complete_list_names_no_further_report():
-    assert not any("whole report" in line for line in report_lines(Job(problems=[make_problem()])))
-
-
-def test_problems_are_listed_errors_first():
-    problems = [make_problem("b", "note"), make_problem("a", "warning"), make_problem("z", "error")]
-    heads = [line for line in problem_lines(problems) if not line.startswith(" ")]
-    assert heads == ["error: z (1)", "warning: a (1)", "note: b (1)"]

@@ -178,7 +178,7 @@ def test_faulty_archive_is_refused_with_every_problem_and_keeps_what_is_sound(te
     assert (submission.errors, submission.warnings, submission.notes) == (3, 1, 0)
     assert codes(submission, "warning") == {"cannot-be-ranked": 1}  # of scores, which are not required
     assert len(contents(submission)) == len(members) - 3
-    assert {finding.problem.code for finding in load_report(submission).findings} == {
+    assert {finding.code for finding in load_report(submission).findings} == {
         *codes(submission),
         "cannot-be-ranked",
     }
@@ -239,7 +239,7 @@ def test_recordings_that_sound_like_noise_are_told_early_and_refuse_nothing(team
     name = next(name for name in members if name.endswith(".wav"))
     submission = hand_in(team, {**members, name: wav_of(noise)})
     assert submission.state == ACCEPTED
-    [found] = [one.problem for one in load_report(submission).findings if one.problem.code == "sounds-broken"]
+    [found] = [one for one in load_report(submission).findings if one.code == "sounds-broken"]
     assert (found.file, found.found) == (name, "2.1 from 1 to 5, as noise has (DNSMOS P.808, a prediction)")
     assert submission.warnings >= 1
     assert len(opinions) <= 5 * team.edition.corpus.data_sets.count() + 1
@@ -251,7 +251,7 @@ def test_gaps_in_speech_are_told_early_and_refuse_nothing(team, members):
     samples[4000:4800] = 0
     submission = hand_in(team, {**members, name: wav_of(samples)})
     assert submission.state == ACCEPTED
-    found = {one.problem.code: one.problem for one in load_report(submission).findings}
+    found = {one.code: one for one in load_report(submission).findings}
     assert found["gaps"].file == name
     assert found["gaps"].found == "50 ms of zeros between loud speech"
     assert not {"flattened", "narrow-band"} & set(found)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from listening.app.models import Study
 from portal.core.storage import store_bytes
-from portal.intake.report import Counts, IntakeFinding, IntakeReport
+from portal.intake.report import Counts, IntakeReport
 from portal.jobs.models import Job, JobState
 from portal.submissions import pages, services
 from portal.submissions.models import Submission, SubmittedDocument
@@ -84,7 +84,7 @@ def make_report():
     cut = Problem("truncated", "wav/=cmd.wav", "9600 samples", "4000", "Send it again.", count=1)
     missing = Problem("missing", "a.wav", "a file", "none", "Add its file.")
     quiet = Problem("quiet", "b.wav", "a peak above −60 dB", "−70 dB", "Listen to it.", Severity.WARNING)
-    findings = (IntakeFinding("", missing), IntakeFinding("tones_enrolls", cut), IntakeFinding("tones_enrolls", quiet))
+    findings = (missing, cut.within("tones_enrolls"), quiet.within("tones_enrolls"))
     return IntakeReport("archive.zip", "edition", findings, Counts(files=3), ("a",))
 
 

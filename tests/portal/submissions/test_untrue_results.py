@@ -42,7 +42,7 @@ def sound(team):
 
 def about(submission, path):
     """What the report says of a file: code, line and severity of each finding."""
-    findings = [one.problem for one in load_report(submission).findings if one.problem.file == path]
+    findings = [one for one in load_report(submission).findings if one.file == path]
     return [(one.code, one.line, str(one.severity)) for one in findings]
 
 
@@ -104,7 +104,7 @@ def test_scores_of_some_trials_name_the_others(team, sound):
     lines = sound[SCORES].splitlines(keepends=True)
     left_out = b" ".join(lines[5].split()[:2]).decode()
     report = load_report(checked(team, {SCORES: b"".join([*lines[:5], *lines[6:], b"nobody nowhere 1\n"])}))
-    found = {one.problem.code: one.problem for one in report.findings}
+    found = {one.code: one for one in report.findings}
     missing = f"a score of “{left_out}”, line 6 of the organizer's trials of tones_trials_f"
     assert (found["missing-score"].file, found["missing-score"].expected) == (SCORES, missing)
     assert (found["extra-score"].line, found["extra-score"].found) == (32, "“nobody nowhere”, which is not one")
@@ -162,7 +162,7 @@ def test_matrices_are_read(team, sound, values):
     folder = f"{STAMP}/similarity_matrices_DeID_Gvd/tones_trials_f"
     path = f"{folder}/similarity_matrix_psp_psp.npy"
     report = load_report(checked(team, sound | {path: matrix(values)}))
-    found = [one.problem for one in report.findings if one.problem.code == "unusable-matrix"]
+    found = [one for one in report.findings if one.code == "unusable-matrix"]
     assert [(one.file, str(one.severity)) for one in found] == [(path, "error")]
 
 

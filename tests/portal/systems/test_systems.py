@@ -15,7 +15,7 @@ from evaluation.app.audio_measures.selectors import (
     PROBLEM_CODES,
     compare_pitch,
     format_number,
-    group_problems,
+    group_faults,
     list_finished_runs,
     read_values,
 )
@@ -499,8 +499,8 @@ def test_problems_are_counted_by_cause_the_gravest_first(system):
         measure.faults = ["clipped", "level-changed"]
     measures[15].faults = ["silent"]
     UtteranceMeasure.objects.bulk_update(measures, ["faults"])
-    groups = group_problems(runs, count=4)
-    assert [(group.code.title, group.count, len(group.examples), group.more) for group in groups] == [
+    groups = group_faults(runs, count=4)
+    assert [(group.title, group.count, len(group.examples), group.more) for group in groups] == [
         ("Silent", 1, 1, 0),
         ("Clipped", 12, 4, 8),
         ("Level changed by more than 24 dB", 15, 4, 11),
