@@ -32,6 +32,7 @@ from tests.browsing import (  # noqa: F401
     traffic,
 )
 from tests.buckets import bucket_files, bucket_store  # noqa: F401
+from tests.librispeech import write_data_directories, write_scores
 from tests.quick_jobs import (  # noqa: F401
     archives_unheard,
     designs_without_limit,
@@ -42,6 +43,7 @@ from tests.quick_jobs import (  # noqa: F401
     quick_figures,
     quick_measures,
 )
+from tests.recordings import SHARED
 from tests.snapshots import empty_by_snapshot, once  # noqa: F401
 
 # A shell lets what it starts in the background ignore Ctrl-C, and the programs that these tests start would, too.
@@ -81,6 +83,23 @@ def django_db_setup(django_db_setup, django_db_blocker):
                     if module.name[:1].isdigit() and (app.label, module.name) not in applied:
                         recorder.record_applied(app.label, module.name)
         empty_by_snapshot()
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of real speech and large files beside the repository, which no clone has: for slow tests alone."""
+    if not SHARED.is_dir():
+        pytest.skip(f"the real speech and large files in {SHARED} are not here")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def librispeech(tmp_path_factory):
+    """The folder of the challenge's LibriSpeech directories, `data`, and of made-up scores, `scores`."""
+    folder = tmp_path_factory.mktemp("librispeech")
+    write_data_directories(folder / "data")
+    write_scores(folder / "scores", folder / "data")
+    return folder
 
 
 @pytest.fixture(autouse=True)

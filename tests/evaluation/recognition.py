@@ -1,8 +1,7 @@
-"""Real utterances with their transcripts, and a recogniser whose words a test decides."""
+"""The pooled errors of a set, and a recogniser whose words a test decides."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,18 +11,8 @@ from numpy.typing import NDArray
 from evaluation.metrics.word_errors import WordErrorCounts, count_word_errors
 from evaluation.metrics.word_normalization import WRITTEN_ENGLISH
 from speech.audio.files import write_flac16
-from tests.evaluation.reference import SHARED
 
 RATE = 16000
-
-
-def spoken(corpus: str, number: int, longest_s: float = 8.0) -> dict[str, str]:
-    """Transcripts of some utterances of a corpus of real speech, spread over its speakers, none long."""
-    with (SHARED / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
-        rows = [
-            row for row in csv.DictReader(file) if row["corpus"] == corpus and float(row["duration_s"]) <= longest_s
-        ]
-    return {row["utterance_id"]: row["transcript"] for row in rows[:: max(1, len(rows) // number)][:number]}
 
 
 def pooled(references: dict[str, str], hypotheses: dict[str, str]) -> WordErrorCounts:

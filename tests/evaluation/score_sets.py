@@ -1,4 +1,4 @@
-"""Score sets that several tests draw on: the shared reference ones and drawn ones with many ties."""
+"""Score sets that several tests draw on: those of the official code and drawn ones with many ties."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.evaluation.reference import SHARED, load_json
+from tests.official import load_arrays, load_json
 
 Scores = NDArray[np.float64]
 
@@ -21,13 +21,13 @@ def score_lists(max_size: int = 60) -> st.SearchStrategy[list[float]]:
 
 
 def reference_cases() -> dict[str, dict[str, Any]]:
-    return load_json("detection_metrics.json") if SHARED.is_dir() else {}
+    return load_json("detection_metrics.json")
 
 
 def reference_scores(name: str) -> tuple[Scores, Scores]:
     """Target and nontarget scores of a reference case."""
-    with np.load(SHARED / "reference" / "score_sets.npz") as sets:
-        return sets[f"{name}.tar"], sets[f"{name}.non"]
+    sets = load_arrays("score_sets.npz")
+    return sets[f"{name}.tar"], sets[f"{name}.non"]
 
 
 def normal_scores(seed: int, n_target: int, n_nontarget: int) -> tuple[Scores, Scores]:

@@ -1,7 +1,5 @@
 """What the challenge published, handed in as submissions: the portal computes the published averages from it."""
 
-from pathlib import Path
-
 import pytest
 
 from evaluation.app.objective_results.selectors import list_score_sets
@@ -14,6 +12,8 @@ from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
+from tests.evaluation.formats.published import R2022
+from tests.librispeech import EERS, name_test
 from tests.portal.archives import hand_in
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective import (
@@ -25,11 +25,6 @@ from tests.portal.objective import (
 )
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures")]
-SHARED = Path(__file__).resolve().parents[4] / "shared"
-PUBLISHED = SHARED / "vpc2022" / "results"
-LIBRISPEECH = SHARED / "vpc-librispeech"
-needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published results in ../shared are not here")
-needs_scores = pytest.mark.skipif(not LIBRISPEECH.is_dir(), reason="the real scores in ../shared are not here")
 
 STAMP = "exp/results-2022-07-01-10-00-00"
 # Tables 5 to 7 of the results of 2022: EER of original and anonymised speech, WER of both, ρF0, G_VD; dev and test.
@@ -50,9 +45,9 @@ TABLES = {
 def published(system):
     """The published files of a system under the names that protocol 1.2 gives them."""
     return {
-        f"{STAMP}/results_summary.txt": (PUBLISHED / f"RESULTS_summary_{system}").read_bytes(),
-        f"{STAMP}/results.txt": (PUBLISHED / f"results.anon_{system}").read_bytes(),
-        f"{STAMP}.orig/results.txt": (PUBLISHED / f"results.orig_{system}").read_bytes(),
+        f"{STAMP}/results_summary.txt": (R2022 / f"RESULTS_summary_{system}").read_bytes(),
+        f"{STAMP}/results.txt": (R2022 / f"results.anon_{system}").read_bytes(),
+        f"{STAMP}.orig/results.txt": (R2022 / f"results.orig_{system}").read_bytes(),
     }
 
 
@@ -68,7 +63,6 @@ def make_published(system):
     return evaluate(add_documents(submission, published(system)))
 
 
-@needs_published
 @pytest.mark.parametrize("system", TABLES)
 def test_published_files_give_the_published_averages_to_all_printed_digits(once, system):
     """And by them no baseline reaches 15 %, while all keep their pitch."""
@@ -101,7 +95,6 @@ def test_published_files_give_the_published_averages_to_all_printed_digits(once,
         )
 
 
-@needs_published
 def test_numbers_without_scores_stay_claims_and_rates_follow_from_their_counts(once):
     values = read_values_of_submission(once(make_published, "mcadams"))
     eer = values.number("eer", "kaldi", data_set="libri_test_trials_f")
@@ -112,7 +105,6 @@ def test_numbers_without_scores_stay_claims_and_rates_follow_from_their_counts(o
     assert values.average("wer", "tglarge", split="test").basis == Basis.VALUES
 
 
-@needs_published
 def test_archives_of_three_teams_go_from_arrival_to_the_leaderboard(edition):
     labels = {}
     for system in TABLES:
@@ -136,37 +128,26 @@ def test_archives_of_three_teams_go_from_arrival_to_the_leaderboard(edition):
     ] * 4  # as published: none reaches 15 %
 
 
-# Real scores ---------------------------------------------------------------------------------------
-
-# The README beside the scores, computed independently: per cent, dev, by Kaldi.
-README_EERS = {
-    ("f", AttackModel.UNPROTECTED): "2.983",
-    ("f", AttackModel.IGNORANT): "64.35",
-    ("f", AttackModel.LAZY_INFORMED): "3.125",
-    ("m", AttackModel.UNPROTECTED): "0.1553",
-    ("m", AttackModel.IGNORANT): "74.22",
-    ("m", AttackModel.LAZY_INFORMED): "0.1553",
-}
+# Scores of all official trials of dev ---------------------------------------------------------------
 
 
-def import_librispeech():
-    job = execute(start_import(folder=str(LIBRISPEECH / "data"), name="libri", without_audio=True, run_here=True).pk)
+def import_directories(folder):
+    job = execute(start_import(folder=str(folder / "data"), name="libri", without_audio=True, run_here=True).pk)
     assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     return Corpus.objects.get(name="libri")
 
 
 @pytest.fixture
-def librispeech(once):
-    return once(import_librispeech)
+def corpus(once, librispeech):
+    return once(import_directories, librispeech)
 
 
-@needs_scores
 @pytest.mark.usefixtures("few_resamples")
-def test_real_scores_give_the_independently_computed_rates_with_intervals(librispeech):
-    edition = make_edition(librispeech, audio_required=False)
+def test_scores_give_the_rates_of_kaldi_with_intervals(corpus, librispeech):
+    edition = make_edition(corpus, audio_required=False)
     files = {
         f"{STAMP}.orig/{path.parent.name}/scores": path.read_bytes()
-        for path in (LIBRISPEECH / "scores-ohnn").glob("ASV-*/scores")
+        for path in (librispeech / "scores").glob("ASV-*/scores")
     }
     assert len(files) == 6
     submission = make_submission(make_team_system(make_team(edition)), state="received")
@@ -174,24 +155,25 @@ def test_real_scores_give_the_independently_computed_rates_with_intervals(libris
     assert submission.state == Submission.State.EVALUATED
     values = read_values_of_submission(submission)
     found = {
-        (gender, attack): values.number("eer", "kaldi", data_set=f"libri_dev_trials_{gender}", attack_model=attack)
-        for gender, attack in README_EERS
+        (attack, gender): values.number(
+            "eer", "kaldi", data_set=f"libri_dev_trials_{gender}", attack_model=AttackModel(attack)
+        )
+        for attack, gender in EERS
     }
-    assert {test: f"{number.value:.4g}" for test, number in found.items()} == README_EERS
+    assert {test: f"{number.value:.4g}" for test, number in found.items()} == EERS
     assert all(number.basis == Basis.SCORES and number.reported is None for number in found.values())
     assert all(number.low <= number.value <= number.high for number in found.values())
-    female = found["f", AttackModel.IGNORANT]
+    female = found["ignorant", "f"]
     assert (female.n, female.low < female.value < female.high) == (15270, True)
     kept = {(one.data_set, one.attack_model): one for one in list_score_sets(values)}
     assert len(kept) == 6
     assert kept["libri_dev_trials_f", "ignorant"].target_count == 704
 
 
-@needs_scores
-def test_numbers_that_scores_do_not_give_are_missing_with_their_reason(librispeech):
-    edition = make_edition(librispeech, audio_required=False)
-    path = "ASV-libri_dev_enrolls-libri_dev_trials_f"
-    whole = (LIBRISPEECH / "scores-ohnn" / path / "scores").read_bytes()
+def test_numbers_that_scores_do_not_give_are_missing_with_their_reason(corpus, librispeech):
+    edition = make_edition(corpus, audio_required=False)
+    path = name_test("unprotected", "f")
+    whole = (librispeech / "scores" / path / "scores").read_bytes()
     short = b"".join(whole.splitlines(keepends=True)[:-1])
     submission = make_submission(make_team_system(make_team(edition)), state="received")
     evaluate(add_documents(submission, {f"{STAMP}.orig/{path}/scores": short}))

@@ -11,7 +11,7 @@ from common.errors import MetricInputError
 from speech.encoders.ecapa_voxceleb import ENGINE
 from speech.model_files.catalogue import MODEL_FILES
 from tests.evaluation.engines import require_engine
-from tests.evaluation.reference import RATE
+from tests.recordings import RATE
 
 NAME = "ecapa-voxceleb"
 # First numbers and length of the vector of `chirps`, computed once with speechbrain 1.0.3 (STFT, Filterbank,

@@ -11,8 +11,8 @@ from common.terminal import print_paragraph
 from evaluation.cli import recognize
 from evaluation.metrics.word_errors import AlignedWord
 from tests.evaluation.engines import require_recognizer
-from tests.evaluation.recognition import Listener, spoken, write_noise
-from tests.evaluation.reference import SHARED, needs_shared
+from tests.evaluation.recognition import Listener, write_noise
+from tests.recordings import DEMO, first_of_each_speaker
 
 TEXTS = {2000: "One two.", 3000: "three four five", 4000: "sicks"}
 
@@ -220,11 +220,11 @@ def test_what_cannot_be_used_is_one_sentence(shell, listener, corpus, arguments,
     assert answer.err.count("\n") == 1
 
 
-@needs_shared
-def test_real_speech_by_the_light_recogniser(shell, tmp_path):
+def test_speech_by_the_light_recogniser(shell, tmp_path):
     require_recognizer("moonshine-tiny")
-    references = spoken("librispeech-dev-clean", 2, longest_s=5.0)
-    paths = [next((SHARED / "speech").glob(f"*/*/{name}.flac")) for name in references]
+    rows = first_of_each_speaker()[:2]
+    references = {row["utterance_id"]: row["transcript"] for row in rows}
+    paths = [DEMO / row["path"] for row in rows]
     (tmp_path / "text").write_text("".join(f"{name} {text}\n" for name, text in references.items()))
     answer = shell("recognize", *paths, "--text", tmp_path / "text", "--json")
     assert answer.code == 0

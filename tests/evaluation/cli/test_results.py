@@ -11,11 +11,10 @@ from evaluation.metrics.catalogue import ALL_METRICS
 from evaluation.protocols.recipes import FOLDER
 from tests.evaluation.commands import RANK_FILE, refusal
 from tests.evaluation.formats import test_results_2022
-from tests.evaluation.reference import SHARED
+from tests.evaluation.formats.published import R2022, R2024, R2026
+from tests.official import PUBLISHED
 
-R2022, R2024, R2026 = (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026))
 STAMP, submission = test_results_2022.STAMP, test_results_2022.submission
-needs_results = pytest.mark.skipif(not R2022.is_dir(), reason=f"{R2022} is not here")
 
 
 @pytest.fixture
@@ -75,7 +74,6 @@ def test_verify_groups_problems_by_kind_and_fails(shell, rank_file):
     assert {problem["line"] for problem in problems if problem["code"] == "malformed-row"} == {20}
 
 
-@needs_results
 @pytest.mark.parametrize("system", ["mcadams", "tts_old_c", "tts_joint_nsf_hifigan"])
 def test_verify_reads_published_results_whole(shell, system):
     answer = shell("verify", R2022 / system, "--json")
@@ -98,15 +96,13 @@ def test_verify_reads_published_results_whole(shell, system):
         assert average["written"] == f"{average['reported']:.3f}"
 
 
-@needs_results
 def test_verify_agrees_with_the_table_of_published_numbers(shell):
     averages = shell("verify", R2022 / "mcadams", "--json").json["systems"][0]["averages"]
-    with (SHARED / "vpc2022" / "baseline-results.csv").open(newline="") as file:
+    with (PUBLISHED / "vpc2022" / "baseline-results.csv").open(newline="") as file:
         written = {row["value"] for row in csv.DictReader(file) if row["system"] == "B2"}
     assert {average["written"] for average in averages} <= written
 
 
-@needs_results
 @pytest.mark.parametrize("folder", [R2022, R2024, R2026], ids=["2022", "2024", "2026"])
 def test_verify_reads_a_folder_of_systems(shell, folder):
     systems = shell("verify", folder, "--json").json["systems"]
@@ -116,7 +112,6 @@ def test_verify_reads_a_folder_of_systems(shell, folder):
     assert text.code == any(problem["severity"] == "error" for one in systems for problem in one["problems"])
 
 
-@needs_results
 def test_compare_names_the_better_one_by_the_metrics_direction(shell):
     answer = shell("compare", R2022 / "mcadams", R2022 / "tts_old_c", "--json")
     numbers = {
@@ -137,7 +132,6 @@ def test_compare_names_the_better_one_by_the_metrics_direction(shell):
     assert wer_line[-4:] == ["9.030", "8.285", "-0.745", "tts_old_c"]
 
 
-@needs_results
 def test_verify_shows_a_wrong_average_of_original_speech(shell, tmp_path):
     path = tmp_path / "RESULTS_summary_mcadams"
     path.write_text((R2022 / path.name).read_text().replace("EER test orig: 3.786", "EER test orig: 3.999"))
@@ -230,7 +224,6 @@ def test_commands_refuse_in_one_sentence(shell, rank_file, monkeypatch, argument
     assert sentence in refusal(shell(*arguments))
 
 
-@needs_results
 def test_compare_refuses_several_systems_and_different_editions(shell):
     several = refusal(shell("compare", R2022, R2024 / "b1b"))
     assert "expected one system, found mcadams, tts_joint_nsf_hifigan, tts_old_c. Name one, such as" in several

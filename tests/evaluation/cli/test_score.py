@@ -21,11 +21,9 @@ from evaluation.metrics.catalogue import DETECTION_METRICS, EXPOSURE_METRICS
 from evaluation.metrics.exposure import measure_exposure
 from evaluation.objective_results.recomputation import encode_trials, join_files, measure_scores
 from tests.evaluation.commands import SPEAKERS, refusal, write_test
-from tests.evaluation.reference import SHARED
+from tests.librispeech import EERS, name_test
 
 ROOT = Path(__file__).resolve().parents[3]
-LIBRISPEECH = SHARED / "vpc-librispeech"
-needs_scores = pytest.mark.skipif(not LIBRISPEECH.is_dir(), reason=f"{LIBRISPEECH} is not here")
 
 
 def test_score_json_holds_every_metric_with_every_digit(shell, tmp_path):
@@ -184,24 +182,13 @@ def test_score_refuses_in_one_sentence(shell, tmp_path, monkeypatch, arguments, 
     assert sentence in refusal(shell("score", *arguments))
 
 
-@needs_scores
-@pytest.mark.parametrize(
-    ("enrolment", "trial", "gender", "eer"),
-    [
-        ("", "", "f", 2.983),
-        ("", "_anon", "f", 64.35),
-        ("_anon", "_anon", "f", 3.125),
-        ("", "", "m", 0.1553),
-        ("", "_anon", "m", 74.22),
-        ("_anon", "_anon", "m", 0.1553),
-    ],
-)
-def test_score_gives_the_published_eers_of_real_score_files(shell, enrolment, trial, gender, eer):
-    trials = f"libri_dev_trials_{gender}"
-    scores = LIBRISPEECH / "scores-ohnn" / f"ASV-libri_dev_enrolls{enrolment}-{trials}{trial}" / "scores"
-    answer = shell("score", "--scores", scores, "--trials", LIBRISPEECH / "data" / trials / "trials", "--json")
+@pytest.mark.parametrize(("attack_model", "gender"), EERS)
+def test_score_gives_the_eers_of_kaldi_for_files_of_all_official_trials(shell, librispeech, attack_model, gender):
+    scores = librispeech / "scores" / name_test(attack_model, gender) / "scores"
+    trials = librispeech / "data" / f"libri_dev_trials_{gender}" / "trials"
+    answer = shell("score", "--scores", scores, "--trials", trials, "--json")
     assert answer.code == 0
-    assert f"{answer.json['results'][0]['metrics']['kaldi_eer']:.4g}" == f"{eer:g}"
+    assert f"{answer.json['results'][0]['metrics']['kaldi_eer']:.4g}" == EERS[attack_model, gender]
 
 
 def test_program_ends_well_when_the_reader_leaves(tmp_path):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
-
-import pytest
 
 from evaluation.formats.results import Gender, NumberIdentity, ReportedNumber, Speech
+from tests.official import PUBLISHED
 
-SHARED = Path("../shared")
-R2022, R2024, R2026 = (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026))
-needs_results = pytest.mark.skipif(not R2022.is_dir(), reason=f"{R2022} is not here")
+R2022, R2024, R2026 = (PUBLISHED / f"vpc{year}" / "results" for year in (2022, 2024, 2026))
 
 SHORT = {Speech.ORIGINAL: "orig", Speech.ANONYMISED: "anon"}
 LETTER = {Speech.ORIGINAL: "o", Speech.ANONYMISED: "a"}
@@ -37,7 +33,7 @@ OTHERS = {
 
 def table(year: int, system: str) -> dict[tuple[str, str, str], str]:
     """(data set, gender, metric) → the value as printed."""
-    with (SHARED / f"vpc{year}" / "baseline-results.csv").open(newline="") as file:
+    with (PUBLISHED / f"vpc{year}" / "baseline-results.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["system"] == system]
     return {(row["dataset"], row["gender"], row["metric"]): row["value"] for row in rows}
 

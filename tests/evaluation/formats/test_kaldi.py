@@ -3,16 +3,12 @@
 import hashlib
 import io
 import time
-from pathlib import Path
 
 import pytest
 
 from common.problems import Severity
 from evaluation.formats import kaldi
 from evaluation.formats.kaldi import Trial
-
-DATA = Path("../shared/vpc-librispeech/data")
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")
 
 # protocol: utterances, model speakers, target, nontarget, SHA-256 of the sorted ids, of the trials
 TRIAL_SETS = {
@@ -37,15 +33,15 @@ def only(parsed):
     return problem
 
 
-@needs_data
 @pytest.mark.parametrize("name", TRIAL_SETS)
-def test_trial_sets_agree_with_the_protocol(name):
-    speakers = kaldi.read_utt2spk(DATA / name / "utt2spk")
-    trials = kaldi.read_trials(DATA / name / "trials")
+def test_trial_sets_agree_with_the_protocol(librispeech, name):
+    folder = librispeech / "data" / name
+    speakers = kaldi.read_utt2spk(folder / "utt2spk")
+    trials = kaldi.read_trials(folder / "trials")
     assert speakers.problems == trials.problems == ()
     written = io.StringIO()
     kaldi.write_trials(trials.content, written)
-    assert written.getvalue() == (DATA / name / "trials").read_text()
+    assert written.getvalue() == (folder / "trials").read_text()
     targets = sum(trial.target for trial in trials.content)
     assert (
         len(speakers.content),
@@ -57,17 +53,16 @@ def test_trial_sets_agree_with_the_protocol(name):
     ) == TRIAL_SETS[name]
 
 
-@needs_data
 @pytest.mark.parametrize("name", ENROLMENT_SETS)
-def test_enrolment_sets_agree_with_the_protocol(name):
-    enrolls = kaldi.read_enrolls(DATA / name / "enrolls")
-    genders = kaldi.read_spk2gender(DATA / name / "spk2gender")
+def test_enrolment_sets_agree_with_the_protocol(librispeech, name):
+    folder = librispeech / "data" / name
+    enrolls = kaldi.read_enrolls(folder / "enrolls")
+    genders = kaldi.read_spk2gender(folder / "spk2gender")
     found = len(enrolls.content), len(genders.content), digest(enrolls.content)
     assert found == ENROLMENT_SETS[name]
 
 
-@needs_data
-def test_every_real_file_is_read_without_a_problem():
+def test_every_official_list_is_read_without_a_problem(librispeech):
     readers = {
         "wav.scp": kaldi.read_wav_scp,
         "utt2spk": kaldi.read_utt2spk,
@@ -76,7 +71,7 @@ def test_every_real_file_is_read_without_a_problem():
         "text": kaldi.read_text,
         "utt2dur": kaldi.read_utt2dur,
     }
-    for directory in sorted(DATA.iterdir()):
+    for directory in sorted((librispeech / "data").iterdir()):
         parsed = {name: read(directory / name) for name, read in readers.items()}
         assert [each.problems for each in parsed.values()] == [()] * 6
         speakers = parsed["utt2spk"].content
@@ -285,9 +280,8 @@ def test_written_lists_read_back_sorted():
     }
 
 
-@needs_data
-def test_written_lists_are_the_published_files():
-    folder = DATA / "libri_dev_trials_f"
+def test_written_lists_are_the_published_files(librispeech):
+    folder = librispeech / "data" / "libri_dev_trials_f"
     for name, read in (
         ("utt2spk", kaldi.read_utt2spk),
         ("text", kaldi.read_text),

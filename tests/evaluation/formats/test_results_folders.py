@@ -11,7 +11,7 @@ from common.problems import Severity
 from evaluation.objective_results.results.folders import read_published, read_results
 from evaluation.objective_results.results.results_2022 import read_result_file
 from tests.evaluation.commands import RANK_FILE
-from tests.evaluation.formats.published import R2022, needs_results
+from tests.evaluation.formats.published import R2022
 
 PARTS = ("RESULTS_summary", "results.anon", "results.orig")
 
@@ -40,7 +40,6 @@ def test_published_systems_are_those_of_the_folder_itself(tmp_path):
     assert read_published(tmp_path / "result_for_rank_here") == ()
 
 
-@needs_results
 @pytest.mark.parametrize(
     ("missing", "expected"),
     [
@@ -56,14 +55,12 @@ def test_published_files_without_a_summary_are_a_warning(published, missing, exp
     assert find_problems(published) == expected
 
 
-@needs_results
 def test_a_number_that_is_none_does_not_contradict_itself(published):
     path = published / "results.anon_mcadams"
     path.write_text(path.read_text().replace("EER: 14.91%", "EER: nan%", 1))
     assert find_problems(published) == [("not-finite", path.name, Severity.ERROR)]
 
 
-@needs_results
 @pytest.mark.parametrize(("summary", "codes"), [("nan%", []), ("16.92%", ["contradicting-results"])])
 def test_no_number_agrees_with_no_number_alone(published, summary, codes):
     path = published / "results.anon_mcadams"
@@ -76,7 +73,6 @@ def test_no_number_agrees_with_no_number_alone(published, summary, codes):
     assert "not-finite" in found
 
 
-@needs_results
 def test_unknown_line_is_shown_with_its_faulty_number():
     text = (R2022 / "results.anon_mcadams").read_text().splitlines()
     number, line = next((n, line) for n, line in enumerate(text, start=1) if "%WER" in line)

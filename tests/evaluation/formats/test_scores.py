@@ -7,7 +7,6 @@ import statistics
 import subprocess
 import sys
 import unicodedata
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +18,7 @@ from common.problems import Severity
 from evaluation.formats import scores as module
 from evaluation.formats.scores import join_scores, list_score_problems, read_scores, read_trial_table, write_scores
 from evaluation.objective_results.recomputation import join_files, measure_scores
-
-REAL = Path("../shared/vpc-librispeech")
-needs_real = pytest.mark.skipif(not REAL.is_dir(), reason=f"{REAL} is not here")
+from tests.librispeech import TESTS, name_test
 
 TRIALS = """\
 a a-1 target
@@ -334,20 +331,19 @@ def test_any_table_joins_in_any_order(rows, random):
     assert (joined.missing, joined.extra, joined.repeated, joined.not_finite) == (0, 0, 0, 0)
 
 
-@needs_real
-@pytest.mark.parametrize("folder", sorted(path.name for path in REAL.glob("scores-ohnn/ASV-*")))
-def test_real_scores_join_without_a_problem(folder):
-    name = folder.rpartition("-")[2].removesuffix("_anon")
-    trials = read_trial_table(REAL / "data" / name / "trials")
-    table = read_scores(REAL / "scores-ohnn" / folder / "scores")
+@pytest.mark.parametrize(("attack_model", "gender"), TESTS)
+def test_scores_of_all_official_trials_join_without_a_problem(librispeech, attack_model, gender):
+    trials = read_trial_table(librispeech / "data" / f"libri_dev_trials_{gender}" / "trials")
+    path = librispeech / "scores" / name_test(attack_model, gender) / "scores"
+    table = read_scores(path)
     joined = join_scores(table, trials)
-    counts = {"libri_dev_trials_f": (704, 14566), "libri_dev_trials_m": (644, 12796)}[name]
+    counts = {"f": (704, 14566), "m": (644, 12796)}[gender]
     assert (len(joined.target_scores), len(joined.nontarget_scores)) == counts
     assert (joined.missing, joined.extra, joined.repeated, joined.not_finite) == (0, 0, 0, 0)
-    misled = "enrolls-" in folder and folder.endswith("_anon")
+    misled = attack_model == "ignorant"
     assert [problem.code for problem in joined.problems] == (["inverted-scores"] if misled else [])
     order = np.random.default_rng(0).permutation(len(table.pairs))
-    lines = (REAL / "scores-ohnn" / folder / "scores").read_text().splitlines(keepends=True)
+    lines = path.read_text().splitlines(keepends=True)
     turned = read_scores(io.StringIO("".join(lines[i] for i in order)))
     assert np.array_equal(join_scores(turned, trials).scores, joined.scores)
 

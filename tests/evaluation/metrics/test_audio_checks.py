@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymization.methods.contract import PseudoSpeaker
+from anonymization.methods.registry import get_method
 from common.errors import MetricInputError
 from common.problems import Severity
 from evaluation.metrics.audio_checks import Damage, audio_problems, check_audio, damage_signs, find_damage
-from speech.audio.files import read_pcm16, resample
+from speech.audio.files import resample
+from tests.recordings import RATE, first_of_each_speaker, read_demo
 
-RATE = 16000
-REAL = Path(__file__).resolve().parents[4] / "shared" / "speech"
-needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real speech, ../shared/speech, is absent")
 SPEECH = np.round(3000 * np.random.default_rng(3).normal(size=RATE)).astype(np.int16)
 # What an anonymiser would give: as long and as loud, but another signal.
 OTHER = np.ascontiguousarray(SPEECH[::-1])
@@ -172,24 +169,28 @@ def signs_of(samples, original, rate=RATE):
     return damage_signs(find_damage(samples, rate, original), find_damage(original, rate))
 
 
-def list_real_speech(table, every):
-    with (REAL / table).open(newline="") as stream:
-        return [read_pcm16(REAL / row["path"]) for row in list(csv.DictReader(stream))[::every]]
-
-
-@needs_real
-def test_damage_to_real_speech_is_found():
+def test_damage_to_speech_is_found():
     found = {"flattened": 0, "gaps": 0, "narrow-band": 0}
-    speech = list_real_speech("utterances.csv", 9)
-    for samples, rate in speech:
-        made = {"flattened": clipped(samples, 4), "gaps": with_gaps(samples, rate)}
-        made["narrow-band"] = at_half_the_rate(samples, rate)
+    speech = [read_demo(row["utterance_id"]) for row in first_of_each_speaker(4)]
+    for samples in speech:
+        made = {"flattened": clipped(samples, 4), "gaps": with_gaps(samples, RATE)}
+        made["narrow-band"] = at_half_the_rate(samples, RATE)
         for sign, damaged in made.items():
-            signs = signs_of(damaged, samples, rate)
+            signs = signs_of(damaged, samples)
             assert set(signs) <= {sign}
             found[sign] += sign in signs
-    print(len(speech), found)
     assert min(found.values()) >= 0.9 * len(speech)
+
+
+def test_no_speech_and_no_speech_of_b2_is_called_damaged():
+    b2 = get_method("mcadams-2022")
+    for place, row in enumerate(first_of_each_speaker()):
+        samples = read_demo(row["utterance_id"])
+        before = find_damage(samples, RATE)
+        assert damage_signs(find_damage(samples, RATE, samples), None) == []
+        alpha = 0.5 + 0.1 * (place % 5)
+        after = b2.anonymize(samples, RATE, PseudoSpeaker("voice", {"alpha": alpha}))
+        assert damage_signs(find_damage(after, RATE, samples), before) == [], (place, alpha)
 
 
 def test_pauses_and_what_the_original_has_too_are_no_damage():

@@ -28,8 +28,8 @@ from evaluation.metrics.bootstrap import (
 )
 from evaluation.metrics.calibration import sort_order, sort_scores
 from evaluation.metrics.detection import detection_metrics
-from tests.evaluation.reference import load_json, needs_shared
 from tests.evaluation.score_sets import score_lists
+from tests.official import load_json
 
 SPEAKERS = ("a", "b", "c", "d")
 
@@ -193,7 +193,6 @@ def test_ratio_refuses_senseless_counts(errors, words, speakers):
         bootstrap_ratio(errors, words, speakers, draws_of((1, 1, 1, 1)))
 
 
-@needs_shared
 @pytest.mark.parametrize("name", ["5spk_6utt_distinct", "8spk_uneven"])
 def test_similarity_estimates_equal_official(name):
     case = load_json("voice_distinctiveness.json")[name]

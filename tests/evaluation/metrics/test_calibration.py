@@ -12,11 +12,9 @@ from common.errors import MetricInputError
 from evaluation.metrics.calibration import calibrated_llrs, cllr, min_cllr, rocch_eer
 from evaluation.metrics.detection import detection_metrics
 from tests.evaluation import plain_detection as plain
-from tests.evaluation.reference import needs_shared
 from tests.evaluation.score_sets import normal_scores, reference_cases, reference_scores, score_lists
 
 
-@needs_shared
 @pytest.mark.parametrize("name", reference_cases())
 def test_cllr_equals_official(name):
     expected, scores = reference_cases()[name]["cllr_act"], reference_scores(name)
@@ -28,7 +26,6 @@ def test_cllr_equals_official(name):
         assert cllr(*scores, compatibility="official") == cllr(*scores)
 
 
-@needs_shared
 @pytest.mark.parametrize("name", reference_cases())
 def test_min_cllr_and_rocch_eer_equal_official(name):
     case, scores = reference_cases()[name], reference_scores(name)
@@ -44,7 +41,6 @@ def test_min_cllr_and_rocch_eer_equal_official(name):
     assert rocch_eer(*scores, compatibility="official") == rocch_eer(*scores)
 
 
-@needs_shared
 @pytest.mark.parametrize("name", reference_cases())
 def test_laplace_llrs_equal_official(name):
     expected, llrs = reference_cases()[name]["laplace_llr"], calibrated_llrs(*reference_scores(name), laplace=True)

@@ -12,9 +12,7 @@ from evaluation.objective_results.results.expected import ResultKind, expected_l
 from evaluation.objective_results.results.folders import read_results
 from evaluation.objective_results.results.rank_files import read_rank_file
 from evaluation.protocols.recipes import load_recipe, shipped_editions
-from tests.evaluation.reference import SHARED
-
-RESULTS = [path for path in (SHARED / f"vpc{year}" / "results" for year in (2022, 2024, 2026)) if path.is_dir()]
+from tests.official import PUBLISHED
 
 
 def test_find_metric_keeps_the_eers_apart_and_other_estimators_together():
@@ -86,10 +84,12 @@ def test_each_number_of_a_rank_file_is_described(tmp_path):
     assert labels == ["UAR", "Recall of joy"]
 
 
-@pytest.mark.skipif(not RESULTS, reason="no published results in ../shared")
 def test_each_published_number_is_described_with_its_unit():
     reported_numbers = [
-        reported for path in RESULTS for system in read_results(path) for reported in system.reported_numbers
+        reported
+        for year in (2022, 2024, 2026)
+        for system in read_results(PUBLISHED / f"vpc{year}" / "results")
+        for reported in system.reported_numbers
     ]
     assert len(reported_numbers) > 2000
     for reported in reported_numbers:

@@ -14,11 +14,9 @@ from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.linkability import linkability
 from evaluation.metrics.zebra import zebra, zebra_category
 from tests.evaluation import plain_detection as plain
-from tests.evaluation.reference import needs_shared
 from tests.evaluation.score_sets import eighths, normal_scores, reference_cases, reference_scores, score_lists
 
 
-@needs_shared
 @pytest.mark.parametrize("name", reference_cases())
 def test_linkability_equals_official(name):
     expected = reference_cases()[name]["dsys"]
@@ -31,7 +29,6 @@ def test_linkability_equals_official(name):
         assert linkability(*scores, compatibility="official") == linkability(*scores)
 
 
-@needs_shared
 @pytest.mark.parametrize("name", reference_cases())
 def test_zebra_equals_official(name):
     expected, scores = reference_cases()[name]["zebra"], reference_scores(name)

@@ -13,9 +13,10 @@ from common.errors import MetricInputError
 from evaluation.metrics.averages import summarise
 from evaluation.metrics.pitch import PitchCorrelation, pitch_correlation
 from speech.pitch.estimators import f0_praat
-from tests.evaluation.reference import RATE, SHARED, load_json, needs_shared, read_speech
+from tests.official import load_arrays, load_json
+from tests.recordings import RATE, read_demo
 
-EDGE_UTTERANCE = "3080-5032-0000"
+EDGE_UTTERANCE = "d01-0004"
 
 
 def contour(*values: float) -> np.ndarray:
@@ -24,8 +25,6 @@ def contour(*values: float) -> np.ndarray:
 
 def reference_cases(group: str) -> dict[str, dict]:
     key = {"pairs": "utterance", "edge_cases": "case"}[group]
-    if not SHARED.is_dir():
-        return {}
     return {case[key]: case for case in load_json("pitch_correlation.json")[group]}
 
 
@@ -53,10 +52,9 @@ def assert_equals_official(result: PitchCorrelation, case: dict, tolerance: floa
     )
 
 
-@needs_shared
 @pytest.mark.parametrize("utterance", reference_cases("pairs"))
 def test_pitch_correlation_of_stored_contours_equals_official(utterance):
-    stored = np.load(SHARED / "reference" / "f0.npz")
+    stored = load_arrays("f0.npz")
     result = pitch_correlation(stored[f"{utterance}.orig"], stored[f"{utterance}.anon"])
     assert_equals_official(result, reference_cases("pairs")[utterance], tolerance=1e-6)
 
@@ -86,25 +84,22 @@ EDGES = {
 }
 
 
-@needs_shared
 @pytest.mark.parametrize("case", EDGES)
 def test_pitch_correlation_of_live_speech_equals_official(case):
-    original = read_speech(EDGE_UTTERANCE)
+    original = read_demo(EDGE_UTTERANCE)
     result = pitch_correlation(f0_praat(original, RATE), f0_praat(EDGES[case](original), RATE))
     assert_equals_official(result, reference_cases("edge_cases")[case], tolerance=1e-3)
 
 
-@needs_shared
 def test_pitch_correlation_of_silence_on_both_sides_equals_official():
-    silence = f0_praat(np.zeros_like(read_speech(EDGE_UTTERANCE)), RATE)
+    silence = f0_praat(np.zeros_like(read_demo(EDGE_UTTERANCE)), RATE)
     case = reference_cases("edge_cases")["digital_silence_both"]
     assert_equals_official(pitch_correlation(silence, silence), case, tolerance=0)
 
 
-@needs_shared
 def test_pitch_correlation_of_unrelated_contours_has_the_floor_of_the_reference():
-    stored = np.load(SHARED / "reference" / "f0.npz")
-    originals = [stored[name] for name in stored.files if name.endswith(".orig")]
+    stored = load_arrays("f0.npz")
+    originals = [stored[name] for name in stored if name.endswith(".orig")]
     values = [
         pitch_correlation(first, second).rho
         for (i, first), (j, second) in product(enumerate(originals), repeat=2)

@@ -18,7 +18,7 @@ from evaluation.metrics.pitch import (
     pitch_correlation,
     realigned_pitch_correlation,
 )
-from tests.evaluation.reference import SHARED, needs_shared
+from tests.official import load_arrays
 
 STEPS = ["slope-limited", "free"]
 
@@ -163,10 +163,9 @@ def test_a_free_path_fits_in_every_band(rows, columns, band_s):
 
 
 @pytest.mark.slow  # thousands of pairs of recordings
-@needs_shared
 def test_unrelated_speech_has_the_documented_floors():
-    stored = np.load(SHARED / "reference" / "f0.npz")
-    contours = [stored[name] for name in stored.files if name.endswith(".orig")]
+    stored = load_arrays("f0.npz")
+    contours = [stored[name] for name in stored if name.endswith(".orig")]
     for (steps, band_s), (mean, std) in FLOORS_OF_UNRELATED_SPEECH.items():
         floor = unrelated_floor(contours, contours, np.random.default_rng(1), n_pairs=90, steps=steps, band_s=band_s)
         assert floor.n == 90

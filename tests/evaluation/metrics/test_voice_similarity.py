@@ -15,14 +15,12 @@ from evaluation.metrics.voice_similarity import (
     voice_distinctiveness,
     voice_distinctiveness_of_embeddings,
 )
-from tests.evaluation.reference import SHARED, load_json, needs_shared
+from tests.official import load_json
 
 KINDS = ("osp_osp", "osp_psp", "psp_psp")
 
 
 def reference_sets() -> dict[str, dict]:
-    if not SHARED.is_dir():
-        return {}
     return {name: case for name, case in load_json("voice_distinctiveness.json").items() if "utt2spk" in case}
 
 
@@ -39,7 +37,6 @@ def cosine_scores(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return unit_vectors(rows, "rows") @ unit_vectors(columns, "columns").T
 
 
-@needs_shared
 @pytest.mark.parametrize("name", reference_sets())
 def test_voice_distinctiveness_equals_official(name):
     case = reference_sets()[name]
@@ -50,11 +47,6 @@ def test_voice_distinctiveness_equals_official(name):
         assert matrix.values == pytest.approx(np.array(case[f"matrix_{kind}"]), abs=1e-12)
         assert len(matrix.speakers) == case["speakers"]
     assert result.single_utterance_speakers == ()
-
-
-@needs_shared
-def test_reference_sets_are_there():
-    assert len(reference_sets()) >= 2
 
 
 def random_case(seed: int = 3) -> tuple[np.ndarray, np.ndarray, list[str]]:

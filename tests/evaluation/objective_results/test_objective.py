@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -24,13 +23,10 @@ from evaluation.objective_results.values import (
     with_speech,
 )
 from evaluation.protocols.recipes import Gate, load_recipe
-
-SHARED = Path(__file__).resolve().parents[4] / "shared"
+from tests.official import PUBLISHED
 
 
 def values_of(path, edition, track="main"):
-    if not path.exists():
-        pytest.skip(f"{path} with published results is not here")
     recipe = load_recipe(edition)
     [system] = read_results(path, recipe=recipe)
     objective = compute_objective(path.parent, system, Sources(recipe, recipe.tracks[track]))
@@ -48,7 +44,7 @@ def values_of(path, edition, track="main"):
 )
 def test_published_rank_files_give_everything_that_ranks(edition, track, file, numbers):
     """The numbers stand in the files: EER, WER and UAR of the test split, for track 2 as means of four languages."""
-    values = values_of(SHARED / f"vpc{edition}" / "results" / file, edition, track)
+    values = values_of(PUBLISHED / f"vpc{edition}" / "results" / file, edition, track)
     assert values.is_complete
     ranking = load_recipe(edition).tracks[track].ranking
     deciding, split = (ranking.privacy, *ranking.utilities), ranking.split
@@ -58,7 +54,7 @@ def test_published_rank_files_give_everything_that_ranks(edition, track, file, n
 
 
 def test_rank_file_of_another_track_leaves_all_of_this_one_missing():
-    values = values_of(SHARED / "vpc2026" / "results" / "track2" / "result_for_rank_BM1", "2026", "track1")
+    values = values_of(PUBLISHED / "vpc2026" / "results" / "track2" / "result_for_rank_BM1", "2026", "track1")
     assert [one.what for one in values.unrankable] == [
         "EER (SpeechBrain) of libri_test_trials_mixed, semi-informed",
         "WER of libri_test_asr",
@@ -136,7 +132,7 @@ def test_editions_differ_in_what_the_evaluator_was_trained_on(edition, metric, s
 
 
 def test_published_value_is_that_of_original_speech_with_the_original_model():
-    values = values_of(SHARED / "vpc2022" / "results" / "RESULTS_summary_mcadams", "2022")
+    values = values_of(PUBLISHED / "vpc2022" / "results" / "RESULTS_summary_mcadams", "2022")
     recipe = load_recipe("2022")
     number = values.number("eer", "kaldi", data_set="libri_test_trials_f", attack_model=AttackModel.UNPROTECTED)
     assert (published_values(recipe, number.identity)[0], number.value) == (7.664, 7.664)

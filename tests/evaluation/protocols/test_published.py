@@ -16,6 +16,7 @@ from evaluation.protocols.published import (
 )
 from evaluation.protocols.published_view import ATTACKED
 from evaluation.protocols.recipes import load_recipe, parse_recipe, shipped_editions
+from tests.official import PUBLISHED
 
 
 @pytest.mark.parametrize("edition", shipped_editions())
@@ -51,7 +52,6 @@ def test_every_number_of_an_attacker_has_the_attack_model_of_its_source(edition)
     assert found == of_systems
 
 
-SHARED = Path(__file__).parents[4] / "shared"
 IN_THE_TABLES = {
     "eer": "eer_percent",
     "min_cllr": "cllr_min",
@@ -71,10 +71,7 @@ PAIRS = {
 @pytest.mark.parametrize(("edition", "metrics"), [("2020", 3), ("2022", 6)])
 def test_attacks_are_those_of_the_published_tables(edition, metrics):
     """Each number of a baseline's attacks stands in the tables, and each of the tables here, for every trial set."""
-    path = SHARED / f"vpc{edition}/baseline-results.csv"
-    if not path.is_file():
-        pytest.skip("The published tables are not here.")
-    with path.open(encoding="utf-8", newline="") as file:
+    with (PUBLISHED / f"vpc{edition}/baseline-results.csv").open(encoding="utf-8", newline="") as file:
         printed = {
             (row["system"].removeprefix("2020-"), row["dataset"], row["gender"][:1], row["metric"]): row["value"]
             for row in csv.DictReader(file)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from evaluation.formats.kaldi import read_trials, read_utt2spk
@@ -17,8 +15,6 @@ from evaluation.protocols.recipes import (
     shipped_editions,
 )
 
-DATA = Path("../shared/vpc-librispeech/data")
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")
 SETS_2022 = 12
 
 
@@ -109,11 +105,10 @@ def test_2026_has_two_tracks_and_their_languages():
         _ = recipe.track
 
 
-@needs_data
 @pytest.mark.parametrize("edition", ["2020", "2022", "2024"])
-def test_real_data_directories_match_their_recipe(edition):
+def test_official_data_directories_match_their_recipe(librispeech, edition):
     recipe = load_recipe(edition)
-    folders = sorted(DATA.iterdir())
+    folders = sorted((librispeech / "data").iterdir())
     assert len(folders) == 6
     for folder in folders:
         one, speakers = recipe.data_sets[folder.name], read_utt2spk(folder / "utt2spk").content

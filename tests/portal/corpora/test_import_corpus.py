@@ -28,10 +28,9 @@ from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import NotPossible
 from portal.jobs.terminal import report_lines
 from tests.portal.factories import make_organizer
+from tests.recordings import DEMO
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SHARED = Path(__file__).resolve().parents[4] / "shared"
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder ../shared with real data is not here")
 MODELS = (Corpus, Speaker, Utterance, DataSet, TrialList)
 HEADER = "utterance_id,speaker,gender,corpus,data_set,role,duration_s,transcript,licence,path"
 
@@ -416,9 +415,8 @@ def test_shell_names_where_the_whole_report_is(corpus):
     assert report_lines(job)[-1] == f"  … and 7 more; {whole} lists all."
 
 
-@needs_shared
-def test_real_kaldi_directories_give_the_plan_s_tables():
-    job = run(SHARED / "vpc-librispeech" / "data", name="libri", without_audio=True)
+def test_official_kaldi_directories_give_the_plan_s_tables(librispeech):
+    job = run(librispeech / "data", name="libri", without_audio=True)
     assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
     rows = data_set_table(Corpus.objects.get())
     assert [(str(r.data_set), r.female, r.male, r.utterances) for r in rows] == [
@@ -444,9 +442,11 @@ def test_real_kaldi_directories_give_the_plan_s_tables():
     ]
 
 
-def test_demo_corpus_is_imported_as_synthetic_speech():
-    job = run(Path(__file__).resolve().parents[3] / "demo" / "corpus", name="demo")
+def test_demo_corpus_is_imported_whole_as_synthetic_speech():
+    job = run(DEMO, name="demo")
     assert (job.state, job.failure) == (JobState.SUCCEEDED, "")
+    assert counts()[:3] == [1, 10, 120]
+    assert not Utterance.objects.filter(audio="").exists()
     assert Corpus.objects.get().is_synthetic
 
 

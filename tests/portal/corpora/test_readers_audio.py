@@ -11,7 +11,6 @@ from portal.intake.corpora.reading import check_duplicates, check_utterance_audi
 from speech.audio.files import AudioFacts, inspect_audio
 from tests.portal.corpora import corpora
 
-SPEECH = Path("../shared/speech")
 UTTERANCE = DraftUtterance("a_0", "a", "HE SAID SO", Path("a/a_0.flac"), None, "a/a_0.flac")
 GOOD = AudioFacts(16000, 1, 32000, "PCM_16", "FLAC", "0" * 64, 0.5, 0.1, False)
 

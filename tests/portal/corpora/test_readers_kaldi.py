@@ -1,9 +1,8 @@
-"""Kaldi data directories: the real ones, and toy ones broken in every way."""
+"""Kaldi data directories: those of the challenge, and toy ones broken in every way."""
 
 import json
 import re
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,15 +12,12 @@ from portal.intake.corpora.reading import detect_layout, read_corpus
 from tests.portal.corpora import corpora
 from tests.portal.corpora.corpora import found, sentence, sizes, trial_pairs
 
-DATA = Path("../shared/vpc-librispeech/data")
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not here")
 ENROLLS, TRIALS = "toy_dev_enrolls", "toy_dev_trials_f"
 
 
-@needs_data
-def test_the_challenges_directories_are_read():
+def test_the_challenges_directories_are_read(librispeech):
     begin = time.perf_counter()
-    draft = read_corpus(DATA, without_audio=True)
+    draft = read_corpus(librispeech / "data", without_audio=True)
     assert time.perf_counter() - begin < 30
     assert draft.is_usable
     assert {problem.code for problem in draft.problems} == {"not-enrolled"}
@@ -43,17 +39,15 @@ def test_the_challenges_directories_are_read():
     assert all(each.duration_s and each.audio is None for each in draft.utterances)
 
 
-@needs_data
-def test_the_challenges_trials_are_the_same_gender_product():
-    draft = read_corpus(DATA, without_audio=True)
+def test_the_challenges_trials_are_the_same_gender_product(librispeech):
+    draft = read_corpus(librispeech / "data", without_audio=True)
     for each in draft.trial_lists:
         product = type(each)(each.name, each.enrolment_set, each.trial_set, "same-gender-product", 0, 0, None)
         assert sorted(trial_pairs(draft, product)) == sorted(trial_pairs(draft, each))
 
 
-@needs_data
-def test_real_directories_without_their_audio_say_where_to_look():
-    draft = read_corpus(DATA)
+def test_directories_without_their_audio_say_where_to_look(librispeech):
+    draft = read_corpus(librispeech / "data")
     assert not draft.is_usable
     assert len(found(draft, "missing-file")) == len(draft.utterances)
     assert "“Folder of the audio files”, --audio-root" in draft.problems[0].remedy

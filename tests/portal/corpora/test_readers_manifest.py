@@ -1,8 +1,7 @@
-"""The CSV manifest: real speech, roles, and every problem with its line."""
+"""The CSV manifest: roles, and every problem with its line."""
 
 import hashlib
 import unicodedata
-from pathlib import Path
 
 import pytest
 
@@ -11,37 +10,6 @@ from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import detect_layout, read_corpus
 from tests.portal.corpora import corpora
 from tests.portal.corpora.corpora import found, sentence, sizes, trial_pairs
-
-SPEECH = Path("../shared/speech")
-needs_speech = pytest.mark.skipif(not SPEECH.is_dir(), reason=f"{SPEECH} is not here")
-
-
-@needs_speech
-def test_real_speech_is_read_whole():
-    draft = read_corpus(SPEECH)
-    assert draft.layout is Layout.MANIFEST
-    assert draft.is_usable
-    assert (len(draft.utterances), len(draft.speakers)) == (402, 67)
-    assert sum(speaker.gender == "f" for speaker in draft.speakers) == 32
-    assert all(utterance.audio and utterance.audio.is_file() for utterance in draft.utterances)
-    assert (draft.licence, draft.synthetic) == ("CC-BY-4.0; CC-BY-NC-SA-4.0", False)
-    assert sum(sizes(draft).values()) == 402
-    assert sizes(draft)["librispeech-train-clean-100-pool_train"] == 40
-    assert sizes(draft)["ravdess_enrolls"] == 40
-
-
-@needs_speech
-def test_real_speech_gives_the_expected_notes_only():
-    draft = read_corpus(SPEECH)
-    kinds = {(problem.severity, problem.code) for problem in draft.problems}
-    assert kinds == {
-        (Severity.NOTE, "unknown-column"),
-        (Severity.NOTE, "not-listed"),
-        (Severity.WARNING, "no-transcript"),
-        (Severity.NOTE, "transcript-not-normalised"),
-        (Severity.WARNING, "one-sided-trials"),
-    }
-    assert len(found(draft, "no-transcript")) == 40
 
 
 def test_without_roles_a_quarter_of_each_speaker_is_enrolment(tmp_path):
@@ -88,6 +56,16 @@ def test_trial_pairs_agree_with_the_counts(tmp_path):
         assert len(set(pairs)) == each.target_count + each.nontarget_count
         assert all(gender[pair.model] == gender[pair.utterance[0]] for pair in pairs)
         assert all(pair.target == (pair.model == pair.utterance[0]) for pair in pairs)
+
+
+def test_further_columns_and_one_speaker_of_a_gender_are_told(tmp_path):
+    rows = [row | {"mood": "calm"} for row in corpora.manifest_rows((("a", "F"), ("b", "F"), ("c", "M")))]
+    draft = read_corpus(corpora.manifest(tmp_path / "toy", rows, (*corpora.COLUMNS, "mood")))
+    assert draft.is_usable
+    assert {(problem.severity, problem.code) for problem in draft.problems} == {
+        (Severity.NOTE, "unknown-column"),
+        (Severity.WARNING, "one-sided-trials"),
+    }
 
 
 def test_a_corpus_of_few_utterances_each_is_training(tmp_path):

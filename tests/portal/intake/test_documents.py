@@ -15,8 +15,6 @@ from tests.evaluation.formats.published import R2022
 from tests.evaluation.formats.writing import write_single_files
 from tests.portal.intake.packing import check, expect, pack_zip, unpack
 
-pytestmark = pytest.mark.skipif(not R2022.is_dir(), reason=f"the published results in {R2022} are not here")
-
 STAMP = "results-2022-05-01-10-20-30"
 RECIPE = load_recipe("2022")
 SYSTEMS = ("mcadams", "tts_joint_nsf_hifigan", "tts_old_c")

@@ -5,7 +5,6 @@ import io
 import json
 import re
 import threading
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -26,14 +25,13 @@ from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_as_latex
 from portal.leaderboard.pages import draw_ahead
 from portal.leaderboard.selectors import build_leaderboard, leaderboard_for
 from portal.submissions.models import Submission, System
+from tests.evaluation.formats.published import R2022
 from tests.pages import read_page
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.leaderboards import make_baseline, make_leaderboard, put_on_leaderboard
 from tests.portal.objective import add_documents, evaluate, make_objective_run, number, ranked_numbers, tones_edition
 
 pytestmark = pytest.mark.django_db
-PUBLISHED = Path(__file__).resolve().parents[4] / "shared" / "vpc2022" / "results"
-needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published results in ../shared are not here")
 ADDRESSES = (
     "",
     "leaderboard.csv",
@@ -635,9 +633,9 @@ def of_2022(organizer):
     edition = make_edition(organizers=[organizer], **fields)
     for title, name in SYSTEMS.items():
         files = {
-            f"{STAMP}/results_summary.txt": (PUBLISHED / f"RESULTS_summary_{name}").read_bytes(),
-            f"{STAMP}/results.txt": (PUBLISHED / f"results.anon_{name}").read_bytes(),
-            f"{STAMP}.orig/results.txt": (PUBLISHED / f"results.orig_{name}").read_bytes(),
+            f"{STAMP}/results_summary.txt": (R2022 / f"RESULTS_summary_{name}").read_bytes(),
+            f"{STAMP}/results.txt": (R2022 / f"results.anon_{name}").read_bytes(),
+            f"{STAMP}.orig/results.txt": (R2022 / f"results.orig_{name}").read_bytes(),
         }
         system = make_team_system(make_team(edition, name=title), "p1", title=title)
         submission = system.submissions.create(version=1, state=Submission.State.RECEIVED)
@@ -649,7 +647,6 @@ def by_team(leaderboard):
     return [[(row.entry.team_name, row.rank) for row in table.ranked] for table in leaderboard.table.tables]
 
 
-@needs_published
 @pytest.mark.django_db(transaction=True)
 def test_published_results_of_2022_rank_as_their_plan_says(of_2022):
     leaderboard = build_leaderboard(of_2022)
@@ -675,7 +672,6 @@ def test_published_results_of_2022_rank_as_their_plan_says(of_2022):
     ]
 
 
-@needs_published
 @pytest.mark.django_db(transaction=True)
 def test_published_results_are_not_ranked_while_only_recomputed_numbers_are(of_2022):
     leaderboard = build_leaderboard(of_2022, {"minimum_eers": [5]})

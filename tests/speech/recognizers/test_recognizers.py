@@ -23,10 +23,15 @@ from speech.recognizers.long_recordings import cut_at_pauses
 from speech.recognizers.registry import DEFAULT, engines, explain_missing, find_engine, load
 from speech.recognizers.torchaudio_ctc import CtcRecognizer, best_path
 from tests.evaluation.engines import require_recognizer
-from tests.evaluation.recognition import pooled, spoken
-from tests.evaluation.reference import needs_shared, read_speech
+from tests.evaluation.recognition import pooled
+from tests.recordings import first_of_each_speaker, read_demo
 
 NOISE = np.random.default_rng(3).normal(0, 2000, 5 * RATE_HZ).astype(np.int16)
+
+
+def spoken(number):
+    """Transcripts of the first utterances of so many speakers."""
+    return {row["utterance_id"]: row["transcript"] for row in first_of_each_speaker()[:number]}
 
 
 @pytest.fixture(scope="module")
@@ -39,23 +44,21 @@ def better():
     return require_recognizer("whisper-base")
 
 
-@needs_shared
 def test_the_light_recogniser_is_near_its_measured_rate(light):
-    references = spoken("librispeech-test-other", 6)
-    hypotheses = light.transcribe([read_speech(name) for name in references], RATE_HZ)
+    references = spoken(6)
+    hypotheses = light.transcribe([read_demo(name) for name in references], RATE_HZ)
     rate = pooled(references, dict(zip(references, hypotheses, strict=True))).error_rate
     assert 0 < rate < 0.4
 
 
-@pytest.mark.slow  # Whisper base on 40 recordings
-@needs_shared
+@pytest.mark.slow  # Whisper base on four recordings
 def test_the_better_recogniser_is_near_its_measured_rate_and_asks_no_network(better, monkeypatch):
     def refused(*_args, **_options):
         raise OSError("no network in this test")
 
     monkeypatch.setattr(socket, "socket", refused)
-    references = spoken("librispeech-dev-clean", 4, longest_s=6.0)
-    hypotheses = load("whisper-base").transcribe([read_speech(name) for name in references], RATE_HZ)
+    references = spoken(4)
+    hypotheses = load("whisper-base").transcribe([read_demo(name) for name in references], RATE_HZ)
     assert pooled(references, dict(zip(references, hypotheses, strict=True))).error_rate < 0.4
 
 
