@@ -43,7 +43,7 @@ from tests.quick_jobs import (  # noqa: F401
     quick_figures,
     quick_measures,
 )
-from tests.recordings import SHARED
+from tests.recordings import require_shared
 from tests.snapshots import empty_by_snapshot, once  # noqa: F401
 
 # A shell lets what it starts in the background ignore Ctrl-C, and the programs that these tests start would, too.
@@ -88,9 +88,7 @@ def django_db_setup(django_db_setup, django_db_blocker):
 @pytest.fixture(scope="session")
 def shared():
     """The folder of real speech and large files beside the repository, which no clone has: for slow tests alone."""
-    if not SHARED.is_dir():
-        pytest.skip(f"the real speech and large files in {SHARED} are not here")
-    return SHARED
+    return require_shared()
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,22 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pytest
 import soundfile
 from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "demo" / "corpus"
-# No clone has it; tests ask for it by the fixture `shared`, and are slow.
+# No clone has it: tests that read it are slow, and ask for it by the fixture `shared`.
 SHARED = ROOT.parent / "shared"
 RATE = 16000
+
+
+def require_shared() -> Path:
+    """Return the folder of real speech and large files beside the repository, or skip the slow test that reads it."""
+    if not SHARED.is_dir():
+        pytest.skip(f"the real speech and large files in {SHARED} are not here")
+    return SHARED
 
 
 def list_demo() -> list[dict[str, str]]:

@@ -46,7 +46,6 @@ pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SPEECH = ROOT.parent / "shared" / "speech"
 LIMIT_S = 400
 
 

@@ -1,13 +1,9 @@
-"""Sound to try the methods on: made here, and real speech where it is at hand."""
-
-from pathlib import Path
+"""Sound to try the methods on, made here."""
 
 import numpy as np
 import pytest
 
 from anonymization.methods import registry
-
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 def make_vowels(duration_s, seed):
@@ -34,13 +30,6 @@ def make_vowels(duration_s, seed):
 @pytest.fixture(scope="session")
 def vowels():
     return make_vowels(2.5, seed=4)
-
-
-@pytest.fixture(scope="session")
-def shared():
-    if not SHARED.is_dir():
-        pytest.skip(f"the reference data and real speech in {SHARED} are not here")
-    return SHARED
 
 
 @pytest.fixture

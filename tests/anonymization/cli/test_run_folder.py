@@ -233,11 +233,10 @@ def test_problem_of_a_file_is_told_in_its_parts(shell, tmp_path):
     assert "1 finished" in answer.out
 
 
-def test_real_speech_is_anonymised_as_the_method_does(shell, shared, tmp_path):
-    [speaker, *_] = sorted((shared / "speech/librispeech-dev-clean").iterdir())
-    for path in sorted(speaker.glob("*.flac"))[:2]:
-        (tmp_path / "in" / speaker.name).mkdir(parents=True, exist_ok=True)
-        (tmp_path / "in" / speaker.name / path.name).symlink_to(path)
+def test_files_of_a_speaker_keep_their_lengths(shell, tmp_path):
+    (tmp_path / "in" / "d01").mkdir(parents=True)
+    for path in sorted((DEMO / "d01").glob("*.flac"))[:2]:
+        (tmp_path / "in" / "d01" / path.name).symlink_to(path)
     answer = shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 5, "--json")
     assert (answer.code, answer.json["problems"], answer.json["finished"]) == (0, [], 2)
     for path in (tmp_path / "out").rglob("*.wav"):

@@ -1,12 +1,9 @@
 """B2 against the official program's values, against the plain implementation, and at its edges."""
 
-import csv
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -16,16 +13,12 @@ from anonymization.methods.mcadams import numba_engine
 from anonymization.methods.mcadams.method import mcadams
 from anonymization.methods.mcadams.parameters import McAdamsParameters
 from tests.anonymization.plain_mcadams import plain_mcadams
+from tests.official import load_arrays, load_json
+from tests.recordings import first_of_each_speaker, read_demo
 
-REFERENCE_UTTERANCES = [
-    "1688-142285-0000",
-    "2033-164914-0000",
-    "2609-156975-0000",
-    "3080-5032-0000",
-    "367-130732-0000",
-]
-# The excerpts are stored at full scale ±1.
-EXCERPT_SCALE = 32768
+REFERENCE = load_json("mcadams.json")
+CASES = {case["utterance"]: case for case in REFERENCE["cases"]}
+EXCERPT = slice(*REFERENCE["excerpt_samples"])
 OFFICIAL = {"level": "peak", "keep_digital_silence": False}
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -43,34 +36,21 @@ def largest_difference(a, b):
     return int(np.abs(a.astype(int) - b).max(initial=0))
 
 
-def reference_case(shared, utterance):
-    reference = json.loads((shared / "reference/mcadams.json").read_text())
-    return next(case for case in reference["cases"] if case["utterance"] == utterance)
-
-
-def reference_excerpt(shared, utterance, side):
-    with np.load(shared / "reference/mcadams.npz") as excerpts:
-        return np.round(excerpts[f"{utterance}.{side}"].astype(np.float64) * EXCERPT_SCALE)
-
-
 # --- the official program's values
 
 
 @pytest.mark.parametrize("options", [{}, OFFICIAL], ids=["default", "official"])
-@pytest.mark.parametrize("utterance", REFERENCE_UTTERANCES)
-def test_utterance_equals_reference(shared, utterance, options):
-    path = next((shared / "speech").rglob(f"{utterance}.flac"), None)
-    if path is None:
-        pytest.skip(f"no audio of {utterance} at hand; its excerpt is tested by itself")
-    case = reference_case(shared, utterance)
-    samples, rate = soundfile.read(path, dtype="int16")
-    assert (samples.size, rate) == (case["n_samples"], 16_000)
+@pytest.mark.parametrize("utterance", CASES)
+def test_utterance_equals_reference(utterance, options):
+    case = CASES[utterance]
+    samples = read_demo(utterance)
+    assert samples.size == case["n_samples"]
 
     output = anonymize(samples, case["alpha"], **options)
 
     magnitude = np.abs(output.astype(int))
     nonzero = np.flatnonzero(output)
-    assert largest_difference(output[8000:40000], reference_excerpt(shared, utterance, "out")) <= 2
+    assert largest_difference(output[EXCERPT], load_arrays("mcadams.npz")[utterance]) <= 2
     assert output.dtype == np.dtype(case["dtype_out"])
     assert output.size == case["n_samples_out"]
     assert magnitude.max() == case["peak_out"]
@@ -81,31 +61,29 @@ def test_utterance_equals_reference(shared, utterance, options):
     assert np.abs(full_scale).mean() == pytest.approx(case["mean_abs_out"], rel=1e-5)
 
 
-@pytest.mark.parametrize("utterance", REFERENCE_UTTERANCES)
-def test_excerpt_alone_equals_reference_but_for_gain(shared, utterance):
+@pytest.mark.parametrize("utterance", CASES)
+def test_excerpt_alone_equals_reference_but_for_gain(utterance):
     """The excerpt begins on a frame, so inside it only the utterance's own peak is unknown."""
-    case = reference_case(shared, utterance)
-    source = reference_excerpt(shared, utterance, "in").astype(np.int16)
-    expected = reference_excerpt(shared, utterance, "out")[320:-480]
+    source = read_demo(utterance)[EXCERPT]
+    expected = load_arrays("mcadams.npz")[utterance][320:-480].astype(np.float64)
 
-    output = anonymize(source, case["alpha"])[320:-480].astype(np.float64)
+    output = anonymize(source, CASES[utterance]["alpha"])[320:-480].astype(np.float64)
 
     gain = (output @ expected) / (output @ output)
     assert np.abs(gain * output - expected).max() <= 2 + gain
 
 
 @pytest.mark.parametrize("n", [100, 320, 479, 480, 500])
-def test_short_inputs_give_the_reference_zeros(shared, n):
-    edges = json.loads((shared / "reference/mcadams.json").read_text())["edge_cases"]
-    expected = edges[f"noise_{n}_samples"]
+def test_short_inputs_give_the_reference_zeros(n):
+    expected = REFERENCE["edge_cases"][f"noise_{n}_samples"]
     output = anonymize(noise(n), expected["alpha"], **OFFICIAL)
     assert output.size == expected["n_samples_out"]
     assert np.abs(output.astype(int)).max() == expected["peak_out"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("digital_silence_1s", 0), ("constant_1000_1s", 1000)])
-def test_constant_inputs_reach_the_reference_edges(shared, name, value):
-    expected = json.loads((shared / "reference/mcadams.json").read_text())["edge_cases"][name]
+def test_constant_inputs_reach_the_reference_edges(name, value):
+    expected = REFERENCE["edge_cases"][name]
     output = anonymize(np.full(16_000, value, np.int16), expected["alpha"], **OFFICIAL)
     nonzero = np.flatnonzero(output)
     assert np.abs(output.astype(int)).max() == expected["peak_out"]
@@ -124,15 +102,13 @@ def test_vowels_equal_plain_implementation(vowels, alpha):
     assert largest_difference(anonymize(part, alpha), plain_mcadams(part, alpha)) <= 1
 
 
-def test_real_speech_equals_plain_implementation(shared):
-    """The first seconds of one utterance of every corpus, each with its own alpha."""
-    with (shared / "speech/utterances.csv").open(newline="") as file:
-        paths = {row["corpus"]: row["path"] for row in csv.DictReader(file)}
-    assert len(paths) > 3
-    for alpha, path in zip(np.linspace(0.5, 0.9, len(paths)), paths.values(), strict=True):
-        samples, _ = soundfile.read(shared / "speech" / path, dtype="int16", stop=20_000)
+def test_speech_equals_plain_implementation():
+    """The first seconds of an utterance of every other speaker, each with its own alpha."""
+    rows = first_of_each_speaker()[::2]
+    for alpha, row in zip(np.linspace(0.5, 0.9, len(rows)), rows, strict=True):
+        samples = read_demo(row["utterance_id"])[:20_000]
         difference = largest_difference(anonymize(samples, alpha), plain_mcadams(samples, alpha))
-        assert difference <= 1, path
+        assert difference <= 1, row["utterance_id"]
 
 
 @pytest.mark.parametrize("n", [0, 1, 100, 319, 320, 479, 480, 500, 639, 640, 16_000, 16_160, 16_161])

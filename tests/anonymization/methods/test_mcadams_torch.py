@@ -7,6 +7,7 @@ from anonymization.methods.contract import Item, PseudoSpeaker
 from anonymization.methods.mcadams import numba_engine, torch_engine
 from anonymization.methods.mcadams.method import METHODS, mcadams, mcadams_batch
 from anonymization.methods.mcadams.parameters import McAdamsParameters
+from tests.recordings import first_of_each_speaker, read_demo
 
 torch = pytest.importorskip("torch", reason="the torch engine is tested where torch is installed; here it is not")
 
@@ -42,11 +43,8 @@ def test_torch_equals_compiled_before_quantisation(vowels, device):
         assert_bent_alike(one, numba_engine.bend_poles(vowels, each, threads=1))
 
 
-def test_torch_equals_compiled_to_one_step_on_real_speech(shared):
-    import soundfile
-
-    paths = sorted((shared / "speech/librispeech-test-other").rglob("*.flac"))[:4]
-    speech = [soundfile.read(path, dtype="int16", stop=32_000)[0] for path in paths]
+def test_torch_equals_compiled_to_one_step_on_speech():
+    speech = [read_demo(row["utterance_id"])[:32_000] for row in first_of_each_speaker()[::3]]
     alphas = np.linspace(0.5, 0.9, len(speech))
     outputs = mcadams_batch(speech, 16_000, [settings(alpha) for alpha in alphas])
     assert outputs

@@ -1,4 +1,4 @@
-"""F0 and pitch marks: on sounds whose periods are known, and against Praat on real speech."""
+"""F0 and pitch marks: on sounds whose periods are known, and against Praat on speech."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from anonymization.methods.pitch_shift.marks import UNVOICED_STEP_S, find_onsets, mark_pitch
 from speech.pitch.autocorrelation import STEP_S, signal_for_tracking, track_pitch
 from speech.pitch.estimators import track_f0
-from tests.anonymization.pitch_speech import read_speech
+from tests.recordings import first_of_each_speaker, read_demo
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -87,10 +87,11 @@ def test_steady_noise_has_no_attack():
     assert find_onsets(np.random.default_rng(3).normal(0, 100, 80_000).astype(np.float32)).size == 0
 
 
-def test_f0_of_real_speech_agrees_with_praat(shared):
-    """Measured on 50 utterances: 0.4 % gross errors (of more than 20 %), 3.8 % of frames voiced by one alone."""
+def test_f0_of_speech_agrees_with_praat():
+    """On 50 utterances of five corpora: 0.4 % gross errors (of more than 20 %), 3.8 % of frames voiced by one."""
     gross, both_voiced, voicing, frames, cents = 0, 0, 0, 0, []
-    for _, samples in read_speech(shared, per_gender=2):
+    for row in first_of_each_speaker(2):
+        samples = read_demo(row["utterance_id"])
         praat = track_f0(samples, 16_000)
         ours = track_pitch(signal_for_tracking(samples, 16_000)).hz
         ours = ours[np.minimum(np.round(praat.times_s / STEP_S).astype(int), ours.size - 1)]
@@ -105,10 +106,11 @@ def test_f0_of_real_speech_agrees_with_praat(shared):
     assert np.median(cents) < 10
 
 
-def test_marks_of_real_speech_are_praats_periods_apart_and_steady(shared):
-    """Measured on 50 utterances: 0.9 % gross errors of the distances, consecutive ones 2.7 % apart."""
+def test_marks_of_speech_are_praats_periods_apart_and_steady():
+    """On 50 utterances of five corpora: 0.9 % gross errors of the distances, consecutive ones 2.7 % apart."""
     gross, compared, jitter = 0, 0, []
-    for _, samples in read_speech(shared, per_gender=2):
+    for row in first_of_each_speaker(2):
+        samples = read_demo(row["utterance_id"])
         praat = track_f0(samples, 16_000)
         marks = mark_pitch(samples, 16_000)
         times_s, distances_s = marks.times / 16_000, np.diff(marks.times) / 16_000

@@ -1,4 +1,4 @@
-"""Pitch shifting by both techniques: what holds for any sound, and what was measured on real speech."""
+"""Pitch shifting by both techniques: what holds for any sound, and what was measured on speech."""
 
 import doctest
 from pathlib import Path
@@ -11,7 +11,7 @@ from anonymization.methods.pitch_shift import method as pitch_shift
 from anonymization.methods.pitch_shift.method import METHODS, PitchShift, shift_pitch
 from evaluation.metrics.pitch import pitch_correlation
 from speech.pitch.estimators import track_f0
-from tests.anonymization.pitch_speech import read_speech
+from tests.recordings import first_of_each_speaker, read_demo
 
 ROOT = Path(__file__).resolve().parents[3]
 # Technique and formants: all that there are.
@@ -43,8 +43,9 @@ def test_no_shift_gives_back_vowels(vowels, rate, technique, formants):
 
 
 @each_way
-def test_no_shift_gives_back_real_speech(shared, technique, formants):
-    for _, samples in read_speech(shared, per_gender=1):
+def test_no_shift_gives_back_speech(technique, formants):
+    for row in first_of_each_speaker():
+        samples = read_demo(row["utterance_id"])
         assert largest_difference(shift_pitch(samples, 16_000, PitchShift(0, technique, formants)), samples) <= 1
 
 
@@ -52,10 +53,11 @@ def test_no_shift_gives_back_real_speech(shared, technique, formants):
 
 
 @each_way
-def test_real_speech_moves_by_the_cents_asked_for(shared, technique, formants):
+def test_speech_moves_by_the_cents_asked_for(technique, formants):
     cents = -600
     shifts, correlations, levels_db = [], {"F": [], "M": []}, []
-    for gender, samples in read_speech(shared, per_gender=1):
+    for row in first_of_each_speaker():
+        gender, samples = row["gender"], read_demo(row["utterance_id"])
         output = shift_pitch(samples, 16_000, PitchShift(cents, technique, formants))
         before, after = track_f0(samples, 16_000).hz, track_f0(output, 16_000).hz
         both = (before > 130) & (after > 0)  # above 130 Hz all of it stays in the estimator's range

@@ -1,6 +1,5 @@
 """Formant and F0 scaling: what arrives of what was asked, what stays as it was, and what the vocoder loses."""
 
-import csv
 import hashlib
 import multiprocessing
 import os
@@ -11,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 
 from anonymization.methods.contract import MethodError, PseudoSpeaker
 from anonymization.methods.registry import get_method
 from anonymization.methods.world.f0 import measure_f0, move_f0, track_f0
 from anonymization.methods.world.method import FrequencyWarp, WorldParameters, cut_at_pauses, world_voice
 from speech.vocoders.world_library import load_world, missing_world
+from tests.recordings import first_of_each_speaker, read_demo
 
 pytestmark = pytest.mark.skipif(bool(missing_world()), reason=missing_world() or "-")
 
@@ -29,15 +28,6 @@ HIGH = WorldParameters(f0_mean_hz=210, f0_spread_semitones=4, formant_factor=1.2
 
 def voice(f0_mean=120.0, f0_spread=3.0, formant_factor=0.85):
     return PseudoSpeaker("", {"f0_mean": f0_mean, "f0_spread": f0_spread, "formant_factor": formant_factor})
-
-
-def read_speech(shared, n, corpus="librispeech-test-other"):
-    """The first five seconds of utterances from all over the corpus, so that all speakers are heard."""
-    with (shared / "speech/utterances.csv").open() as file:
-        paths = [row["path"] for row in csv.DictReader(file) if row["corpus"] == corpus]
-    return [
-        soundfile.read(shared / "speech" / path, 80_000, dtype="int16")[0] for path in paths[:: len(paths) // n][:n]
-    ]
 
 
 def log_envelope(samples, contour):
@@ -84,12 +74,10 @@ def test_f0_statistics_arrive(vowels, parameters):
     assert found.spread_semitones == pytest.approx(parameters.f0_spread_semitones, abs=0.4)
 
 
-def test_formants_arrive_on_real_speech(shared):
+def test_formants_arrive_on_speech():
     factor = 1.2
-    found = [
-        heard_factor(each, world_voice(each, 16_000, WorldParameters(formant_factor=factor)))
-        for each in read_speech(shared, 3)
-    ]
+    speech = [read_demo(row["utterance_id"]) for row in first_of_each_speaker()[::4]]
+    found = [heard_factor(each, world_voice(each, 16_000, WorldParameters(formant_factor=factor))) for each in speech]
     assert np.mean(found) == pytest.approx(factor, abs=0.03)
 
 

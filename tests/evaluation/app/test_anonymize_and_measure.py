@@ -43,8 +43,6 @@ from tests.portal.factories import make_edition
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "quick_measures")]
 ROOT = Path(__file__).resolve().parents[3]
-SHARED = ROOT.parent / "shared"
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder ../shared with real data is not here")
 
 
 def import_speech(folder: Path, name: str) -> Corpus:
@@ -210,10 +208,9 @@ def test_bad_first_utterance_stops_the_run_as_a_canary(demo):
 
 
 @pytest.mark.slow  # 400 real utterances through jobs
-@needs_shared
-def test_pitch_correlation_of_b2_on_real_speech_lies_in_the_published_range():
+def test_pitch_correlation_of_b2_on_real_speech_lies_in_the_published_range(shared):
     """Published for B2: 0.61 to 0.70 for female, 0.53 to 0.66 for male sets of many speakers and voices."""
-    corpus = import_speech(SHARED / "speech", "speech")
+    corpus = import_speech(shared / "speech", "speech")
     anonymize(corpus, sets=tuple(corpus.data_sets.filter(role="trial").values_list("name", flat=True)))
     assert {job.state for job in run_waiting_jobs()} == {JobState.SUCCEEDED}
     rho = {
@@ -224,7 +221,7 @@ def test_pitch_correlation_of_b2_on_real_speech_lies_in_the_published_range():
         )
         for gender in "fm"
     }
-    with (SHARED / "speech" / "utterances.csv").open() as manifest:
+    with (shared / "speech" / "utterances.csv").open() as manifest:
         assert len({row["speaker"] for row in csv.DictReader(manifest)}) == 67
     assert 0.58 < rho["f"] < 0.73
     assert 0.50 < rho["m"] < 0.69

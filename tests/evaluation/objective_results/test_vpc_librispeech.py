@@ -14,12 +14,11 @@ from evaluation.formats.scores import read_scores
 from evaluation.metrics.detection import det_curve, kaldi_eer
 from evaluation.metrics.inversion import invert_embeddings
 from evaluation.metrics.voice_similarity import voice_distinctiveness_of_embeddings
-from tests.evaluation.reference import SHARED
+from tests.recordings import SHARED
 
 FOLDER = SHARED / "vpc-librispeech"
-pytestmark = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="the folder of real vectors and trials, ../shared/vpc-librispeech, is absent"
-)
+# The vectors are under CC BY-NC 4.0: not ours to publish.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared")]
 
 Floats = NDArray[np.float32]
 # Enrolment side, trial side, EER in percent of female and male trials (from the folder's README).

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,15 +16,14 @@ from listening.analysis.post_screening.rules import make_effect_tables, make_scr
 from listening.analysis.reading.inputs import Settings
 from listening.analysis.reading.ratings import read_ratings
 from listening.analysis.scoring.normalisation import score_ratings
+from tests.official import VCC2020
 
-RATINGS = Path(__file__).parents[4] / "shared" / "vcc2020" / "ratings-english.csv.gz"
-pytestmark = pytest.mark.skipif(not RATINGS.is_file(), reason="the real ratings in ../shared/vcc2020 are not here")
 SETTINGS = Settings(resamples=200)
 
 
 @pytest.fixture(scope="module")
 def study():
-    return read_ratings(RATINGS, RATINGS.name)
+    return read_ratings(VCC2020, VCC2020.name)
 
 
 @pytest.fixture(scope="module")

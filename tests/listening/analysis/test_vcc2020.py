@@ -4,7 +4,6 @@ The expected numbers were computed from the same file by others; those of system
 computed here once more, in plain pandas and from the definitions, without any code of the analysis.
 """
 
-from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -14,18 +13,15 @@ import pytest
 from listening.analysis.analyse import analyse
 from listening.analysis.reading.inputs import ORIGINAL, Settings
 from listening.analysis.reading.ratings import read_ratings
+from tests.official import VCC2020
 
-PATH = Path(__file__).resolve().parents[4] / "shared" / "vcc2020" / "ratings-english.csv.gz"
-pytestmark = [
-    pytest.mark.slow,  # all 59,520 ratings of the panel; test_real_panel.py has a part of them
-    pytest.mark.skipif(not PATH.is_file(), reason="the folder ../shared/vcc2020 with real ratings is not here"),
-]
+pytestmark = pytest.mark.slow  # all 59,520 ratings of the panel; test_real_panel.py has a part of them
 KINDS = ("raw", "normalised")
 
 
 @pytest.fixture(scope="module")
 def inputs():
-    return read_ratings(PATH, PATH.name)
+    return read_ratings(VCC2020, VCC2020.name)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +32,7 @@ def results(inputs):
 @pytest.fixture(scope="module")
 def plain():
     """Valid ratings as they stand in the file, and their ranks within listener and task."""
-    table = pd.read_csv(PATH)
+    table = pd.read_csv(VCC2020)
     table = table[table.valid == 1].copy()
     of_listener = table.groupby(["listener", "task"]).score
     table["raw"] = table.score
@@ -112,7 +108,7 @@ def test_both_formulas_give_the_published_normalised_median(plain):
 
 
 def test_invalid_sessions_would_change_the_median():
-    table = pd.read_csv(PATH).assign(raw=lambda read: read.score)
+    table = pd.read_csv(VCC2020).assign(raw=lambda read: read.score)
     assert median(eers_of(table, "raw").values()) == pytest.approx(0.198, abs=0.0005)
 
 

@@ -18,7 +18,6 @@ from itertools import chain
 
 import numpy as np
 import soundfile
-from django.conf import settings
 from django.utils import timezone
 
 from anonymization.app.services import start_anonymization
@@ -36,9 +35,9 @@ from tests.browsing import EVERY_LOOK
 from tests.listening.heard import TOLD
 from tests.portal.factories import make_edition
 from tests.portal.processes.programs import wait_for_end
+from tests.recordings import DEMO, SHARED
 
-SPEECH = settings.BASE_DIR.parent / "shared" / "speech"
-DEMO = settings.BASE_DIR / "demo" / "corpus"
+SPEECH = SHARED / "speech"
 SECONDS = os.environ.get("WHOLE_STUDY_SECONDS", "0.5")  # with the silence around it 1.024 s
 RATE_HZ = 16000
 JOB_PATIENCE_S = 600

@@ -9,12 +9,12 @@ from listening.design.allocation import allocate
 from listening.design.certificate import certify
 from listening.design.requirements import DesignRequest, PoolUtterance, compute_requirements
 from listening.design.selection import choose_candidates
-from tests.listening.stimuli.speech import SPEECH, needs_speech
+from tests.official import GOLDEN
 
 
 def pool_of(systems):
     """Of each of 27 speakers, every other utterance is enrolment."""
-    with (SPEECH / "utterances.csv").open(encoding="utf-8", newline="") as file:
+    with (GOLDEN / "speech" / "utterances.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if not row["corpus"].endswith("-pool")]
     met = defaultdict(int)
     pool = []
@@ -26,7 +26,6 @@ def pool_of(systems):
     return pool
 
 
-@needs_speech
 # One of three, each of which is searched for long.
 @pytest.mark.parametrize("count", [*(pytest.param(count, marks=pytest.mark.slow) for count in (11, 12)), 13])
 def test_criterion_17_2022_layout_on_27_real_speakers_needs_no_rule_to_give_way(count):

@@ -2,7 +2,6 @@
 
 import csv
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -10,15 +9,15 @@ from listening.design.allocation import allocate
 from listening.design.certificate import certify
 from listening.design.requirements import DesignError, DesignRequest, PoolUtterance
 from listening.design.selection import choose_candidates
+from tests.official import GOLDEN
 
-SPEECH = Path(__file__).parents[4] / "shared" / "speech"
 PUBLISHED = tuple(f"idmap-{name}" for name in ("Average", "Diff-U", "GAN-N", "MLP-U", "PSD", "RS"))
-pytestmark = pytest.mark.skipif(not SPEECH.is_dir(), reason="The pool of real speech is not here.")
 
 
 def real_pool(systems, corpora=None):
     """Three fifths of a speaker's utterances are trial ones; of those published systems have what was published."""
-    with (SPEECH / "utterances.csv").open() as file, (SPEECH / "anonymised.csv").open() as published_file:
+    folder = GOLDEN / "speech"
+    with (folder / "utterances.csv").open() as file, (folder / "anonymised.csv").open() as published_file:
         rows, published = list(csv.DictReader(file)), {row["utterance_id"] for row in csv.DictReader(published_file)}
     speakers = defaultdict(list)
     for row in rows:

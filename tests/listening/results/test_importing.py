@@ -9,7 +9,6 @@ import re
 import signal
 import time
 from itertools import islice
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -36,11 +35,11 @@ from portal.jobs.models import Job
 from portal.jobs.runner import JobCancelled, JobContext, execute
 from portal.jobs.services import request_cancel, run_again
 from tests.listening.results.answered import CHOSEN, analysed, is_outdated
+from tests.official import VCC2020
 from tests.portal.factories import make_corpus, make_edition, make_organizer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 T = TypeVar("T")
-VCC2020 = Path(__file__).resolve().parents[4] / "shared" / "vcc2020" / "ratings-english.csv.gz"
 
 
 def csv_of(listeners=12, systems=("original", "T01-p1", "T02-p1"), utterances=4, tasks=("naturalness",)):
@@ -449,7 +448,6 @@ def test_systems_may_be_called_anything(client, edition):
         assert unquote(html.unescape(switch[0])) == unquote(html.unescape(address).partition("?")[0])
 
 
-@pytest.mark.skipif(not VCC2020.exists(), reason="the ratings of the Voice Conversion Challenge 2020 are not here")
 def test_real_ratings_of_2020_become_a_study(edition):
     ratings = 3000
     with gzip.open(VCC2020) as whole:

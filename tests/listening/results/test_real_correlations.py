@@ -11,7 +11,6 @@ import csv
 import io
 import re
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -36,18 +35,16 @@ from portal.jobs.runner import execute
 from speech.encoders import long_term_spectrum
 from speech.recognizers import registry
 from tests.listening.results.answered import analysed
+from tests.official import VCC2020
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
+from tests.recordings import SHARED
 
-SHARED = Path(__file__).resolve().parents[4] / "shared"
-SPEECH, RATINGS = SHARED / "speech", SHARED / "vcc2020" / "ratings-english.csv.gz"
+SPEECH = SHARED / "speech"
 RECOGNIZER = registry.find_engine("moonshine-tiny")
 pytestmark = [
     pytest.mark.django_db,
-    pytest.mark.skipif(
-        not (SPEECH.is_dir() and RATINGS.is_file()), reason="../shared with real speech and ratings is not here"
-    ),
     pytest.mark.skipif(bool(registry.explain_missing(RECOGNIZER)), reason=registry.explain_missing(RECOGNIZER) or "-"),
-    pytest.mark.usefixtures("quick_analyses"),
+    pytest.mark.usefixtures("shared", "quick_analyses"),
 ]
 RATED = {  # systems of 2020, from well to badly rated, and whose utterances here have their ratings
     "team10_intra": "idmap-Average",
@@ -118,7 +115,7 @@ def systems(edition):
 
 def choose_ratings(systems, utterances):
     """Every valid rating of the first utterances of each chosen system of 2020, as a file that the portal imports."""
-    table = pd.read_csv(RATINGS)
+    table = pd.read_csv(VCC2020)
     table = table[(table.valid == 1) & table.system.isin(RATED)].copy()
     table["rated"] = table["sample"].str.split("-", n=1).str[1]
     names = sorted(utterances)

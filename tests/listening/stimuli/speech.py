@@ -3,41 +3,32 @@
 import csv
 import io
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-import pytest
 import soundfile
 
-ROOT = Path(__file__).resolve().parents[3]
-DEMO = ROOT / "demo" / "corpus"
-SPEECH = ROOT.parent / "shared" / "speech"
-needs_speech = pytest.mark.skipif(not SPEECH.is_dir(), reason="the folder ../shared/speech with real data is not here")
+from tests.recordings import DEMO, read_samples, require_shared
+
 ORIGINAL, B2 = "original", "B2"
 
 
-def read(path):
-    samples, rate = soundfile.read(path, dtype="int16")
-    assert rate == 16000
-    return samples
-
-
 def demo_recordings(step=1):
-    return [read(path) for path in sorted(DEMO.glob("d*/*.flac"))[::step]]
+    return [read_samples(path) for path in sorted(DEMO.glob("d*/*.flac"))[::step]]
 
 
 @cache
 def published_versions():
     """By system and utterance the samples of the six published systems, their originals and B2."""
     versions = {ORIGINAL: {}, B2: {}}
-    with (SPEECH / "anonymised.csv").open() as file:
+    folder = require_shared() / "speech"
+    with (folder / "anonymised.csv").open() as file:
         for row in csv.DictReader(file):
-            versions.setdefault(row["system"], {})[row["utterance_id"]] = read(SPEECH / row["path"])
-    with (SPEECH / "utterances.csv").open() as file:
+            versions.setdefault(row["system"], {})[row["utterance_id"]] = read_samples(folder / row["path"])
+    with (folder / "utterances.csv").open() as file:
         wanted = set(versions["idmap-RS"])
         rows = [row for row in csv.DictReader(file) if row["utterance_id"] in wanted]
     for row in rows:
-        versions[ORIGINAL][row["utterance_id"]] = read(SPEECH / row["path"])
+        versions[ORIGINAL][row["utterance_id"]] = read_samples(folder / row["path"])
         versions[B2][row["utterance_id"]] = _b2(versions[ORIGINAL][row["utterance_id"]], row["speaker"])
     return versions
 
@@ -45,7 +36,7 @@ def published_versions():
 @cache
 def demo_versions():
     paths = sorted(DEMO.glob("d*/*.flac"))[::3]
-    originals = {path.stem: read(path) for path in paths}
+    originals = {path.stem: read_samples(path) for path in paths}
     return {
         ORIGINAL: originals,
         B2: {path.stem: _b2(originals[path.stem], path.parent.name) for path in paths},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import tarfile
 import zipfile
@@ -19,10 +18,8 @@ from evaluation.protocols.recipes import FOLDER
 from portal.intake.archives.reading import ArchiveLimits
 from portal.intake.check import ArchiveCheck, FoundSpeech
 from portal.intake.expectation import ExpectedSubmission, ExpectedUtterance, pcm_sha256
-from speech.audio.files import read_pcm16
+from tests.recordings import RATE, read_demo
 
-RATE = 16_000
-SPEECH = Path(__file__).resolve().parents[4] / "shared" / "speech"
 RECIPE_2022 = (FOLDER / "2022.toml").read_text()
 
 
@@ -104,25 +101,16 @@ def find_problems(report):
 
 
 @cache
-def listed_speech() -> dict[str, tuple[str, str, Path]]:
-    """Every real utterance: speaker, corpus, file."""
-    with (SPEECH / "utterances.csv").open(newline="") as rows:
-        return {
-            row["utterance_id"]: (row["speaker"], row["corpus"], SPEECH / row["path"]) for row in csv.DictReader(rows)
-        }
-
-
-@cache
 def original(name: str) -> np.ndarray:
-    """A real utterance."""
-    return read_pcm16(listed_speech()[name][2])[0]
+    """An utterance of the demo corpus."""
+    return read_demo(name)
 
 
 @cache
 def anonymised(name: str) -> np.ndarray:
     """The same by B2, in the voice of its speaker's pseudo-speaker."""
     method = get_method("mcadams-2022")
-    key = pseudo_speaker_key(seed=1, role="trial", split="dev", speaker=listed_speech()[name][0])
+    key = pseudo_speaker_key(seed=1, role="trial", split="dev", speaker=name.partition("-")[0])
     voice = draw_pseudo_speaker(key, method.parameters)
     return method.anonymize(original(name), RATE, voice, threads=1)
 

@@ -9,7 +9,6 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import soundfile
-from django.conf import settings
 from django.urls import reverse
 
 from anonymization.methods.contract import PseudoSpeaker
@@ -29,8 +28,8 @@ from tests.portal.factories import make_edition, make_organizer, make_team
 from tests.portal.objective import read_values_of_submission
 from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.trainings import needs_torch
+from tests.recordings import SHARED
 
-SHARED = settings.BASE_DIR.parent / "shared"
 ENGLISH = ("1998", "3080", "1688")
 TRAINED_ON = 8  # speakers
 PATIENCE_S = 900.0  # a minute of work, on a machine that may be busy
@@ -168,10 +167,8 @@ def speak_phonemes(voice, phonemes):
 
 
 @pytest.fixture
-def speech(tmp_path):
+def speech(shared, tmp_path):
     """A folder with a manifest: real English, synthetic Spanish and Italian, real training speech."""
-    if not (SHARED / "speech").is_dir() or not (SHARED / "speech-train").is_dir():
-        pytest.skip(f"the real speech in {SHARED} is not here")
     if missing := kokoro.missing() or registry.explain_missing(registry.find_engine("whisper-base")):
         pytest.skip(missing)
     folder = tmp_path / "speech"

@@ -9,7 +9,6 @@ import os
 
 import pytest
 import soundfile
-from django.conf import settings
 
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
@@ -18,6 +17,7 @@ from portal.core.storage import store_bytes
 from portal.jobs.models import Job, JobState
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
+from tests.recordings import DEMO
 
 UTTERANCES = int(os.environ.get("ANONYMIZE_UTTERANCES", "1500"))
 RECORDINGS = 20
@@ -43,11 +43,9 @@ print(json.dumps(told))
 
 @pytest.fixture
 def recordings():
-    """Keys of the first second of some real recordings, or of the demo's."""
-    folders = (settings.BASE_DIR.parent / "shared" / "speech", settings.BASE_DIR / "demo" / "corpus")
-    found = next(files for folder in folders if len(files := sorted(folder.rglob("*.flac"))) >= RECORDINGS)
+    """Keys of the first second of some recordings of the demo corpus."""
     keys = []
-    for path in found[:RECORDINGS]:
+    for path in sorted(DEMO.rglob("*.flac"))[:RECORDINGS]:
         samples, rate = soundfile.read(path, dtype="int16", frames=int(SECONDS * RATE_HZ))
         assert rate == RATE_HZ
         packed = io.BytesIO()

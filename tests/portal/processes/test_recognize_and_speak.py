@@ -20,7 +20,6 @@ from portal.submissions.services import create_baseline
 from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.processes.test_speech import kill_at_work, stored_as
 
-SHARED = settings.BASE_DIR.parent / "shared" / "speech"
 # Two speakers whose shortest utterances are taken, in seconds, and how many.
 SPEAKERS, SHORTEST_S, UTTERANCES = ("1998", "3080"), 2.0, 4
 
@@ -68,13 +67,11 @@ RecognizeAndSpeak._anonymize = hold(RecognizeAndSpeak._anonymize)
 
 
 @pytest.fixture
-def speech(tmp_path):
+def speech(shared, tmp_path):
     """A folder of real speech whose speakers have no gender, so that planning hears them."""
     if missing := get_method("t04").missing():
         pytest.skip(missing)
-    if not SHARED.is_dir():
-        pytest.skip(f"the real speech in {SHARED} is not here")
-    with (SHARED / "utterances.csv").open(newline="") as stream:
+    with (shared / "speech" / "utterances.csv").open(newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["speaker"] in SPEAKERS]
     by_speaker = defaultdict(list)
     for row in sorted(rows, key=lambda row: float(row["duration_s"])):
@@ -84,7 +81,7 @@ def speech(tmp_path):
     folder = tmp_path / "speech"
     folder.mkdir()
     for row in chosen:
-        (folder / f"{row['utterance_id']}.flac").symlink_to(SHARED / row["path"])
+        (folder / f"{row['utterance_id']}.flac").symlink_to(shared / "speech" / row["path"])
     columns = ("utterance_id", "speaker", "gender", "transcript", "path")
     rows = [{**row, "path": f"{row['utterance_id']}.flac"} for row in chosen]
     with (folder / "utterances.csv").open("w", newline="") as stream:

@@ -9,7 +9,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.core.files.storage import default_storage
 
 from anonymization.app.models import AnonymizationRun
@@ -24,18 +23,15 @@ from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
 from speech.audio.files import read_pcm16, write_flac16
 from tests.portal.processes.programs import wait_for_end, wait_until
+from tests.recordings import DEMO
 
-SPEECH = [settings.BASE_DIR / "demo" / "corpus", settings.BASE_DIR.parent / "shared" / "speech"]
 METHOD = "mcadams-2022"
 
 
 @pytest.fixture
 def speech(tmp_path):
     """A folder with the first utterances of two women and two men, in the manifest of the whole."""
-    whole = next((folder for folder in SPEECH if (folder / "utterances.csv").exists()), None)
-    if whole is None:
-        pytest.skip(f"there is no speech in {' or '.join(map(str, SPEECH))}")
-    with (whole / "utterances.csv").open(newline="") as stream:
+    with (DEMO / "utterances.csv").open(newline="") as stream:
         table = csv.DictReader(stream)
         rows, columns = list(table), table.fieldnames
     speakers = defaultdict(list)
@@ -50,7 +46,7 @@ def speech(tmp_path):
         writer.writeheader()
         writer.writerows(row for row in rows if row["speaker"] in chosen)
     for top in {Path(row["path"]).parts[0] for row in rows}:
-        (folder / top).symlink_to(whole / top)
+        (folder / top).symlink_to(DEMO / top)
     return folder
 
 
