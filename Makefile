@@ -69,7 +69,7 @@ test-others: $(VENV)/dev $(VENV)/models browser
 	@$(call at_end,$(PYTEST) -n 3 --dist worksteal -m "processes and not slow" tests/*/processes $(call marked,processes) \
 		&& $(SERVICES) $(PYTEST) -n 2 --dist worksteal -m "(postgres or redis) and not slow" $(call marked,postgres|redis))
 
-test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test, and on PostgreSQL all tests of the portal (two to three hours)
+test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test or reads ../shared, and on PostgreSQL all tests of the portal (two to three hours)
 	@$(PYTEST) -n 2 -m "slow and not processes" tests
 	@$(PYTEST) -n 2 -m "slow and processes" tests
 	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 -m "browser and not processes" tests/*/browser

@@ -21,16 +21,6 @@ from evaluation.metrics.detection import (
 from tests.evaluation import plain_detection as plain
 from tests.evaluation.score_sets import normal_scores, reference_cases, reference_scores, score_lists
 
-# Percent, as the README beside the real scores prints them.
-OHNN_EERS = {
-    "libri_dev_enrolls-libri_dev_trials_f": "2.983",
-    "libri_dev_enrolls-libri_dev_trials_f_anon": "64.35",
-    "libri_dev_enrolls_anon-libri_dev_trials_f_anon": "3.125",
-    "libri_dev_enrolls-libri_dev_trials_m": "0.1553",
-    "libri_dev_enrolls-libri_dev_trials_m_anon": "74.22",
-    "libri_dev_enrolls_anon-libri_dev_trials_m_anon": "0.1553",
-}
-
 
 @pytest.mark.parametrize("name", reference_cases())
 def test_equal_error_rates_equal_official(name):
@@ -42,24 +32,6 @@ def test_equal_error_rates_equal_official(name):
     speechbrain = compute_speechbrain_eer(sort_scores(*scores))
     assert speechbrain.rate == pytest.approx(case["speechbrain_eer"], abs=1e-12)
     assert speechbrain.threshold == case["speechbrain_threshold"]
-
-
-@pytest.mark.slow  # the scores are not ours to publish; made-up ones of the same trials stay in test_score.py
-@pytest.mark.parametrize("name", OHNN_EERS)
-def test_kaldi_eer_of_real_score_files_is_the_published_one(shared, name):
-    folder = shared / "vpc-librispeech"
-    trial_set = name.split("-")[1].removesuffix("_anon")
-    trials = dict(map(split_last, (folder / "data" / trial_set / "trials").read_text().splitlines()))
-    scores = dict(map(split_last, (folder / "scores-ohnn" / f"ASV-{name}" / "scores").read_text().splitlines()))
-    assert scores.keys() == trials.keys()
-    target = [float(score) for pair, score in scores.items() if trials[pair] == "target"]
-    nontarget = [float(score) for pair, score in scores.items() if trials[pair] == "nontarget"]
-    assert f"{100 * kaldi_eer(target, nontarget):.4g}" == OHNN_EERS[name]
-
-
-def split_last(line: str) -> tuple[str, str]:
-    pair, last = line.rsplit(" ", 1)
-    return pair, last
 
 
 @given(score_lists(), score_lists())
