@@ -81,11 +81,6 @@ class Measure:
     count: int = 0
 
     @property
-    def key(self) -> str:
-        """Its name in files."""
-        return f"{self.name}_{self.engine}" if self.engine else self.name
-
-    @property
     def head(self) -> str:
         """Title and unit."""
         return f"{self.title}, {self.unit}" if self.unit else self.title

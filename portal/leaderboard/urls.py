@@ -1,7 +1,6 @@
 from django.urls import include, path
 
 from portal.leaderboard import views
-from portal.leaderboard.method_comparison import views as method_comparison_views
 from portal.leaderboard.policy import views as policy_views
 from portal.leaderboard.publication import views as publication_views
 from portal.leaderboard.published_results import views as published_results_views
@@ -44,19 +43,7 @@ published = (
     "published",
 )
 
-anonymizers = (
-    [
-        path("", method_comparison_views.method_comparison, name="comparison"),
-        path("anonymizers.csv", method_comparison_views.methods_csv, name="csv"),
-        path("anonymizers.json", method_comparison_views.methods_json, name="json"),
-        path("anonymizers.tex", method_comparison_views.methods_latex, name="latex"),
-        path("figures/<slug:figure>.<str:extension>", method_comparison_views.method_figure, name="figure"),
-    ],
-    "anonymizers",
-)
-
 urlpatterns = [
     path("editions/<slug:edition>/leaderboard/", include(leaderboards)),
     path("published-results/", include(published)),
-    path("anonymizers/", include(anonymizers)),
 ]

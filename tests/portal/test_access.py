@@ -203,7 +203,6 @@ MATRIX = {
     "leaderboard:latex": FOR_NOBODY_HERE,
     "leaderboard:figure": FOR_NOBODY_HERE,
     **{f"published:{name}": OPEN for name in ("results", "csv", "json", "latex", "figure")},
-    **{f"anonymizers:{name}": OPEN for name in ("comparison", "csv", "json", "latex", "figure")},
     "listeners:leaderboard-csv": FOR_NOBODY_HERE,  # published: tests/listening/results/test_panels
     "teams:detail": FOR_NOBODY_HERE,
     "teams:edit": FOR_NOBODY_HERE,
@@ -540,7 +539,7 @@ ENDED = 286
 
 # What a browser may keep of an answer to somebody who is logged in: speech that only its own session fetches, and
 # pictures of what everybody may see.
-KEPT_BY_BROWSERS = {"listen:clip", "published:figure", "anonymizers:figure"}
+KEPT_BY_BROWSERS = {"listen:clip", "published:figure"}
 
 
 def names(resolver: URLResolver, namespace: str = "") -> set[str]:
@@ -651,7 +650,6 @@ def addresses() -> dict[str, str]:
     arguments |= _of_a_listener()
     arguments["listeners:leaderboard-csv"] = ["little-edition"]
     arguments["published:figure"] = ["plane", "svg"]
-    arguments["anonymizers:figure"] = ["ignorant", "svg"]
     of_version = ("version", "version-recipe", "version-csv", "adopt-version", "withdraw-version")
     arguments |= {f"leaderboard:{name}": ["little-edition", 1] for name in of_version}
     arguments["leaderboard:figure"] = ["little-edition", "tradeoff-wer", "svg"]
@@ -971,6 +969,8 @@ def test_pages_send_a_strict_content_security_policy(clients, addresses):
 
 # Addresses that went, each with a word why.
 GONE = {
+    **{f"/anonymizers/{name}": "the comparison of methods is documentation" for name in ("", "anonymizers.csv")},
+    "/anonymizers/figures/ignorant.svg": "the comparison of methods is documentation",
     "/systems/b2/files/1/f0.json": "pictures of F0 went",
     "/systems/b2/files/1/explanation.svg": "the explanation of one instant went",
 }

@@ -28,9 +28,6 @@ declare_kind(
         owned=_own_trainings,
         lookup="pk",
         archives=False,
-        trail=lambda _: [
-            ("Anonymisers", reverse("anonymizers:comparison")),
-            ("Trainings", reverse("network-trainings:list")),
-        ],
+        trail=lambda _: [("Systems", reverse("systems:list")), ("Trainings", reverse("network-trainings:list"))],
     )
 )

@@ -291,7 +291,7 @@ def test_api_lists_trainings_with_their_cards():
     assert (seed["losses"], seed["card"]["seed"], seed["job"]["state"]) == (LOSSES, 1, "succeeded")
 
 
-def test_page_of_anonymisers_leads_organizers_there(client, organizer):
-    assert f'href="{LIST}"' in read_page(organizer.get("/anonymizers/"))
-    client.logout()
-    assert LIST not in read_page(client.get("/anonymizers/"))
+def test_list_of_systems_leads_organizers_there(client, organizer):
+    assert f'href="{LIST}"' in read_page(organizer.get("/systems/"))
+    client.force_login(make_user())
+    assert LIST not in read_page(client.get("/systems/"))
