@@ -1,8 +1,8 @@
 """Draws a figure that is described as JSON, so that another process can have it without a plotting library of its own.
 
 ``python -m evaluation.figures.json_figures`` reads one description a line and answers each with its file, as
-`evaluation.figures.drawing_process` says. Equal descriptions give equal bytes; `describe_tradeoff`, `describe_bars` and
-`describe_plot` write them.
+`evaluation.figures.drawing_process` says. Equal descriptions give equal bytes; `describe_tradeoff` and
+`describe_bars` write them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from typing import Any
 
 from evaluation.figures.bars import SystemBar, draw_system_bars
 from evaluation.figures.drawing_process import answer_lines
-from evaluation.figures.row_plots import Rows, Violin, ViolinPlot
-from evaluation.figures.scatter_plots import Cloud, ScatterPlot
-from evaluation.figures.style import draw_formats
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import find_metric
 
@@ -34,12 +31,6 @@ def describe_bars(bars: Sequence[SystemBar], **look: Any) -> str:
     return _describe("bars", bars, **look)
 
 
-def describe_plot(plot: ViolinPlot | ScatterPlot, **look: Any) -> str:
-    """A figure of ratings; `look`: title, description, theme, stamp, image format, as `style.draw_formats` has them."""
-    kind = "violins" if isinstance(plot, ViolinPlot) else "scatter"
-    return json.dumps({"figure": kind, "version": VERSION, "plot": asdict(plot), "look": look}, sort_keys=True)
-
-
 def draw_described(description: str | bytes) -> bytes:
     """The file of a description.
 
@@ -48,10 +39,6 @@ def draw_described(description: str | bytes) -> bytes:
         KeyError: a description that this module did not write.
     """
     given = json.loads(description)
-    if given["figure"] in ("violins", "scatter"):
-        look, made = given["look"], _read_plot(given["figure"], given["plot"])
-        image_format = look.pop("image_format")
-        return draw_formats(made, [image_format], **look)[image_format]
     metric = find_metric(given["metric"], given["estimator"])
     if given["figure"] == "bars":
         return draw_system_bars([SystemBar(**one) for one in given["shown"]], metric, **given["look"])
@@ -65,13 +52,6 @@ def draw_described(description: str | bytes) -> bytes:
 def main() -> int:
     """Answer until the input ends or nothing is asked for a while."""
     return answer_lines(draw_described)
-
-
-def _read_plot(kind: str, given: dict[str, Any]) -> ViolinPlot | ScatterPlot:
-    if kind == "violins":
-        parts = {"rows": Rows(**given["rows"]), "violins": [Violin(**one) for one in given["violins"]]}
-        return ViolinPlot(**given | parts)
-    return ScatterPlot(**given | {"clouds": [Cloud(**one) for one in given["clouds"]]})
 
 
 def _describe(

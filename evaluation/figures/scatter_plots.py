@@ -1,5 +1,4 @@
-"""Points in a plane: `CountPlot` counts them in the cells of a grid, `ScatterPlot` shows each in the colour of its
-system, `MapPlot` shows who lies close to whom.
+"""Points in a plane: `CountPlot` counts them in the cells of a grid, `MapPlot` shows who lies close to whom.
 
 Ratings are few levels and utterances many, so points of a scatter plot would lie on each other: the area of a circle is
 the number of points in its cell.
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.figures.row_plots import HOLLOW, set_value_axis
+from evaluation.figures.row_plots import set_value_axis
 from evaluation.figures.style import MARKERS, SMALL, Look, Palette, Size, fit_legend, mark_artist
 
 if TYPE_CHECKING:
@@ -70,59 +69,6 @@ class CountPlot:
         axes.set_ylim(self.y.edges[0] - 0.01, self.y.edges[-1] + 0.01)
         axes.locator_params(axis="y", nbins=10, steps=[1, 2, 5, 10])
         axes.set_ylabel(self.y.words)
-        axes.set_title(self.heading, fontsize=SMALL)
-        axes.grid(visible=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Cloud:
-    """Points of one look. `fill`: the place of a colour in the palette's series, or `HOLLOW` for a pale grey."""
-
-    words: str
-    fill: int
-    x: Sequence[float]
-    y: Sequence[float]
-
-
-@dataclass(frozen=True, slots=True)
-class ScatterPlot:
-    """Points in the colours of their systems, with a marker for each colour.
-
-    Attributes:
-        clouds: what is drawn first, first.
-        x_words, y_words: names of the axes.
-        x_limits, y_limits: lowest and highest value; points may lie a little beyond.
-        heading: above.
-    """
-
-    clouds: Sequence[Cloud]
-    x_words: str
-    y_words: str
-    x_limits: tuple[float, float]
-    y_limits: tuple[float, float]
-    heading: str
-
-    @property
-    def size(self) -> Size:
-        return Size(WIDTH_INCHES, _GRID_INCHES + 1.2 + 0.2 * (len(self.clouds) // 3))
-
-    def paint(self, figure: Figure, palette: Palette) -> None:
-        axes = figure.subplots()
-        for cloud in self.clouds:
-            is_pale = cloud.fill == HOLLOW
-            place = cloud.fill % len(palette.series)
-            look: Look = {
-                "color": palette.line if is_pale else palette.series[place],
-                "markersize": 5.0 if is_pale else 3.4,
-            }
-            look |= {"marker": "." if is_pale else MARKERS[place % len(MARKERS)], "alpha": 0.5 if is_pale else 0.85}
-            axes.plot(cloud.x, cloud.y, linestyle="none", markeredgewidth=0, clip_on=False, zorder=3, **look)
-            axes.plot([], [], linestyle="none", label=cloud.words, **look | {"markersize": 6.0})
-        for set_limits, (low, high) in ((axes.set_xlim, self.x_limits), (axes.set_ylim, self.y_limits)):
-            set_limits(low - 0.04 * (high - low), high + 0.04 * (high - low))
-        axes.locator_params(nbins=10, steps=[1, 2, 5, 10])
-        axes.set_xlabel(self.x_words)
-        axes.set_ylabel(self.y_words)
         axes.set_title(self.heading, fontsize=SMALL)
         axes.grid(visible=True)
 

@@ -11,4 +11,3 @@ class ListeningConfig(AppConfig):
         add_panel("leaderboard", "listening.app.results.panels.leaderboard_panel")
         add_panel("system", "listening.app.results.panels.system_panel")
         add_panel("edition", "listening.app.results.panels.edition_panel")
-        add_panel("published", "listening.app.results.papers.papers_panel")

@@ -53,11 +53,6 @@ studies = (
             result_views.figure,
             name="results-figure",
         ),
-        path(
-            "<slug:study>/results/papers/<slug:scores>/<slug:figure>.<slug:extension>",
-            result_views.paper_figure,
-            name="results-paper-figure",
-        ),
         path("<slug:study>/results.json", result_views.results_json, name="results-json"),
         path("<slug:study>/results.tex", result_views.results_latex, name="results-latex"),
         path("<slug:study>/results/bundle.zip", result_views.bundle, name="results-bundle"),

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from django.utils.module_loading import import_string
 
-Place = Literal["leaderboard", "system", "edition", "published"]
+Place = Literal["leaderboard", "system", "edition"]
 _makers: dict[Place, list[str]] = {}
 
 
@@ -39,8 +39,7 @@ def add_panel(place: Place, maker: str) -> None:
     Args:
         maker: dotted name of a function, imported when it is first needed. It takes the request, whose user and query
             decide what is shown, and what the page is about (a `portal.leaderboard.selectors.Leaderboard`, the
-            `portal.systems.selectors.SystemNumbers` of a system, an `Edition`, the choice of the page of published
-            results), and gives a `Panel`, or None for none.
+            `portal.systems.selectors.SystemNumbers` of a system, an `Edition`), and gives a `Panel`, or None for none.
     """
     _makers.setdefault(place, []).append(maker)
 

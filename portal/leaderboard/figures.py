@@ -10,10 +10,10 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from django.http import Http404
 from django.urls import reverse
@@ -24,20 +24,18 @@ from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
 from evaluation.figures.json_figures import describe_bars, describe_tradeoff
 from evaluation.figures.style import ImageFormat, Size, Theme, for_page, place_systems
 from evaluation.figures.tradeoff import SystemPoint
-from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.conditions import check_gate
 from evaluation.protocols.ranking.entries import LeaderboardEntry
 from evaluation.protocols.recipes import Gate
 from portal.core.drawing import BUSY, DrawingError, DrawingProcess
 from portal.core.labels import decimals
 from portal.core.storage import read_stored, replace_named
-from portal.leaderboard.selectors import Leaderboard, ShownAverage, list_published
+from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
 FORMATS: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
 THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
 FOLDER = "derived/boards"
 NARROW = "narrow"
-PUBLISHED = "published, not measured here"
 SHAPES = ("", NARROW)
 DRAWING_S = 60
 # Visitors of a new leaderboard wait here: together they ask for more figures than may wait for the drawing process, and
@@ -114,14 +112,12 @@ def describe_figure(
     }
 
 
-def list_drawings(leaderboard: Leaderboard, *, with_published: bool = True) -> dict[str, Drawing]:
-    """The figures that a leaderboard has something to show in, by slug; with the points of papers, or without them."""
+def list_drawings(leaderboard: Leaderboard) -> dict[str, Drawing]:
+    """The figures that a leaderboard has something to show in, by slug."""
     found = {}
-    published = list_published(leaderboard) if with_published else []
     for column in (column for column in leaderboard.averages if column.is_utility):
         points = _points(leaderboard, column)
         if any(point.kind != "original" for point in points):
-            points += _published_points(leaderboard, column, published)
             slug = f"tradeoff-{column.key}".replace("_", "-")
             found[slug] = Drawing(slug, column, points=tuple(points), limits=leaderboard.policy.minimum_eers)
     for column in leaderboard.averages:
@@ -135,26 +131,12 @@ def list_drawings(leaderboard: Leaderboard, *, with_published: bool = True) -> d
     return found
 
 
-def figure_file(
-    leaderboard: Leaderboard,
-    slug: str,
-    extension: str,
-    theme: str = "light",
-    shape: str = "",
-    *,
-    with_published: bool = True,
-) -> bytes:
+def figure_file(leaderboard: Leaderboard, slug: str, extension: str, theme: str = "light", shape: str = "") -> bytes:
     """A figure of a leaderboard as a file, or "not found"; the shape ``narrow`` is for phones."""
-    return draw_file(list_drawings(leaderboard, with_published=with_published).get(slug), extension, theme, shape)
+    return draw_file(list_drawings(leaderboard).get(slug), extension, theme, shape)
 
 
-class Described(Protocol):
-    """A figure that says all of itself, as the process that draws it reads it."""
-
-    def description(self, image_format: ImageFormat = ..., theme: Theme = ..., *, narrow: bool = ...) -> str: ...
-
-
-def draw_file(drawing: Described | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
+def draw_file(drawing: Drawing | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
     """A figure as a file, or "not found"; the shape ``narrow`` is for phones."""
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
@@ -253,23 +235,6 @@ def list_places(leaderboard: Leaderboard) -> dict[str, int]:
 
 def link_of(entry: LeaderboardEntry) -> str:
     return "" if entry.kind == "original" else reverse("systems:detail", args=[entry.key])
-
-
-def _published_points(
-    leaderboard: Leaderboard, column: ShownAverage, published: Iterable[PublishedSystem]
-) -> list[SystemPoint]:
-    privacy = leaderboard.policy.privacy.metric
-    return [
-        SystemPoint(
-            name=one.name,
-            eer=one.averages[privacy],
-            utility=one.averages[column.key],
-            kind="published",
-            words=_point_words(one.name, PUBLISHED, one.averages[privacy], one.averages[column.key], column),
-            link="#published",
-        )
-        for one in published
-    ]
 
 
 def _point_words(label: str, of: str, eer: float, utility: float, column: ShownAverage) -> str:

@@ -11,14 +11,13 @@ from django.db.models import Max
 from django.urls import reverse
 
 from common.rounding import few_digits
-from common.tables import Cell, Table, number_table
+from common.tables import Cell, number_table
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import describe_evaluators, explain_unlike_papers
-from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import Direction
 from evaluation.objective_results.values import SATURATED, is_saturated
-from evaluation.protocols.published import AVERAGE_TEST, is_as_shipped, load_published
-from evaluation.protocols.published_view import is_further, list_tasks
+from evaluation.protocols.published import is_as_shipped
+from evaluation.protocols.published_view import list_tasks
 from evaluation.protocols.ranking.entries import MeasuredValue, RankingTable
 from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
 from evaluation.protocols.ranking.ranking import CHANCE_EER
@@ -35,13 +34,10 @@ from portal.leaderboard.selectors import (
 )
 from portal.leaderboard.tables import (
     DIGITS,
-    HIDE,
-    LeaderboardChoice,
     answer,
     leaderboard_table,
     list_lines,
     list_reasons,
-    published_table,
     read_choice,
     round_average,
     switches,
@@ -71,13 +67,13 @@ def leaderboard_page(
     private = {key: (_unlike(count),) for key, count in unlike.items()}
     described, heard = find_released(leaderboard.edition)
     lines = list_lines(leaderboard, ranking, private, shown, described, heard, own_teams)
-    drawings = list_drawings(leaderboard, with_published=choice.shows_published) if with_figures else {}
+    drawings = list_drawings(leaderboard) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
     figures: list[dict[str, Any]] = []
     for one in [*([beside] if beside else []), *(one for one in drawings.values() if one.bars)]:
         # Where one cannot be drawn just now, nobody waits for the next ones.
-        figures.append(_figure(leaderboard, one, choice, is_drawn=all(figure["drawn"] for figure in figures)))
+        figures.append(_figure(leaderboard, one, is_drawn=all(figure["drawn"] for figure in figures)))
     return {
         "leaderboard": leaderboard,
         "edition": leaderboard.edition,
@@ -91,7 +87,6 @@ def leaderboard_page(
         "has_groups": any(line.group for line in lines),
         "tradeoff": figures[0] if beside else None,
         "bars": figures[1:] if beside else figures,
-        "published": _published_table(leaderboard),
         "published_key": _published_key(leaderboard),
         "rules": policy_in_words(leaderboard.policy),
         "weights": _weights(leaderboard),
@@ -126,23 +121,10 @@ def draw_ahead() -> None:
             leaderboard_page(build_leaderboard(edition))
 
 
-def _published_table(leaderboard: Leaderboard) -> Table | None:
-    """What papers print of this edition, where its recipe is the shipped one."""
-    recipe = leaderboard.edition.recipe
-    numbers = load_published(recipe.edition) if is_as_shipped(recipe) else ()
-    weights = [one for average in track_of(leaderboard.edition).averages for one in average.weights.values()]
-    sets = {AVERAGE_TEST, *(name for one in weights for name in one)}
-    attacks = ("", AttackModel.UNPROTECTED, leaderboard.policy.attack_model)
-    shown = [
-        one
-        for one in numbers
-        if (one.data_set in sets or not weights) and not is_further(one.metric) and one.attack_model in attacks
-    ]
-    return published_table(shown) if shown else None
-
-
 def _published_key(leaderboard: Leaderboard) -> str:
-    """The task of this edition among all published results; empty where its track has none."""
+    """The task of this edition among all published results; empty where its recipe is another one, or has none."""
+    if not is_as_shipped(leaderboard.edition.recipe):
+        return ""
     edition, track = leaderboard.edition.recipe.edition, track_of(leaderboard.edition).name
     return next((one.key for one in list_tasks() if (one.recipe.edition, one.track.name) == (edition, track)), "")
 
@@ -168,18 +150,17 @@ def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[st
     return found
 
 
-def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: LeaderboardChoice, *, is_drawn: bool) -> dict[str, Any]:
+def _figure(leaderboard: Leaderboard, drawing: Drawing, *, is_drawn: bool) -> dict[str, Any]:
     """A figure as `components/figure.html` takes it. Its address changes with what it shows.
 
     Args:
         is_drawn: as a part of the page, and not as an image only.
     """
     mark = figure_key(drawing.description(), "svg").rpartition("/")[2][:12]
-    hidden = {} if choice.shows_published else {"published": HIDE}
 
     def address(extension: str, **form: str) -> str:
         where = reverse("leaderboard:figure", args=[leaderboard.edition.name, drawing.slug, extension])
-        return f"{where}?{urlencode({'v': mark} | hidden | form)}"
+        return f"{where}?{urlencode({'v': mark} | form)}"
 
     words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(leaderboard, drawing)
     return describe_figure(drawing, words, address, is_drawn=is_drawn)
@@ -188,7 +169,6 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, choice: LeaderboardChoic
 def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
     points, label, unit = drawing.points, drawing.column.metric.label, drawing.column.metric.unit
     own = {entry.label: (entry.privacy, entry.utilities.get(drawing.column.key)) for entry in leaderboard.entries}
-    found = [(one, own.get(one.name, (None, None)) if one.kind != "published" else (None, None)) for one in points]
     return {
         "title": "Privacy against utility",
         "caption": _tradeoff_caption(leaderboard, drawing),
@@ -198,7 +178,8 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
             ["System", "EER, %", drawing.column.heading],
             (
                 (one.name, _digits_of(one.eer, eer, "%"), _digits_of(one.utility, utility, unit))
-                for one, (eer, utility) in found
+                for one in points
+                for eer, utility in [own.get(one.name, (None, None))]
             ),
             styles="",
         ),
@@ -244,7 +225,7 @@ def _few_decimals(value: float | None, unit: str) -> str:
 
 
 def _digits_of(value: float, measured: MeasuredValue | None, unit: str) -> str:
-    """A number in the digits of its row above; a published one in those that were printed."""
+    """A number in the digits of its row above."""
     return round_average(measured, unit)[0] if measured else decimals(value, DIGITS)
 
 
@@ -252,9 +233,8 @@ def _tradeoff_caption(leaderboard: Leaderboard, drawing: Drawing) -> str:
     """In at most 20 words, without those on EERs above 50 %."""
     side = "down" if drawing.column.metric.direction == Direction.LOWER else "up"
     lines = " Dashed: minimum EERs." if leaderboard.policy.minimum_eers else ""
-    grey = "Grey: baselines, open if published."
     above = above_chance_note(one.eer for one in drawing.points)
-    return f"Right: more private; {side}: more useful.{above} {grey}{lines} Thin lines: intervals."
+    return f"Right: more private; {side}: more useful.{above} Grey: baselines.{lines} Thin lines: intervals."
 
 
 def above_chance_note(eers: Iterable[float]) -> str:

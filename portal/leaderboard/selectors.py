@@ -240,12 +240,6 @@ def may_see_leaderboard(user: Any, edition: Edition) -> bool:
     return organizes and may_see(SystemPart.NUMBERS, Relation.ORGANIZER, is_published=is_published)
 
 
-def list_public_editions() -> list[Edition]:
-    """Return the listed editions that are not archived and whose leaderboards everybody may see, the newest first."""
-    found = Edition.objects.filter(is_listed=True, archived_at=None, published_at__isnull=False)
-    return list(found.select_related("corpus").order_by("-published_at", "-pk"))
-
-
 def build_leaderboard(edition: Edition, changes: Mapping[str, Any] | None = None) -> Leaderboard:
     """The leaderboard of an edition, by its live policy or by the one that these changes of the recipe make.
 

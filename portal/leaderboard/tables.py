@@ -16,12 +16,12 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from common.rounding import few_digits, fixed, has_width, interval_digits, round_to_interval
-from common.tables import ARIA_SORT, Cell, Column, Group, Order, Row, Table, plain_table
+from common.tables import ARIA_SORT, Cell, Column, Group, Order, Row, Table
 from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.objective_results.attack_strength import NOT_RELIABLE
 from evaluation.objective_results.values import NO_INTERVALS
-from evaluation.protocols.published import PublishedNumber, PublishedSystem
+from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Miss, Place, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
 from evaluation.protocols.ranking.ranking import (
@@ -31,7 +31,6 @@ from evaluation.protocols.ranking.ranking import (
     lower_attack_notes,
 )
 from portal.core.labels import decimals
-from portal.leaderboard.figures import PUBLISHED
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
 WEAKER_ATTACK = (
@@ -41,6 +40,7 @@ WEAKER_ATTACK = (
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
 ANCHOR = "ranking"
 HIDE, ALL = "hide", "all"
+PUBLISHED = "published, not measured here"
 # By parameter of the address: label, the parameter again, what without and with it is shown.
 SWITCHES = {
     "languages": ("Languages", "languages", ("Averages", "Each")),
@@ -239,24 +239,6 @@ def list_lines(
             place_text = f"{place_text}, {words}"
         lines.append(line(entry, place_text, "outside" if entry.kind == "system" else "reference", reasons))
     return lines + far
-
-
-def published_table(numbers: Sequence[PublishedNumber]) -> Table:
-    """Every published number with its source."""
-    columns = [Column("system", "System", kind="text"), Column("set", "Data set"), Column("metric", "Metric")]
-    columns += [Column("value", "Value", kind="num"), Column("source", "Source", kind="text")]
-    rows = (
-        (
-            one.system,
-            one.data_set + (f", {one.gender}" if one.gender else ""),
-            find_metric(one.metric, one.estimator).label + (f", {one.attack_model}" if one.attack_model else ""),
-            Cell(one.value, note=one.note, is_unlike=bool(one.note)),
-            f"{one.source}, {one.table}",
-        )
-        for one in numbers
-    )
-    words = "Numbers as they were printed. Where sources differ, each has its row."
-    return plain_table("Published numbers", columns, rows, caption=words, styles="stack dense", is_tall=True)
 
 
 def leaderboard_table(leaderboard: Leaderboard, choice: LeaderboardChoice, lines: Sequence[LeaderboardLine]) -> Table:
@@ -520,7 +502,7 @@ def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[st
 
 def _published_line(system: PublishedSystem) -> LeaderboardLine:
     numbers = {metric: MeasuredValue(value) for metric, value in system.averages.items()}
-    return LeaderboardLine(system.name, "published", "published", numbers, link="#published", team=PUBLISHED)
+    return LeaderboardLine(system.name, "published", "published", numbers, link="#papers", team=PUBLISHED)
 
 
 def _meets(eer: float, ranking: RankingTable, policy: LeaderboardPolicy) -> bool:

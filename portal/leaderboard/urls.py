@@ -38,7 +38,7 @@ published = (
         path("published.csv", published_results_views.published_csv, name="csv"),
         path("published.json", published_results_views.published_json, name="json"),
         path("published.tex", published_results_views.published_latex, name="latex"),
-        path("figures/<slug:figure>.<str:extension>", published_results_views.published_figure, name="figure"),
+        path("figure.<str:extension>", published_results_views.published_figure, name="figure"),
     ],
     "published",
 )

@@ -26,7 +26,6 @@ from portal.leaderboard.selectors import (
     list_own_teams,
     mismatches_on_leaderboard,
 )
-from portal.leaderboard.tables import HIDE
 from portal.submissions.selectors import list_stopped
 
 FIGURE_S = 300  # a browser may keep a figure so long; its address changes with what it shows
@@ -79,9 +78,7 @@ def leaderboard_latex(request: HttpRequest, edition: str) -> HttpResponse:
 @open_read
 def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extension: str) -> HttpResponse:
     """A figure of the leaderboard; SVG has a dark form for dark pages, the trade-off a narrow one for phones."""
-    with_published = request.GET.get("published", "") != HIDE
-    leaderboard = leaderboard_for(request.user, edition)
-    draw = partial(figure_file, leaderboard, figure, extension, with_published=with_published)
+    draw = partial(figure_file, leaderboard_for(request.user, edition), figure, extension)
     return answer_figure(request, draw, f"{edition}-{figure}.{extension}")
 
 

@@ -276,7 +276,6 @@ MATRIX = {
     "studies:results-json": FOR_NOBODY_HERE,
     "studies:results-latex": FOR_NOBODY_HERE,
     "studies:results-figure": FOR_NOBODY_HERE,
-    "studies:results-paper-figure": FOR_NOBODY_HERE,
     "studies:results-bundle": FOR_NOBODY_HERE,
     "studies:publish-results": FOR_NOBODY_HERE,
     "studies:unpublish-results": FOR_NOBODY_HERE,
@@ -649,7 +648,7 @@ def addresses() -> dict[str, str]:
     arguments |= _of_a_study()
     arguments |= _of_a_listener()
     arguments["listeners:leaderboard-csv"] = ["little-edition"]
-    arguments["published:figure"] = ["plane", "svg"]
+    arguments["published:figure"] = ["svg"]
     of_version = ("version", "version-recipe", "version-csv", "adopt-version", "withdraw-version")
     arguments |= {f"leaderboard:{name}": ["little-edition", 1] for name in of_version}
     arguments["leaderboard:figure"] = ["little-edition", "tradeoff-wer", "svg"]
@@ -764,7 +763,6 @@ def _of_a_study() -> dict[str, list[Any]]:
         "studies:results-system": [study.name, "secretive"],
         "studies:results-csv": [study.name, "raw", "summary"],
         "studies:results-figure": [study.name, "raw", "violin-naturalness", "svg"],
-        "studies:results-paper-figure": [study.name, "raw", "violin-naturalness", "svg"],
         "studies:session": [study.name, session.pk],
         "studies:free-place": [study.name, session.pk],
         "studies:revoke": [study.name, rule.pk],
@@ -969,6 +967,8 @@ def test_pages_send_a_strict_content_security_policy(clients, addresses):
 
 # Addresses that went, each with a word why.
 GONE = {
+    "/studies/s/results/papers/raw/violin-naturalness.svg": "figures of a paper",
+    "/published-results/figures/plane.svg": "one figure of published results is left",
     **{f"/anonymizers/{name}": "the comparison of methods is documentation" for name in ("", "anonymizers.csv")},
     "/anonymizers/figures/ignorant.svg": "the comparison of methods is documentation",
     "/systems/b2/files/1/f0.json": "pictures of F0 went",

@@ -35,8 +35,7 @@ OF_NO_TEAM = {
     "downloads": "the program vp, the same for everybody",
     "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",
     "network-trainings": "of a corpus, for organizers who may see it: systems/test_network_trainings",
-    "anonymizers": "methods that come with the portal, the same for everybody",
-    "published": "printed in papers; a leaderboard that is laid over is public: leaderboard/test_published_results",
+    "published": "printed in papers",
     "leaderboard": "public once published: below, and tests/portal/leaderboard",
     "studies": "of an edition's organizers alone, every address and method: tests/listening/studies/test_access; "
     "results are public once published: tests/listening/results/test_result_pages",

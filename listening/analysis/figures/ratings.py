@@ -34,10 +34,10 @@ _MANY_PANELS = 16
 _LITTLE_HIGHER = 2.0
 _LEVELS = (0.05, 0.01, 0.001)
 _CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
-CELLS = 20
+_CELLS = 20
 _WER = "one_minus_wer"
 # Measures by what correlations call them: column of the table of utterances, and slug.
-MEASURES = {
+_MEASURES = {
     "naturalness": ("naturalness", "naturalness"),
     "intelligibility": ("intelligibility", "intelligibility"),
     "1 − WER": (_WER, "wer"),
@@ -47,14 +47,12 @@ MEASURES = {
 }
 
 
-def violin_figures(view: View, scores: Scores, task: str, reference: str = ORIGINAL) -> Iterator[Figure]:
+def violin_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
     """How the scores of each system are distributed: violin, box, median, and mean with its interval.
 
     For verifiability violins are split: pairs of one speaker above the line, of two speakers below it. As figure 6 of
-    the results of VoicePrivacy 2022, boxes with median and mean, turned so that names stay readable.
-
-    Args:
-        reference: whose mean is a line through all of them.
+    the results of VoicePrivacy 2022, boxes with median and mean, turned so that names stay readable. A line through all
+    is the mean of the originals.
     """
     found = (row for row in view.rows(scores, "summary", task) if row["mean"] is not None)
     summaries = {(str(row["system"]), str(row["kind"])): row for row in found}
@@ -91,8 +89,7 @@ def violin_figures(view: View, scores: Scores, task: str, reference: str = ORIGI
     edges = [end for one in bins.values() for row in one for end in (float(row["lower"]), float(row["upper"]))]
     beyond = max(low - min(edges, default=low), max(edges, default=high) - high)
     is_first = ORIGINAL in systems
-    compared = None if is_split else summaries.get((reference, "all"))
-    of_reference = "originals" if reference == ORIGINAL else view.short.get(reference, reference)
+    compared = None if is_split else summaries.get((ORIGINAL, "all"))
     yield view.figure(
         scores,
         f"violin-{task}",
@@ -100,7 +97,7 @@ def violin_figures(view: View, scores: Scores, task: str, reference: str = ORIGI
         "Outline: share of ratings, equally wide for all.",
         "" if is_split else "Box: quartiles and median; whiskers: within 1.5 interquartile ranges.",
         _SPLIT_WORDS if is_split else "Sorted by mean.",
-        f"Dashed line: mean of {'the ' * (reference == ORIGINAL)}{of_reference}." if compared else "",
+        "Dashed line: mean of the originals." if compared else "",
         "Systems that share a letter do not differ significantly." if has_groups and not is_split else "",
         view.size_words([row for row in view.rows(scores, "summary", task) if row["kind"] == "all"], "n"),
         intervals=has_interval(summaries.values(), "mean"),
@@ -118,7 +115,7 @@ def violin_figures(view: View, scores: Scores, task: str, reference: str = ORIGI
             (low, high),
             view.score_words(scores, task),
             ("same speaker", "different speakers") if is_split else None,
-            (float(compared["mean"]), of_reference) if compared else None,
+            (float(compared["mean"]), "originals") if compared else None,
             max(0.02 * (high - low), beyond),
         ),
         rows=[summaries[system, kind] for system in systems for kind, _ in kinds if (system, kind) in summaries],
@@ -300,7 +297,7 @@ def scatter_figures(view: View, scores: Scores) -> Iterator[Figure]:
     """
     utterances = [row for row in view.rows(scores, "utterances") if row["system"] != ORIGINAL]
     for row in view.rows(scores, "correlations"):
-        first, second = (MEASURES.get(str(row[end])) for end in ("first", "second"))
+        first, second = (_MEASURES.get(str(row[end])) for end in ("first", "second"))
         if first is None or second is None or row["pearson"] is None or not {first[0], second[0]} & set(RATED):
             continue
         # The subjective measure upwards; of two, the first.
@@ -314,7 +311,7 @@ def _scatter(
     view: View, scores: Scores, row: Record, utterances: Sequence[Record], x: str, y: str, name: str
 ) -> Figure:
     values = {column: np.array([float(one[column]) for one in utterances]) for column in (x, y)}
-    axes = {column: make_measure(view, scores, column, values[column]) for column in (x, y)}
+    axes = {column: _make_measure(view, scores, column, values[column]) for column in (x, y)}
     places = []
     for column, axis in axes.items():
         found = np.searchsorted(axis.edges, values[column], side="right") - 1
@@ -355,18 +352,18 @@ def _scatter(
     )
 
 
-def make_measure(view: View, scores: Scores, column: str, values: Floats) -> Measure:
+def _make_measure(view: View, scores: Scores, column: str, values: Floats) -> Measure:
     """The axis of a measure, with the cells in which its values are counted."""
     if column == _WER:
         # The last cell, without width, holds those in which every word was recognised; the first all those below 0.
-        below = [-1 / CELLS] if values.min() < 0 else []
-        return Measure("1 − WER of the recogniser", np.array([*below, *np.linspace(0, 1, CELLS + 1), 1.0]), (0, 1))
+        below = [-1 / _CELLS] if values.min() < 0 else []
+        return Measure("1 − WER of the recogniser", np.array([*below, *np.linspace(0, 1, _CELLS + 1), 1.0]), (0, 1))
     if column == "pitch_correlation":
-        return Measure("Pitch correlation ρF0", np.linspace(-1, 1, CELLS + 1), (-1, 1))
+        return Measure("Pitch correlation ρF0", np.linspace(-1, 1, _CELLS + 1), (-1, 1))
     low, high = view.scale(scores, column)
     # Raw ratings have a cell for each level, so that an utterance with one rating stands on it.
-    has_levels = 2 <= round(high - low) <= CELLS
-    edges = np.arange(low - 0.5, high + 1) if has_levels else np.linspace(low, high, CELLS + 1)
+    has_levels = 2 <= round(high - low) <= _CELLS
+    edges = np.arange(low - 0.5, high + 1) if has_levels else np.linspace(low, high, _CELLS + 1)
     return Measure(view.score_words(scores, column), edges, (low, high))
 
 

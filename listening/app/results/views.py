@@ -14,14 +14,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from listening.analysis.reading.inputs import AnalysisInputError
 from listening.analysis.reading.ratings import COLUMNS, NEEDED
-from listening.app.results import context, papers, selectors, services
+from listening.app.results import context, selectors, services
 from listening.app.results.forms import AnalyseForm, ImportForm
 from listening.app.results.pages import chosen_scores, organizer_actions, publication
 from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
 from listening.app.results.rules import ResultsPart
 from portal.accounts.access import member_page, open_page
 from portal.core.downloads import csv_response
-from portal.core.drawing import DrawingError, answer_not_drawn
 from portal.core.mail import if_mailed
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
@@ -105,17 +104,6 @@ def results_latex(request: HttpRequest, study: str) -> HttpResponse:
 def figure(request: HttpRequest, study: str, scores: str, figure: str, extension: str) -> HttpResponse:
     shown = selectors.shown_analysis_for(request.user, study)
     return context.figure_file(shown, scores, figure, extension, request.GET.get("theme", "light"))
-
-
-@require_safe
-@open_page
-def paper_figure(request: HttpRequest, study: str, scores: str, figure: str, extension: str) -> HttpResponse:
-    """A figure as those of the results of 2022, with the reference and the colours of the address."""
-    shown = selectors.shown_analysis_for(request.user, study)
-    try:
-        return papers.figure_file(shown, scores, figure, extension, request.GET)
-    except DrawingError as found:
-        return answer_not_drawn(found)
 
 
 @require_safe

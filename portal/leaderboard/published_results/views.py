@@ -1,4 +1,4 @@
-"""What papers and challenges print, as a page, files and figures."""
+"""What papers and challenges print, as a page, files and a figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from django.shortcuts import render
 from common.tables import DataTable, latex_table
 from portal.accounts.access import open_read
 from portal.core.downloads import csv_response, json_response, latex_response
-from portal.core.panels import make_panels
 from portal.leaderboard.figures import draw_file
 from portal.leaderboard.published_results import pages
 from portal.leaderboard.views import answer_figure
@@ -18,12 +17,7 @@ from portal.leaderboard.views import answer_figure
 
 @open_read
 def published_results(request: HttpRequest) -> HttpResponse:
-    choice = pages.read_choice(request.GET)
-    page = pages.published_page(choice) | {"panels": make_panels("published", request, choice)}
-    has = {"figures": page["figures"], "listeners": page["panels"]}
-    parts = {key: label for key, label in pages.PARTS.items() if has.get(key, True)}
-    asked = request.GET.get("part", "")
-    page |= {"parts": parts, "part": asked if asked in parts else next(iter(parts))}
+    page = pages.published_page(pages.read_choice(request.GET))
     return render(request, "leaderboard/published_results/results.html", page)
 
 
@@ -45,7 +39,7 @@ def published_latex(request: HttpRequest) -> HttpResponse:
 
 
 @open_read
-def published_figure(request: HttpRequest, figure: str, extension: str) -> HttpResponse:
-    """A figure of the published results, as asked for in the address."""
-    drawing = pages.list_published_drawings(pages.read_choice(request.GET)).get(figure)
-    return answer_figure(request, partial(draw_file, drawing, extension), f"published-{figure}.{extension}")
+def published_figure(request: HttpRequest, extension: str) -> HttpResponse:
+    """The figure of the published results, as asked for in the address."""
+    drawing = pages.draw_plane(pages.read_choice(request.GET))
+    return answer_figure(request, partial(draw_file, drawing, extension), f"published.{extension}")

@@ -39,7 +39,6 @@ from portal.core.labels import decimals, duration
 from portal.jobs.models import JobState
 from portal.jobs.rules import can_cancel, can_run_again
 from portal.jobs.selectors import with_estimates
-from portal.leaderboard.published_results.pages import published_table
 from portal.systems.attacker_training.charts import Chart, Level, Series, draw_chart
 from portal.systems.attacker_training.tables import (
     PERCENT_DIGITS,
@@ -66,7 +65,6 @@ def list_page(view: View) -> dict[str, Any]:
         "trainings": trainings_table(view, runs, reports) if runs else None,
         "sweep": sweep_chart(runs, reports),
         "material": list_training_sets(view.submission),
-        "published": published_table(),
     }
 
 
@@ -124,7 +122,6 @@ def training_page(view: View, training: int) -> dict[str, Any]:
         "results": report_table(run, report, report_cells(report, _error_rates(run, report))),
         "seeds": seeds_table(report),
         "warnings": _warnings(report, count_tested_speakers(run)),
-        "published": published_table(),
         "ended": job is not None and job.has_ended,
     }
 

@@ -25,7 +25,6 @@ OF_RESULTS = {
     "studies:results-json",
     "studies:results-latex",
     "studies:results-figure",
-    "studies:results-paper-figure",
     "studies:results-bundle",
 }
 SECRETS = ("Unheard voices", "unheard-voices", "T01-p1")
