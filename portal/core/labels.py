@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -99,18 +99,6 @@ def roughly(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"about {max(1, round(seconds / 60))} min"
     return f"about {round(seconds / 3600)} h"
-
-
-def extent(seconds: Sequence[float], cost: float | None) -> str:
-    """How much the chosen data sets are, each with so many seconds of speech, and how long the work on them takes.
-
-    Args:
-        cost: seconds of work for a second of speech; None where nothing tells.
-    """
-    if not seconds:
-        return "No data set chosen."
-    sets = f"{len(seconds)} data set{'s' if len(seconds) > 1 else ''}, {roughly(sum(seconds))} of speech"
-    return f"{sets}; the work takes {roughly(sum(seconds) * cost)}." if cost else f"{sets}."
 
 
 def decimals(value: float | None, digits: int) -> str:

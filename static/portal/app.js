@@ -1,5 +1,7 @@
 // Small comforts of every page. Each page also works without them.
 
+import { roughly } from "./durations.js";
+
 function confirmed(question, action) {
   const dialog = document.createElement("dialog");
   dialog.innerHTML =
@@ -115,14 +117,7 @@ document.addEventListener("submit", (event) => {
   if (!event.defaultPrevented) removeEventListener("beforeunload", ask);
 });
 
-// A list of boxes to tick: buttons that tick several, and how much the ticked ones are. As in portal.core.labels.
-function roughly(seconds) {
-  if (seconds < 5) return "a few seconds";
-  if (seconds < 58) return `about ${5 * Math.round(seconds / 5)} s`;
-  if (seconds < 90 * 60) return `about ${Math.max(1, Math.round(seconds / 60))} min`;
-  return `about ${Math.round(seconds / 3600)} h`;
-}
-
+// A list of boxes to tick: buttons that tick several, and how much the ticked ones are.
 function tellExtent(output, boxes) {
   const ticked = boxes.filter((box) => box.checked);
   if (!ticked.length) return void (output.textContent = "No data set chosen.");

@@ -1,6 +1,7 @@
 // Sends an archive of a submission or a corpus by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
 // A file is known by the SHA-256 of its content: the portal says what it has of that, and refuses what turns out to be another.
 
+import { roughly } from "./durations.js";
 import { sha256 as startHash } from "../vendor/js-sha256/sha256-1.0.0.min.mjs"; // the browser's own takes only what fits into memory
 
 const form = document.getElementById("upload");
@@ -42,13 +43,6 @@ function size(bytes) {
     if (bytes >= of) return `${(bytes / of).toFixed(1).replace(/\.0$/, "")} ${unit}`;
   }
   return `${bytes} byte${bytes === 1 ? "" : "s"}`;
-}
-
-function roughly(seconds) {
-  if (seconds < 5) return "a few seconds";
-  if (seconds < 58) return `about ${5 * Math.round(seconds / 5)} s`;
-  if (seconds < 90 * 60) return `about ${Math.max(1, Math.round(seconds / 60))} min`;
-  return `about ${Math.round(seconds / 3600)} h`;
 }
 
 function enter(next, words = "") {

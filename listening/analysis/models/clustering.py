@@ -136,7 +136,7 @@ def _lost_by_centring(added: Floats, listener: Ints, item: Ints, group: Ints) ->
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cell:
+class RatedCell:
     """The ratings of a system in a task, of one kind of pairs: their numbers."""
 
     task: str
@@ -150,7 +150,7 @@ class Cell:
         return {"task": self.task, "system": self.system, "kind": self.kind}
 
 
-def make_cells(scored: Scored) -> list[Cell]:
+def make_cells(scored: Scored) -> list[RatedCell]:
     """All ratings of each task and system; where voices are compared, targets and nontargets too."""
     ratings = scored.ratings
     cells = []
@@ -158,12 +158,12 @@ def make_cells(scored: Scored) -> list[Cell]:
         of_task = ratings.task == task
         for system in scored.systems(task):
             chosen = of_task & (ratings.system == system)
-            cells.append(Cell(task, system, ALL, np.flatnonzero(chosen)))
+            cells.append(RatedCell(task, system, ALL, np.flatnonzero(chosen)))
             if task == "verifiability":
                 for kind, is_target in ((TARGET, 1), (NONTARGET, 0)):
                     rating = np.flatnonzero(chosen & (ratings.is_target == is_target))
                     if rating.size:
-                        cells.append(Cell(task, system, kind, rating))
+                        cells.append(RatedCell(task, system, kind, rating))
     return cells
 
 
@@ -171,11 +171,11 @@ def make_cells(scored: Scored) -> list[Cell]:
 class Clustered:
     """Cells whose ratings come from listeners enough, and the clustering of their means, in the same order."""
 
-    cells: list[Cell]
+    cells: list[RatedCell]
     means: TwoWay
 
 
-def cluster_means(scored: Scored, cells: Sequence[Cell], settings: Settings) -> Clustered:
+def cluster_means(scored: Scored, cells: Sequence[RatedCell], settings: Settings) -> Clustered:
     """The variances and covariances of the means of all cells that have `least_clusters` listeners."""
     kept = [one for one in cells if np.unique(scored.listener[one.rating]).size >= settings.least_clusters]
     by = scored.listener, number_items(scored.ratings.utterance)

@@ -20,7 +20,7 @@ import numpy as np
 
 from common.arrays import Flags, Floats, Ints
 from common.tables import DataTable
-from listening.analysis.models.clustering import ALL, Cell, class_strata, cluster_means, make_cells
+from listening.analysis.models.clustering import ALL, RatedCell, class_strata, cluster_means, make_cells
 from listening.analysis.models.grouping import assign_letters
 from listening.analysis.models.intervals import (
     cluster_two_way,
@@ -86,7 +86,7 @@ def _mean_of_kinds(rows: Sequence[Row], of_all: Row) -> float:
     return float(np.mean([row["mean"] for row in rows if (row["task"], row["system"]) == names and "mean" in row]))
 
 
-def _points(cell: Cell, shared: _Shared) -> Row:
+def _points(cell: RatedCell, shared: _Shared) -> Row:
     """Everything without an interval; of all pairs of voices no score, which would tell how many are of one speaker."""
     scored = shared.scored
     score = scored.score[cell.rating]
@@ -108,7 +108,7 @@ def _points(cell: Cell, shared: _Shared) -> Row:
     )
 
 
-def _note(cell: Cell, shared: _Shared) -> str:
+def _note(cell: RatedCell, shared: _Shared) -> str:
     listeners = np.unique(shared.scored.listener[cell.rating]).size
     items = np.unique(shared.item[cell.rating]).size
     least = shared.settings.least_clusters
@@ -123,7 +123,7 @@ def _note(cell: Cell, shared: _Shared) -> str:
     return ""
 
 
-def _add_intervals(of_cells: Sequence[tuple[Row, Cell]], shared: _Shared) -> None:
+def _add_intervals(of_cells: Sequence[tuple[Row, RatedCell]], shared: _Shared) -> None:
     """Intervals and standard errors by listener and clustered both ways, where there are listeners enough."""
     scored, settings = shared.scored, shared.settings
     clustered = cluster_means(scored, [cell for _, cell in of_cells], settings)
@@ -159,7 +159,7 @@ def _spread(values: Floats) -> float:
     return float(np.nanstd(values, ddof=1))
 
 
-def _resampled(cell: Cell, shared: _Shared) -> tuple[Floats, Floats]:
+def _resampled(cell: RatedCell, shared: _Shared) -> tuple[Floats, Floats]:
     """Mean and median of each resample of listeners, NaN where none who rated the system was drawn."""
     draws = shared.draws
     if draws is None:
@@ -175,7 +175,7 @@ def _resampled(cell: Cell, shared: _Shared) -> tuple[Floats, Floats]:
     return means, middles
 
 
-def _item_errors(cells: Sequence[Cell], shared: _Shared) -> list[float | None]:
+def _item_errors(cells: Sequence[RatedCell], shared: _Shared) -> list[float | None]:
     """Standard error of each mean over resamples of utterances; None where too few, or not all, are known."""
     settings = shared.settings
     names = np.unique(shared.item[shared.is_known])
@@ -207,7 +207,7 @@ def _letters(means: Mapping[str, float], differences: Sequence[Mapping[str, Any]
     return assign_letters(ordered, lambda a, b: bool(told.get(frozenset((a, b)))))
 
 
-def _bins(cell: Cell, scored: Scored) -> list[Row]:
+def _bins(cell: RatedCell, scored: Scored) -> list[Row]:
     """How often each part of the scale was used: its points if they are few whole numbers, else twenty parts."""
     low, high = scored.scale[cell.task]
     score = scored.score[cell.rating]

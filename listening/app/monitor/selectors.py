@@ -35,7 +35,7 @@ ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
-class Cell:
+class AnswerCounts:
     """Answers of one system or of one class of it."""
 
     planned: int = 0
@@ -43,8 +43,8 @@ class Cell:
     under_way: int = 0
     partial: int = 0
 
-    def __add__(self, other: Cell) -> Cell:
-        return Cell(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: AnswerCounts) -> AnswerCounts:
+        return AnswerCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def percent(self) -> int:
@@ -57,9 +57,9 @@ class MonitoredSystem:
     """A system, or original speech. `same` and `different` speaker: None where no voices are compared."""
 
     name: str
-    total: Cell
-    same: Cell | None
-    different: Cell | None
+    total: AnswerCounts
+    same: AnswerCounts | None
+    different: AnswerCounts | None
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Coverage:
     answers: int
 
     @property
-    def total(self) -> Cell:
-        return sum((row.total for row in self.rows), Cell())
+    def total(self) -> AnswerCounts:
+        return sum((row.total for row in self.rows), AnswerCounts())
 
     @property
     def has_classes(self) -> bool:
@@ -127,16 +127,16 @@ def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage
         if state == State.FINISHED:
             heard.add(item)
             answers += count
-    cells = {owner: Cell(**count) for owner, count in counts.items()}
+    cells = {owner: AnswerCounts(**count) for owner, count in counts.items()}
     return Coverage(_rows(cells), len(owners), len(heard), answers)
 
 
-def _rows(cells: dict[tuple[str | None, bool | None], Cell]) -> tuple[MonitoredSystem, ...]:
+def _rows(cells: dict[tuple[str | None, bool | None], AnswerCounts]) -> tuple[MonitoredSystem, ...]:
     codes = sorted({code for code, _ in cells}, key=lambda code: (code is not None, code or ""))
     return tuple(
         MonitoredSystem(
             name=code or ORIGINAL,
-            total=sum((cell for (owner, _), cell in cells.items() if owner == code), Cell()),
+            total=sum((cell for (owner, _), cell in cells.items() if owner == code), AnswerCounts()),
             same=cells.get((code, True)),
             different=cells.get((code, False)),
         )

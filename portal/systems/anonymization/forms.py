@@ -8,7 +8,7 @@ voices are those of target speakers has two fields more: whose speech lends them
 from __future__ import annotations
 
 import secrets
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from portal.challenges.models import Corpus, DataSet, Edition, Role
 from portal.challenges.selectors import corpora_for, expected_sets, managed_editions_for
 from portal.core.fields import NAME_LETTERS, LineField, RadioField, RowField, RowsField
-from portal.core.labels import Missing, extent, group_missing
+from portal.core.labels import Missing, group_missing
 from portal.corpora.selectors import DataSetRow, data_set_table
 from portal.jobs.models import Job
 from portal.jobs.workers import lacking
@@ -105,10 +105,6 @@ class Offer:
         """Seconds that anonymising and measuring a second of speech take; None where nothing tells one of the two."""
         pace = self.paces.get(method)
         return None if pace is None or self.measuring is None else pace.work_per_second + self.measuring
-
-    def extent(self, wanted: Container[str], cost: float | None) -> str:
-        """How much the ready data sets of these keys are, and how long it takes at so many seconds for a second."""
-        return extent([row.seconds for row in self.ready if str(row.data_set.pk) in wanted], cost)
 
 
 def editions_for(corpus: Corpus, by: Any) -> QuerySet[Edition]:
@@ -422,15 +418,6 @@ class BaselineForm(forms.Form):
         """Each edition's radio button, none first, with the names of the data sets that its teams anonymise."""
         for button, edition in zip(self["edition"], [None, *self.offer.editions], strict=True):
             yield button, edition, ", ".join(self.offer.asked_by(edition)) if edition else ""
-
-    @property
-    def cost(self) -> float | None:
-        """Of the chosen method."""
-        return self.offer.cost_of(str(self["method"].value() or ""))
-
-    def extent(self) -> str:
-        """How much the chosen data sets are, and how long it will take; app.js keeps it true while boxes are ticked."""
-        return self.offer.extent({str(pk) for pk in self["data_sets"].value() or []}, self.cost)
 
     @property
     def asks_about_missing(self) -> bool:

@@ -19,7 +19,7 @@ from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, CHAINED_KINDS, RECOGNITION, EngineRunKind, RunKind
 from evaluation.app.runs.selectors import EngineRuns, group_unfinished, list_runs, measure_pace
 from portal.core.fields import RadioField
-from portal.core.labels import Missing, extent, group_missing
+from portal.core.labels import Missing, group_missing
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
@@ -150,12 +150,6 @@ class EngineForm(forms.Form):
     def refused(self) -> list[SetRow]:
         """The data sets that cannot be chosen."""
         return [row for row in self.rows if row.problem]
-
-    def extent(self) -> str:
-        """How much the chosen data sets are; app.js keeps it true while boxes are ticked."""
-        wanted = set(self["data_sets"].value() or [])
-        chosen = [row for row in self.ready if row.name in wanted]
-        return extent([row.seconds for row in chosen], self.costs.get(str(self["engine"].value() or "")))
 
     # What it takes -----------------------------------------------------------------------------------
 

@@ -253,9 +253,7 @@ def test_data_sets_are_ticked_by_role_and_their_extent_is_told(system, organizer
         return [box.evaluate("(each) => each.closest('label').innerText.split('\\n')[0]") for box in boxes]
 
     assert ticked() == ["voices_trials_f", "voices_trials_m", "voices_train"]
-    by_server, by_script = organizer_page.request.get(organizer_page.url).text(), told.inner_text()
-    assert f">{by_script}</output>" in by_server
-    assert "; the work takes " in by_script
+    expect(told).to_have_text(re.compile("^3 data sets, .*; the work takes "))
     organizer_page.get_by_role("button", name="Trial sets only").click()
     assert ticked() == ["voices_trials_f", "voices_trials_m"]
     expect(told).to_have_text(re.compile("^2 data sets, "))
@@ -265,7 +263,7 @@ def test_data_sets_are_ticked_by_role_and_their_extent_is_told(system, organizer
     expect(told).to_have_text("No data set chosen.")
     assert ticked() == []
     organizer_page.get_by_role("button", name="All").click()
-    expect(told).to_have_text(by_script)
+    expect(told).to_have_text(re.compile("^3 data sets, "))
 
 
 def test_choosing_by_role_is_offered_only_where_it_works(new_page):

@@ -216,7 +216,6 @@ def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, syste
     assert cards["pitch-shift-psola"].pace_text == "4 s of speech in a second, by a trial here"
     assert (cards["pitch-shift-vocoder"].pace_text, cards["pitch-shift-vocoder"].cost) == ("", None)
     assert cards["mcadams-2024"].cost == pytest.approx(2.0 + 1.0)
-    assert form.cost == pytest.approx(0.5 + 1.0)  # of the method that is chosen at first
 
 
 def test_runs_of_another_version_tell_no_pace(organizer, system):
