@@ -17,11 +17,15 @@ import psycopg
 import pytest
 import redis
 import requests
+from django.db import connection
 
 from tests.buckets import KEYS, Store
 from tests.portal.processes.programs import Portal, free_port, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(connection.vendor != "sqlite", reason="it has servers of its own and is tried once"),
+]
 PATIENCE_S = 900
 DRIVER = ("-m", "tests.portal.processes.two_hosts")
 PROGRAMS = {
