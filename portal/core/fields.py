@@ -14,6 +14,7 @@ from django.shortcuts import render
 from django.utils.text import Truncator
 
 from common.line_texts import line_problem
+from common.seeds import find_wrong_seeds, read_seeds
 
 NAME_LETTERS = "letters a to z, digits, hyphens and underscores"
 
@@ -88,6 +89,24 @@ class RowsField(RowField, forms.ModelMultipleChoiceField):
         sentences = dict.fromkeys(("invalid_choice", "invalid_pk_value"), f"Choose {what}s of this list.")
         sentences["required"] = f"Choose at least one {what}."
         super().__init__(None, label=label, error_messages=sentences, **options)
+
+
+class SeedsField(forms.CharField):
+    """Seeds of a training, at most so many."""
+
+    def __init__(self, most: int, **options: Any) -> None:
+        sentences = {"required": f"Give 1 to {most} seeds, such as 1, 2, 3."}
+        super().__init__(label="Seeds", max_length=120, error_messages=sentences, **options)
+        self._most = most
+
+    def clean(self, value: Any) -> list[int]:
+        try:
+            seeds = read_seeds(super().clean(value))
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
+        if sentence := find_wrong_seeds(seeds, self._most):
+            raise ValidationError(sentence)
+        return seeds
 
 
 class SharedForm(forms.Form):

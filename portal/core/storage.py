@@ -25,6 +25,7 @@ from whitenoise.compress import Compressor
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from common.arrays import Samples
+from common.errors import MetricInputError
 from speech.audio.files import AudioError, read_pcm16, write_flac16
 
 CHUNK_BYTES = 1 << 20
@@ -250,6 +251,21 @@ def load_audio(key: str) -> tuple[Samples, int]:
         raise AudioError("missing-file", "the stored recording", "none", remedy) from error
     with stored as file:
         return read_pcm16(cast("BinaryIO", file))
+
+
+def read_recording(what: str, key: str) -> tuple[Samples, int]:
+    """Read a stored recording for a training.
+
+    Args:
+        what: names the recording in the error.
+
+    Raises:
+        MetricInputError: it cannot be read.
+    """
+    try:
+        return load_audio(key)
+    except AudioError as error:
+        raise MetricInputError(f"The {what} cannot be read: {error}") from error
 
 
 def keep_audio(samples: Samples, rate_hz: int) -> str:

@@ -361,7 +361,7 @@ def training_live(request: HttpRequest, name: str, training: int) -> HttpRespons
     run = find_training(view.submission, training)
     if run.job is None or run.job.has_ended:
         return reload_page()
-    return render(request, "systems/_training_live.html", view.context | training_pages.live_part(run))
+    return render(request, "systems/_training_live.html", view.context | training_pages.live_part(view, run))
 
 
 @member_read

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.urls import reverse
 
 from anonymization.app.models import NetworkSeed
@@ -33,22 +32,25 @@ from anonymization.methods.content_decoder.network_files import SHIPPED
 from anonymization.methods.contract import MethodError
 from anonymization.network_training.recipe import NetworkRecipe, Recipe
 from common.errors import MetricInputError
-from common.memory import available_bytes
 from evaluation.attackers.training.corpus import TrainingUtterance, require_sound
 from portal.challenges.models import Utterance
-from portal.core.clock import read_clock
-from portal.core.labels import roughly
-from portal.core.storage import load_audio, store_bytes
+from portal.core.storage import read_recording, store_bytes
 from portal.jobs.kinds import JobFailure, Obstacle, engine_finder, job_kind
-from portal.jobs.long_work import own_threads, remove_folders, working_folder
+from portal.jobs.long_work import (
+    choose_card,
+    give_way,
+    measure_work,
+    own_threads,
+    remove_folders,
+    require_memory,
+    working_folder,
+)
 from portal.jobs.models import Actor, Job, Queue
-from portal.jobs.runner import JobContext, JobReleased
-from speech.audio.files import AudioError
-from speech.model_files.devices import Device, DeviceError, choose_device
+from portal.jobs.runner import JobContext
+from speech.model_files.devices import Device, DeviceError
 from speech.model_files.store import MissingModel
 
 FOLDER = "networks"
-USED_SHARE = 0.9  # of the time that a job may take
 AGAIN = "Then continue the training; what was finished is kept."
 # Of a second of speech: frames of content, each of 1536 numbers of 16 bits, and of the spectra.
 _CONTENT_BYTES, _SPECTRA_BYTES, _WAVE_BYTES = 50 * 1536 * 2, 86 * 90 * 2, 22_050 * 4
@@ -106,7 +108,7 @@ def _train(seed: NetworkSeed, context: JobContext) -> None:
         training.begun_with = hash_material(recipe, spoken)
         training.save(update_fields=["begun_with"])
     _require_memory(recipe, sum(one.duration_s or 0.0 for one in spoken))
-    device = _choose_device(recipe)
+    device = choose_card(needs_card(recipe), f"The recipe {recipe.name} needs", "then continue the training.")
     name = f"{training.pk}-{seed.seed}"
     with working_folder(FOLDER, name, list_unfinished) as folder, own_threads():
         shared = folder.with_name(f"{training.pk}-features")
@@ -114,7 +116,7 @@ def _train(seed: NetworkSeed, context: JobContext) -> None:
         if not (folder / "features").is_symlink():
             (folder / "features").symlink_to(shared, target_is_directory=True)
         texts = {one.name: one.transcript for one in spoken} if recipe.needs_texts else None
-        progress = _SeedProgress(context, seed, recipe, folder)
+        progress = _SeedWatch(context, seed, recipe, folder)
         seed.card = _learn(seed, recipe, utterances, texts, folder, device, progress)
         from anonymization.network_training.loop import CURVE
         from anonymization.network_training.train import CARD
@@ -134,7 +136,7 @@ def _learn(
     texts: Mapping[str, str] | None,
     folder: Path,
     device: Device,
-    progress: _SeedProgress,
+    progress: _SeedWatch,
 ) -> dict[str, Any]:
     from anonymization.network_training.train import train
 
@@ -166,14 +168,8 @@ def _refused(error: MetricInputError) -> JobFailure:
 
 
 def _make_utterance(one: Utterance) -> TrainingUtterance:
-    return TrainingUtterance(one.name, one.speaker.name, partial(_read_samples, one), gender=one.speaker.gender)
-
-
-def _read_samples(one: Utterance) -> tuple[Any, int]:
-    try:
-        return load_audio(one.audio)
-    except AudioError as error:
-        raise MetricInputError(f"The recording {one.name} cannot be read: {error}") from error
+    read = partial(read_recording, f"recording {one.name}", one.audio)
+    return TrainingUtterance(one.name, one.speaker.name, read, gender=one.speaker.gender)
 
 
 def _require_memory(recipe: Recipe, seconds: float) -> None:
@@ -182,32 +178,14 @@ def _require_memory(recipe: Recipe, seconds: float) -> None:
         return
     waves = _WAVE_BYTES if recipe.reads_waves else 0
     needed = seconds * ((1 + recipe.variants) * _CONTENT_BYTES + _SPECTRA_BYTES + waves)
-    there = available_bytes()
-    if there is not None and needed > there:
-        raise JobFailure(
-            f"This training holds {needed / 2**30:.1f} GiB of what it reads of the speech; this machine has "
-            f"{there / 2**30:.1f} GiB left.",
-            actor=Actor.OPERATOR,
-            remedy=f"Let it learn from less speech, or on a machine with more memory. {AGAIN}",
-        )
-
-
-def _choose_device(recipe: Recipe) -> Device:
-    wish = needs_card(recipe)
-    device: Device = "cpu" if wish is False else choose_device(("torch",))
-    if wish and device == "cpu":
-        raise JobFailure(
-            f"The recipe {recipe.name} needs a graphics card, and this worker’s torch finds none.",
-            actor=Actor.OPERATOR,
-            remedy="Let only workers with a graphics card serve the queue gpu, then continue the training.",
-        )
-    return device
+    remedy = f"Let it learn from less speech, or on a machine with more memory. {AGAIN}"
+    require_memory(needed, "What this training reads of the speech", remedy)
 
 
 # While it learns -----------------------------------------------------------------------------------
 
 
-class _SeedProgress:
+class _SeedWatch:
     """Tells how far a seed is, keeps the losses of each state, and gives way before the job has to end."""
 
     def __init__(self, context: JobContext, seed: NetworkSeed, recipe: Recipe, folder: Path) -> None:
@@ -225,28 +203,14 @@ class _SeedProgress:
                 self.context.note(f"Continues after step {done} of {total}.")
         elif done % self.every == 0 and done < total:
             self._keep_losses()
-            self._give_way(done, total)
+            state_s = measure_work(self.context.job) * self.every / (done - self.begun)
+            give_way(self.context.job, state_s, f"the training continues after step {done} of {total}")
 
     def _keep_losses(self) -> None:
         from anonymization.network_training.loop import CURVE
 
         self.seed.losses = _read_losses(self.folder / CURVE)
         NetworkSeed.objects.filter(pk=self.seed.pk).update(losses=self.seed.losses)
-
-    def _give_way(self, done: int, total: int) -> None:
-        """Go back to the queue where the next state would come too late.
-
-        Raises:
-            JobReleased
-        """
-        assert self.context.job.started_at is not None  # noqa: S101 - it runs
-        spent_s = (read_clock() - self.context.job.started_at).total_seconds()
-        states = (done - (self.begun or 0)) / self.every
-        if spent_s * (1 + 1 / states) > USED_SHARE * settings.JOB_SOFT_LIMIT_S:
-            raise JobReleased(
-                f"A job may take {roughly(settings.JOB_SOFT_LIMIT_S)}: the training continues after step {done} of "
-                f"{total} when the job runs again."
-            )
 
 
 def _read_losses(path: Path) -> list[list[Any]]:

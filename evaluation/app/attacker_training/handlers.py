@@ -26,7 +26,6 @@ from django.db import transaction
 from anonymization.app.voice_assignment import find_targets
 from anonymization.methods.contract import MethodError
 from common.errors import MetricInputError
-from common.memory import available_bytes
 from evaluation.app.attacker_training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
 from evaluation.app.attacker_training.services import ANY_DEVICE
 from evaluation.app.attacks.stored_attackers import (
@@ -48,22 +47,18 @@ from evaluation.attackers.training.train import TrainingPlan, plan_training, tra
 from evaluation.attackers.training.trained_attacker import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
-from portal.core.clock import read_clock
 from portal.core.labels import roughly
-from portal.core.storage import load_audio, replace_named
+from portal.core.storage import read_recording, replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
-from portal.jobs.long_work import own_threads
+from portal.jobs.long_work import choose_card, give_way, own_threads, require_memory
 from portal.jobs.models import Actor, Queue
-from portal.jobs.runner import JobContext, JobReleased
+from portal.jobs.runner import JobContext
 from portal.submissions.models import SubmittedFile
-from speech.audio.files import AudioError
 from speech.encoders.contract import Device
 
 STAGE = "Training"
 # The stage of `train` whose items are steps of the optimiser.
 STEPS = "training"
-# Of the time that a job may take so much is used; what an epoch takes is known from those before, but not exactly.
-USED_SHARE = 0.9
 CHANNELS_OF_A_THREAD = 64
 METRIC_OF = {
     "source_error": "source_validation_error",
@@ -97,7 +92,8 @@ def train_attackers(context: JobContext) -> dict[str, Any]:
     durations_s = [one.duration_s for one in _recordings(run)]
     plan = plan_training(durations_s, recipe, len({one.source for one in utterances}))
     if device == "cpu":
-        _require_memory(plan, recipe)
+        remedy = "Choose a smaller recipe, or run it on a machine with more memory."
+        require_memory(plan.bytes_needed, f"Training by the recipe {recipe.name}", remedy)
     with own_threads(max(1, recipe.width // CHANNELS_OF_A_THREAD)):
         for position, seed in enumerate(list_seeds(run)):
             if seed not in list_trained_seeds(run):
@@ -126,20 +122,8 @@ def _choose_device(run: EvaluationRun) -> Device:
         )
     if missing := find_missing_libraries():
         raise JobFailure(missing, actor=Actor.OPERATOR, remedy=AGAIN)
-    wanted = run.parameters["device"]
-    if wanted == "cpu":
-        return "cpu"
-    import torch
-
-    if not torch.cuda.is_available():
-        if wanted == ANY_DEVICE:
-            return "cpu"
-        raise JobFailure(
-            "This training was started for a graphics card, and this worker's torch finds none.",
-            actor=Actor.OPERATOR,
-            remedy="Let only workers with a graphics card serve the queue gpu, or start the training without one.",
-        )
-    return "cuda"
+    wish = {"cpu": False, "cuda": True, ANY_DEVICE: None}[run.parameters["device"]]
+    return choose_card(wish, "This training was started for", "or start the training without one.")
 
 
 class _Recording(NamedTuple):
@@ -175,7 +159,7 @@ def _utterances(run: EvaluationRun, recipe: TrainingRecipe) -> list[TrainingUtte
     targets = {one.name: _read_targets(run, one) for one in sets} if recipe.target_head != "none" else {}
     found, speech = [], speech_of_training(run.parameters)
     for one in _recordings(run):
-        read = partial(_read_samples, f"{speech} recording of {one.name}", one.audio)
+        read = partial(read_recording, f"{speech} recording of {one.name}", one.audio)
         target = targets.get(one.data_set, {}).get(one.name)
         identifier = f"{one.data_set}/{one.name}"
         found.append(TrainingUtterance(identifier, one.speaker, read, target, one.gender, original=one.name))
@@ -188,13 +172,6 @@ def _utterances(run: EvaluationRun, recipe: TrainingRecipe) -> list[TrainingUtte
     return found
 
 
-def _read_samples(what: str, audio: str) -> tuple[Any, int]:
-    try:
-        return load_audio(audio)
-    except AudioError as error:
-        raise MetricInputError(f"The {what} cannot be read: {error}") from error
-
-
 def _read_targets(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
     try:
         return find_targets(run.submission, data_set)
@@ -202,18 +179,6 @@ def _read_targets(run: EvaluationRun, data_set: DataSet) -> dict[str, str]:
         raise JobFailure(
             str(error), actor=Actor.ORGANIZER, remedy="Start a training without a target classifier, or fix the file."
         ) from error
-
-
-def _require_memory(plan: TrainingPlan, recipe: TrainingRecipe) -> None:
-    """Refuse at once what cannot fit; on a graphics card the card decides, which training tells by itself."""
-    there = available_bytes()
-    if there is not None and plan.bytes_needed > there:
-        raise JobFailure(
-            f"Training by the recipe {recipe.name} needs about {plan.bytes_needed / 2**30:.1f} GiB of memory; this "
-            f"machine has {there / 2**30:.1f} GiB left.",
-            actor=Actor.OPERATOR,
-            remedy="Choose a smaller recipe, or run it on a machine with more memory.",
-        )
 
 
 def _require_same_speech(run: EvaluationRun) -> None:
@@ -313,21 +278,8 @@ class _Turn:
         self.kept = record.epoch
         self.context.check()
         if record.epoch < self.recipe.epochs:
-            self.give_way(record.seconds)
-
-    def give_way(self, epoch_s: float) -> None:
-        """Go back to the queue where another epoch would take longer than the job may.
-
-        Raises:
-            JobReleased
-        """
-        assert self.context.job.started_at is not None  # noqa: S101 - it runs
-        spent_s = (read_clock() - self.context.job.started_at).total_seconds()
-        if spent_s + epoch_s > USED_SHARE * settings.JOB_SOFT_LIMIT_S and spent_s > epoch_s:
-            raise JobReleased(
-                f"A job may take {roughly(settings.JOB_SOFT_LIMIT_S)}: seed {self.seed} continues after epoch "
-                f"{self.kept} of {self.recipe.epochs} when the job runs again."
-            )
+            place = f"epoch {self.kept} of {self.recipe.epochs}"
+            give_way(self.context.job, record.seconds, f"seed {self.seed} continues after {place}")
 
     def finish(self, trained: TrainedAttacker) -> None:
         """Keep the attacker and what it reached; then its checkpoints have served."""

@@ -34,12 +34,11 @@ from evaluation.objective_results.track_averages import add_average
 from evaluation.objective_results.values import AVERAGE, Basis, Number
 from evaluation.recognizer_training import frames
 from portal.challenges.models import DataSet, Utterance
-from portal.core.storage import load_audio, read_stored, replace_named
+from portal.core.storage import read_recording, read_stored, replace_named
 from portal.jobs.kinds import JobFailure, engine_finder, job_kind
 from portal.jobs.long_work import own_threads, working_folder
 from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState, Queue
 from portal.jobs.runner import JobContext
-from speech.audio.files import AudioError
 from speech.model_files.devices import choose_device
 from speech.recognizers.phone_recipe import PhoneRecipe
 
@@ -164,14 +163,8 @@ def _list_material(
 
 def make_utterance(name: str, recording: Recording) -> TrainingUtterance:
     """A recording as the library reads it."""
-    return TrainingUtterance(name, recording.speaker, partial(_read_samples, name, recording), gender=recording.gender)
-
-
-def _read_samples(name: str, recording: Recording) -> tuple[Any, int]:
-    try:
-        return load_audio(recording.audio)
-    except AudioError as error:
-        raise MetricInputError(f"The {recording.speech} recording of {name} cannot be read: {error}") from error
+    read = partial(read_recording, f"{recording.speech} recording of {name}", recording.audio)
+    return TrainingUtterance(name, recording.speaker, read, gender=recording.gender)
 
 
 def _digest(run: EvaluationRun, speech: Speech, chosen: Sequence[TrainingUtterance], texts: Mapping[str, str]) -> str:
@@ -179,7 +172,7 @@ def _digest(run: EvaluationRun, speech: Speech, chosen: Sequence[TrainingUtteran
     known = {name: value for name, value in run.parameters.items() if name in ("recipe", "seed")}
     digest = hashlib.sha256(json.dumps([RETRAINED.version, str(speech), known], sort_keys=True).encode())
     for one in chosen:
-        audio = one.read.args[1].audio  # type: ignore[attr-defined]
+        audio = one.read.args[1]  # type: ignore[attr-defined]
         digest.update(f"{one.identifier}|{audio}|{texts[one.identifier]}\n".encode())
     return digest.hexdigest()
 

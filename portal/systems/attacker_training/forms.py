@@ -12,7 +12,6 @@ from django.utils.functional import cached_property
 
 from anonymization.methods.contract import MethodError
 from common.errors import MetricInputError, UnderWay
-from common.seeds import read_seeds
 from evaluation.app.attacker_training.selectors import Material, TrainingCost, estimate_cost, list_material
 from evaluation.app.attacker_training.services import (
     MOST_SEEDS,
@@ -25,7 +24,7 @@ from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, Train
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet
 from portal.core.clock import read_clock
-from portal.core.fields import RadioField, RowsField, disable
+from portal.core.fields import RadioField, RowsField, SeedsField, disable
 from portal.core.labels import roughly
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import has_card
@@ -103,13 +102,11 @@ class TrainingForm(forms.Form):
     epochs = forms.IntegerField(
         label="Epochs", required=False, min_value=1, help_text="Left empty, as the recipe has it: 10."
     )
-    seeds = forms.CharField(
-        label="Seeds",
-        max_length=120,
+    seeds = SeedsField(
+        MOST_SEEDS,
         initial=", ".join(map(str, SEEDS)),
         help_text="Whole numbers with commas between them. Each is one training; the spread between them shows the "
         "effect of chance.",
-        error_messages={"required": f"Give 1 to {MOST_SEEDS} seeds, such as 1, 2, 3."},
     )
     device = RadioField("Where", "a place", choices=DEVICES, initial="cpu", required=False)
     originals = forms.BooleanField(
@@ -179,12 +176,6 @@ class TrainingForm(forms.Form):
             yield button, variant
 
     # What it takes -----------------------------------------------------------------------------------
-
-    def clean_seeds(self) -> list[int]:
-        try:
-            return read_seeds(self.cleaned_data["seeds"])
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from error
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

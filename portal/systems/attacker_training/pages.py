@@ -10,6 +10,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from django.urls import reverse
+
 from evaluation.app.attacker_training.selectors import (
     TrainingReport,
     count_tested_speakers,
@@ -108,7 +110,7 @@ def sweep_chart(runs: Iterable[EvaluationRun], reports: Mapping[int, TrainingRep
 def training_page(view: View, training: int) -> dict[str, Any]:
     run = find_training(view.submission, training)
     recipe = read_recipe_of_run(run)
-    live = live_part(run, recipe)
+    live = live_part(view, run, recipe)
     report: TrainingReport = live["report"]
     job = run.job
     return {
@@ -126,14 +128,12 @@ def training_page(view: View, training: int) -> dict[str, Any]:
     }
 
 
-def live_part(run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[str, Any]:
+def live_part(view: View, run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[str, Any]:
     """What is renewed while a training runs: how far it is, and its curves."""
     recipe = recipe or read_recipe_of_run(run)
     epochs = list_epochs([run])[run.pk]
     if run.job is not None:
         with_estimates([run.job])
-    done = sum(len(found) for found in epochs.values())
-    total = recipe.epochs * len(list_seeds(run))
     took = [epoch.seconds for found in epochs.values() for epoch in found]
     return {
         "run": run,
@@ -141,10 +141,12 @@ def live_part(run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[
         "variant": VARIANTS[run.parameters["variant"]],
         "charts": make_charts(epochs, recipe),
         "report": make_report(epochs),
-        "epochs_done": done,
-        "epochs_total": total,
-        "epoch_took": duration(statistics.fmean(took)) if took else "",
-        "is_waiting": run.job is not None and run.job.state == JobState.WAITING,
+        "is_active": run.job is not None and not run.job.has_ended,
+        "live_url": f"{reverse('systems:training-live', args=[view.system.name, run.pk])}{view.query}",
+        "done": sum(len(found) for found in epochs.values()),
+        "total": recipe.epochs * len(list_seeds(run)),
+        "unit": "epoch",
+        "took": duration(statistics.fmean(took)) if took else "",
     }
 
 

@@ -23,10 +23,9 @@ from anonymization.app.network_training.services import (
     start_training,
 )
 from anonymization.network_training.recipe import Recipe, explain_values, read_recipes
-from common.seeds import find_wrong_seeds, read_seeds
 from portal.challenges.models import Corpus, DataSet
 from portal.core.clock import read_clock
-from portal.core.fields import LineField, RadioField, RowField, RowsField, disable
+from portal.core.fields import LineField, RadioField, RowField, RowsField, SeedsField, disable
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import has_card
 
@@ -63,13 +62,11 @@ class NetworkTrainingForm(forms.Form):
         help_text=f"Whose content {', '.join(READERS)} learn from. A method then runs with both networks.",
         error_messages={"invalid_choice": "Choose a decoder of this list."},
     )
-    seeds = forms.CharField(
-        label="Seeds",
-        max_length=80,
+    seeds = SeedsField(
+        MOST_SEEDS,
         initial="1",
         help_text=f"Whole numbers, at most {MOST_SEEDS}, such as 1, 2, 3. Each is a training of its own; the spread "
         "between them shows the effect of chance.",
-        error_messages={"required": f"Give 1 to {MOST_SEEDS} seeds, such as 1, 2, 3."},
     )
     licence = LineField(
         label="Licence of the speech",
@@ -148,15 +145,6 @@ class NetworkTrainingForm(forms.Form):
             yield button, one
 
     # What it takes -----------------------------------------------------------------------------------
-
-    def clean_seeds(self) -> list[int]:
-        try:
-            seeds = read_seeds(self.cleaned_data["seeds"])
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from error
-        if sentence := find_wrong_seeds(seeds, MOST_SEEDS):
-            raise forms.ValidationError(sentence)
-        return seeds
 
     def clean_data_sets(self) -> list[DataSet]:
         chosen = list(self.cleaned_data["data_sets"])

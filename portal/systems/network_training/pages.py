@@ -11,6 +11,7 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
@@ -167,7 +168,10 @@ def live_part(training: NetworkTraining) -> dict[str, Any]:
         "seeds": seeds,
         "job": shown,
         "job_seed": next((one.seed for one in seeds if shown and one.job_id == shown.pk), None),
-        "n_ended": sum(bool(one.card) for one in seeds),
+        "live_url": reverse("network-trainings:live", args=[training.pk]),
+        "done": sum(bool(one.card) for one in seeds),
+        "total": len(seeds),
+        "unit": "seed",
         "is_active": any(not job.has_ended for job in jobs),
         "charts": make_charts(seeds),
     }

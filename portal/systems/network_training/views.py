@@ -54,7 +54,7 @@ def training_live(request: HttpRequest, training: int) -> HttpResponse:
     live = pages.live_part(training_for(request.user, training))
     if not live["is_active"]:
         return reload_page()
-    return render(request, "systems/network_training/_live.html", live)
+    return render(request, "systems/_training_live.html", live)
 
 
 @organizer_page

@@ -222,7 +222,7 @@ def test_speech_that_is_too_short_to_learn_from_ends_the_job_with_a_sentence():
 
 @needs_torch
 def test_lack_of_memory_is_told_before_anything_is_read(monkeypatch):
-    monkeypatch.setattr(training_handlers, "available_bytes", lambda: 1000)
+    monkeypatch.setattr("portal.jobs.long_work.available_bytes", lambda: 1000)
     run = begin(make_trained_on())
     job = run_job(run)
     assert "GiB of memory; this machine has 0.0 GiB left." in job.failure

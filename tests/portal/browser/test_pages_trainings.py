@@ -35,7 +35,7 @@ def test_organizer_starts_a_training(submission, organizer_page, check_page):
     page.get_by_label("Attack the trial sets").uncheck()
     page.get_by_text("Baseline", exact=True).click()
     page.get_by_role("button", name="Train an attacker").click()
-    expect(page.get_by_text("0 of 10 epochs are trained").first).to_be_visible()
+    expect(page.get_by_text("0 of 10 epochs trained").first).to_be_visible()
     expect(page.get_by_text("The curves appear after the first epoch")).to_be_visible()
 
 
@@ -51,7 +51,7 @@ def test_curves_grow_without_reloading_until_the_report_stands(submission, organ
     check_page(page, "training-running")
     expect(errors.locator("circle")).to_have_count(8)
     run.epochs.create(seed=1, epoch=5, seconds=2.0, values=epoch_values(5, 1, recipe))
-    leap_until(page, page.get_by_text("5 of 20 epochs are trained, one took").is_visible)
+    leap_until(page, page.get_by_text("5 of 20 epochs trained, one took").is_visible)
     expect(errors.locator("circle")).to_have_count(10)
     assert page.evaluate("window.kept") is True
     for seed in (1, 2):

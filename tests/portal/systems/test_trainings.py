@@ -219,7 +219,7 @@ def test_training_that_waits_says_for_what(organizer, submission):
     run.job.after = make_job("running", title="Anonymise voices_train")
     run.job.save()
     page = read_page(organizer.get(page_of(run)))
-    assert "it runs after “Anonymise voices_train”" in page
+    assert "Waits until “Anonymise voices_train” has ended." in page
     assert "The curves appear after the first epoch." in page
 
 
