@@ -9,6 +9,7 @@ from typing import Any
 
 RELATIVE, NEAR_ZERO = 1e-6, 1e-9  # processors differ
 LONGEST = 200  # characters of a value
+NAMING = 5  # fields
 
 
 def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
@@ -28,13 +29,23 @@ def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
     elif isinstance(expected, list) and isinstance(found, list):
         if len(expected) == len(found):
             for number, (one, other) in enumerate(zip(expected, found, strict=True), 1):
-                yield from differences(one, other, f"{path} › {number}")
+                yield from differences(one, other, f"{path} › {_name(number, one)}")
         else:
             yield f"{path}: expected {len(expected)} entries, found {len(found)}"
             yield from (f"{path}: expected {_short(one)}, found nothing" for one in expected if one not in found)
             yield from (f"{path}: expected nothing, found {_short(one)}" for one in found if one not in expected)
     elif not _agree(expected, found):
         yield f"{path}: expected {_short(expected)}, found {_short(found)}"
+
+
+def _name(number: int, entry: Any) -> str:
+    """Return how an entry of a list is called: by its number, and by the words among its first fields."""
+    words = (
+        [one for one in list(entry.values())[:NAMING] if isinstance(one, str) and one]
+        if isinstance(entry, dict)
+        else []
+    )
+    return f"{number} ({', '.join(words)})" if words else str(number)
 
 
 def _agree(expected: Any, found: Any) -> bool:

@@ -17,7 +17,7 @@ ROW = {"label": "T01-p1", "rank": 1, "group": "a", "value": 0.25, "low": None}
 )
 def test_difference_is_listed_with_its_place_and_both_values(field, value):
     [line] = differences({"rows": [ROW]}, {"rows": [ROW | {field: value}]}, "board")
-    assert line.startswith(f"board › rows › 1 › {field}: expected ")
+    assert line.startswith(f"board › rows › 1 (T01-p1, a) › {field}: expected ")
 
 
 def test_rounding_of_processors_is_no_difference():
