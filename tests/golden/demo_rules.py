@@ -29,7 +29,8 @@ TEXT_PARTS = {
 # Fields of answers that differ from run to run, or with the machine.
 FIELDS = {
     r"/api/systems/.*/files.*": {"file"},  # its key, in the order in which workers wrote them
-    r"/api/submissions/\d+/": {"size", "done", "stage"},  # of an archive with a dated document; progress of jobs
+    # Keys of documents follow the order of jobs, and the size of an archive the date in a document; progress of jobs.
+    r"/api/submissions/\d+/": {"id", "size", "done", "stage"},
     r"/api/submissions/\d+/\w+": {"done", "stage"},
     r"/(?:api/)?studies/.*/results(?:\.json)?": {"numpy", "scipy"},  # the versions that are installed
     r"/api/engines/": {"missing"},  # why it does not run here
