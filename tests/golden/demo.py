@@ -81,8 +81,10 @@ def _by_roles(answers: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def write(found: Mapping[str, Any], folder: Path) -> None:
-    """Write one JSON file for each name."""
+    """Write one JSON file for each name; of what is frozen, files of other names go."""
     folder.mkdir(parents=True, exist_ok=True)
+    for path in FROZEN.glob("*.json") if folder.resolve() == FROZEN else ():
+        path.unlink()
     for name, content in share(pack({name: found[name] for name in sorted(found)})).items():
         (folder / f"{name}.json").write_text(write_json(content), encoding="utf-8")
 
