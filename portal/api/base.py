@@ -34,6 +34,7 @@ from common.line_texts import line_problem
 from portal.api.access import READS, Scope
 from portal.api.problems import NotAllowed, problem
 from portal.client import PORTAL_VERSION, RELEASE
+from portal.core.fields import LineText
 
 
 class Who(StrEnum):
@@ -326,6 +327,13 @@ class Shape(Serializer[Any]):
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {name: deepcopy(field) for name, field in self._declared_fields.items()}
+
+
+class ModelShape(Shape, serializers.ModelSerializer[Any]):
+    """A shape of rows: names, limits and texts of its fields are those of the model."""
+
+    serializer_field_mapping = serializers.ModelSerializer.serializer_field_mapping | {LineText: LineField}
+    get_fields = serializers.ModelSerializer.get_fields
 
 
 class Computed(serializers.Field[Any, Any, Any, Any]):

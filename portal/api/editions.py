@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -12,15 +12,14 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from common.errors import ProblemsError
-from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import shipped_editions
 from portal.accounts.models import User
 from portal.accounts.selectors import find_organizers
 from portal.api.access import Scope, require_organizer
-from portal.api.base import WITH_CSV, ApiView, Computed, LineField, Shape, TomlRenderer, Who, operation
+from portal.api.base import WITH_CSV, ApiView, Computed, ModelShape, Shape, TomlRenderer, Who, operation
 from portal.api.teams import FullTeamSerializer, TeamFieldsSerializer, TeamSerializer, full
 from portal.challenges import services as editing
-from portal.challenges.models import GIGABYTE, Corpus, Edition
+from portal.challenges.models import Corpus, Edition
 from portal.challenges.rules import Phase, publishes_at_once, registration_phase, submission_phase
 from portal.challenges.selectors import (
     corpora_for_edition,
@@ -36,7 +35,7 @@ from portal.core.panels import panel_data
 from portal.corpora.selectors import corpus_for
 from portal.editions import selectors as proposals
 from portal.editions.audit_log import describe_action, describe_details, export_events, select_events
-from portal.editions.forms import LARGEST_GB, MOST_ORGANIZERS
+from portal.editions.forms import MOST_ORGANIZERS
 from portal.jobs.services import NotPossible
 from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_rows
@@ -49,37 +48,12 @@ TEXT, FLAG = serializers.CharField(), serializers.BooleanField()
 PHASES = {Phase.BEFORE: "before", Phase.OPEN: "open", Phase.LATE: "late", Phase.CLOSED: "closed"}
 
 
-class EditionFieldsSerializer(Shape):
+class EditionFieldsSerializer(ModelShape):
     """The fields of an edition: `protocol` names a shipped recipe, `recipe_text` is a custom recipe instead."""
 
-    title = LineField(max_length=120)
-    name = serializers.SlugField(max_length=40, help_text="Small letters; part of addresses and names of systems.")
-    description = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
     protocol = serializers.ChoiceField(shipped_editions(), required=False)
-    recipe_text = serializers.CharField(
-        required=False, trim_whitespace=False, max_length=LARGEST_TOML_BYTES, help_text="TOML."
-    )
-    track = LineField(required=False, allow_blank=True, max_length=40, help_text="Where the recipe has several.")
     corpus = serializers.SlugField(
         required=False, allow_null=True, max_length=60, help_text="Its name; null: no speech."
-    )
-    is_listed = serializers.BooleanField(required=False, help_text="Visitors find it and teams can register.")
-    registration_opens_at = registration_closes_at = serializers.DateTimeField(required=False, allow_null=True)
-    submissions_open_at = submissions_close_at = late_until = serializers.DateTimeField(required=False, allow_null=True)
-    speech_kept_until = serializers.DateTimeField(
-        required=False, allow_null=True, help_text="Then submitted speech and stimuli are deleted; null: never."
-    )
-    submissions_per_team = serializers.IntegerField(required=False, min_value=1, max_value=10_000)
-    largest_archive_bytes = serializers.IntegerField(required=False, min_value=1, max_value=LARGEST_GB * GIGABYTE)
-    audio_required = scores_required = description_required = serializers.BooleanField(required=False)
-    shares_data = serializers.BooleanField(
-        required=False,
-        help_text="Whether approved teams download the speech, after accepting its licence. Only the owner of the "
-        "corpus and operators may set it.",
-    )
-    data_terms = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
-    holds_evaluations = serializers.BooleanField(
-        required=False, help_text="Whether new evaluations wait until an organizer releases them."
     )
     organizers = serializers.ListField(
         child=serializers.EmailField(max_length=254),
@@ -87,6 +61,14 @@ class EditionFieldsSerializer(Shape):
         max_length=MOST_ORGANIZERS,
         help_text="E-mail addresses of accounts, your own among them.",
     )
+
+    class Meta:
+        model = Edition
+        fields = (*editing.FIELDS, "organizers")
+        extra_kwargs: ClassVar[Mapping[str, Any]] = {
+            "name": {"validators": []},  # the services ask whether it is taken
+            "recipe_text": {"trim_whitespace": False, "allow_blank": False},
+        }
 
     def validate_corpus(self, name: str | None) -> Corpus | None:
         """One that the asker may choose."""
@@ -123,11 +105,13 @@ class EditionFieldsSerializer(Shape):
         return attrs
 
 
-class CopySerializer(Shape):
+class CopySerializer(ModelShape):
     """Title and name of the copy."""
 
-    title = LineField(max_length=120)
-    name = serializers.SlugField(max_length=40, help_text="Small letters; part of addresses and names of systems.")
+    class Meta:
+        model = Edition
+        fields = ("title", "name")
+        extra_kwargs: ClassVar[Mapping[str, Any]] = {"name": {"validators": []}}
 
 
 class AuditSearchSerializer(Shape):

@@ -13,15 +13,19 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 
 from django.conf import settings
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 
+from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import Recipe, load_recipe, parse_recipe
 from evaluation.protocols.tracks import narrow_to_track
+from portal.core.fields import LineText
 
 GIGABYTE = 10**9
+LARGEST_GB = 1024  # that an edition may allow as the size of an archive
+LONGEST_TEXT = 10_000
 
 
 class Gender(models.TextChoices):
@@ -161,48 +165,96 @@ class Edition(models.Model):
     evaluation ends stands on no leaderboard until an organizer releases it.
     """
 
-    name = models.SlugField(max_length=40, unique=True)
-    title = models.CharField(max_length=120)
-    description = models.TextField(blank=True)
+    title = LineText(max_length=120)
+    name = models.SlugField(
+        "short name",
+        max_length=40,
+        unique=True,
+        help_text="Small letters, digits, hyphens and underscores; part of addresses and of the names of systems.",
+    )
+    description = models.CharField(
+        blank=True,
+        max_length=LONGEST_TEXT,
+        help_text="What participants should know first; plain text, with empty lines between paragraphs.",
+    )
     protocol = models.CharField(max_length=10, blank=True, help_text="A shipped recipe, such as 2022.")
-    recipe_text = models.TextField("own recipe", blank=True, help_text="TOML; takes the place of a shipped recipe.")
-    track = models.CharField(max_length=40, blank=True, help_text="Where the recipe has several.")
+    recipe_text = models.CharField(
+        "custom recipe as text",
+        blank=True,
+        max_length=LARGEST_TOML_BYTES,
+        help_text="TOML; takes the place of a shipped recipe.",
+    )
+    track = LineText(max_length=40, blank=True, help_text="Only if the recipe has several.")
     corpus = models.ForeignKey(Corpus, null=True, blank=True, on_delete=models.PROTECT, related_name="editions")
     organizers = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="organized_editions")
-    is_listed = models.BooleanField("listed", default=False, help_text="Visitors find it and teams can register.")
+    is_listed = models.BooleanField(
+        "listed", default=False, help_text="Visitors find the edition and teams can register."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True, help_text="Since then in no list and no choice.")
 
     registration_link_number = models.PositiveIntegerField(
         default=1, help_text="Links that invite to register a team work while they carry this number."
     )
-    registration_opens_at = models.DateTimeField(null=True, blank=True)
-    registration_closes_at = models.DateTimeField(null=True, blank=True)
-    submissions_open_at = models.DateTimeField(null=True, blank=True)
-    submissions_close_at = models.DateTimeField(
-        "deadline", null=True, blank=True, help_text="What comes later is marked late."
+    registration_opens_at = models.DateTimeField(
+        "registration opens (UTC)", null=True, blank=True, help_text="Empty: at once."
     )
-    late_until = models.DateTimeField(null=True, blank=True, help_text="Until then late submissions are taken.")
+    registration_closes_at = models.DateTimeField(
+        "registration closes (UTC)", null=True, blank=True, help_text="Empty: never."
+    )
+    submissions_open_at = models.DateTimeField(
+        "submissions open (UTC)", null=True, blank=True, help_text="Empty: at once."
+    )
+    submissions_close_at = models.DateTimeField(
+        "deadline (UTC)",
+        null=True,
+        blank=True,
+        help_text="Later submissions are marked late or refused. Empty: no deadline.",
+    )
+    late_until = models.DateTimeField(
+        "late submissions until (UTC)", null=True, blank=True, help_text="Empty: none are taken."
+    )
     speech_kept_until: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
-        null=True, blank=True, help_text="Then submitted speech and stimuli are deleted; empty: they are kept."
+        "delete submitted speech on (UTC)",
+        null=True,
+        blank=True,
+        help_text="Then anonymised recordings and stimuli are deleted. Numbers and answers stay, and so does the "
+        "corpus. Where the portal sends mail, organizers get one 14 days before. Empty: never.",
     )
     speech_deleted_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
         null=True, blank=True, help_text="When that was done, the last time."
     )
 
-    submissions_per_team = models.PositiveIntegerField(default=20, validators=[MinValueValidator(1)])
-    largest_archive_bytes = models.PositiveBigIntegerField(default=20 * GIGABYTE, validators=[MinValueValidator(1)])
-    audio_required = models.BooleanField(default=True)
-    scores_required = models.BooleanField(default=True)
-    description_required = models.BooleanField("system description required", default=False)
+    submissions_per_team = models.PositiveIntegerField(
+        default=20,
+        validators=[MinValueValidator(1), MaxValueValidator(10_000)],
+        help_text="Refused ones do not count, nor those withdrawn before they were evaluated.",
+    )
+    largest_archive_bytes = models.PositiveBigIntegerField(
+        default=20 * GIGABYTE, validators=[MinValueValidator(1), MaxValueValidator(LARGEST_GB * GIGABYTE)]
+    )
+    audio_required = models.BooleanField("anonymised speech is required", default=True)
+    scores_required = models.BooleanField("score files are required", default=True)
+    description_required = models.BooleanField("a system description (PDF) is required", default=False)
 
     shares_data = models.BooleanField(
-        "teams download the speech", default=False, help_text="On the page “Data”, after they accepted the licence."
+        "approved teams download the speech of the corpus here",
+        default=False,
+        help_text="Only the owner of the corpus and operators may choose this. Leave it off where the licence forbids "
+        "to pass the speech on.",
     )
-    data_terms = models.TextField("terms for the data", blank=True, help_text="Beside the licence of the corpus.")
+    data_terms = models.CharField(
+        "terms for the data",
+        blank=True,
+        max_length=LONGEST_TEXT,
+        help_text="Teams accept them together with the licence of the corpus. Without either, they agree to use the "
+        "recordings for this challenge only.",
+    )
 
     holds_evaluations = models.BooleanField(
-        "new evaluations wait", default=False, help_text="Until an organizer has looked at them and releases them."
+        "hold new evaluations back",
+        default=False,
+        help_text="No leaderboard, not even a published one, shows them until an organizer releases them.",
     )
     recipe_number = models.PositiveIntegerField(default=1, help_text="Of the adopted version of the recipe.")
     published_number = models.PositiveIntegerField(

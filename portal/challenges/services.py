@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from common.line_texts import fold_line
@@ -220,10 +221,21 @@ def title_problem(title: str, *, by: Any, besides: Edition | None = None) -> str
     return f"The edition {same} has this title. Choose another one, such as with its year." if same else ""
 
 
+def _find_wrong_fields(edition: Edition) -> dict[str, list[str]]:
+    """Return what the model refuses in single fields, such as a text that is too long."""
+    others = {field.name for field in Edition._meta.fields}.difference(FIELDS) | {"corpus"}
+    try:
+        edition.clean_fields(exclude=others)
+    except ValidationError as error:
+        return error.message_dict
+    return {}
+
+
 def _hold_together(
     edition: Edition, organizers: list[Any], *, by: Any, with_recipe: bool = True, with_title: bool = False
 ) -> None:
-    problems = find_problems({field: getattr(edition, field) for field in FIELDS}, with_recipe=with_recipe)
+    problems = _find_wrong_fields(edition)
+    problems |= find_problems({field: getattr(edition, field) for field in FIELDS}, with_recipe=with_recipe)
     if with_title and (sentence := title_problem(edition.title, by=by, besides=edition)):
         problems["title"] = [sentence]
     if edition.name != edition.name.lower():  # names of systems are made of it, in small letters

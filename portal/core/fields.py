@@ -1,4 +1,4 @@
-"""Fields of forms that more than one part of the portal asks for, and the answer of a page with a form."""
+"""Fields that more than one part of the portal asks for, of forms and of rows, and the answer of a page with a form."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator
+from django.db import models
 from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -47,9 +48,27 @@ class LineField(forms.CharField):
 
     def clean(self, value: Any) -> str:
         text = " ".join((super().clean(value) or "").split())
-        if sentence := line_problem(text):
-            raise ValidationError(sentence)
+        validate_line(text)
         return text
+
+
+def validate_line(text: str) -> None:
+    """Refuse a line that holds a sign that nobody sees.
+
+    Raises:
+        ValidationError: with the sentence that says which.
+    """
+    if sentence := line_problem(text):
+        raise ValidationError(sentence)
+
+
+class LineText(models.CharField):
+    """One line of text in a row; forms ask for it by a `LineField`, the API by its own."""
+
+    default_validators = [validate_line]
+
+    def formfield(self, **options: Any) -> Any:
+        return super().formfield(**{"form_class": LineField} | options)
 
 
 class RadioField(forms.ChoiceField):

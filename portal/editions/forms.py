@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_slug
 
 from common.errors import ProblemsError
 from common.toml_files import LARGEST_TOML_BYTES
@@ -15,12 +15,15 @@ from evaluation.protocols.recipes import RecipeError, load_recipe, shipped_editi
 from portal.accounts.models import User
 from portal.accounts.selectors import find_organizers
 from portal.challenges import rules, services
-from portal.challenges.models import GIGABYTE, Corpus, Edition
+from portal.challenges.models import GIGABYTE, LARGEST_GB, Corpus, Edition
 from portal.challenges.selectors import corpora_for_edition, explain_terms, export_recipe, is_in_use
-from portal.core.fields import LineField, SharedForm
+from portal.core.fields import SharedForm
 
 OWN = "own"
-LARGEST_GB = 1024
+DATES = (
+    *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
+    "speech_kept_until",
+)
 MOST_ORGANIZERS = 50
 NUMBER_ERRORS = ("required", "invalid", "min_value", "max_value", "max_decimal_places")
 NAME_ERRORS = {
@@ -38,21 +41,10 @@ def shipped_recipes() -> list[tuple[str, str]]:
 class MomentField(forms.DateTimeField):
     """A date and time in UTC, chosen with the browser's own calendar."""
 
-    def __init__(self, label: str, help_text: str = "") -> None:
+    def __init__(self, **options: Any) -> None:
         widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-        super().__init__(label=f"{label} (UTC)", help_text=help_text, required=False, widget=widget)
+        super().__init__(**options, widget=widget)
         self.error_messages["invalid"] = "Give a date and a time, such as 2026-12-01T12:00."
-
-
-class NameField(forms.CharField):
-    def __init__(self) -> None:
-        super().__init__(
-            label="Short name",
-            help_text="Small letters, digits, hyphens and underscores; part of addresses and of the names of systems.",
-            max_length=40,
-            validators=[validate_slug],
-            error_messages=NAME_ERRORS,
-        )
 
 
 class RecipeFileForm(forms.Form):
@@ -74,18 +66,33 @@ class RecipeFileForm(forms.Form):
         return text
 
 
-class EditionForm(RecipeFileForm, SharedForm):
+class EditionFields:
+    """How forms ask for the fields of an edition; their names, limits and texts are those of the model."""
+
+    model = Edition
+    fields: tuple[str, ...] = ("title", "name")
+    error_messages: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "title": {"required": "Give the edition a title."},
+        "name": NAME_ERRORS,
+        "submissions_per_team": dict.fromkeys(NUMBER_ERRORS, "Give a whole number from 1 to 10,000."),
+    }
+
+
+class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
     """A new edition, or the fields of one that exists; what can no longer change is no field: `fixed`."""
 
-    title = LineField(label="Title", max_length=120, error_messages={"required": "Give the edition a title."})
-    name = NameField()
-    description = forms.CharField(
-        label="Description",
-        help_text="What participants should know first; plain text, with empty lines between paragraphs.",
-        required=False,
-        max_length=10_000,
-        widget=forms.Textarea(attrs={"rows": 5}),
-    )
+    class Meta(EditionFields):
+        fields = (
+            *("title", "name", "description", "track", *DATES, "submissions_per_team"),
+            *("audio_required", "scores_required", "description_required", "shares_data", "data_terms"),
+            *("holds_evaluations", "is_listed"),
+        )
+        field_classes: ClassVar = dict.fromkeys(DATES, MomentField)
+        widgets: ClassVar = {
+            "description": forms.Textarea(attrs={"rows": 5}),
+            "data_terms": forms.Textarea(attrs={"rows": 4}),
+        }
+
     protocol = forms.ChoiceField(
         label="Recipe",
         help_text="Which data sets, metrics, averages and conditions apply.",
@@ -105,32 +112,12 @@ class EditionForm(RecipeFileForm, SharedForm):
         max_length=LARGEST_TOML_BYTES,
         widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false", "class": "code"}),
     )
-    track = forms.CharField(label="Track", help_text="Only if the recipe has several.", required=False, max_length=40)
     corpus: forms.ModelChoiceField[Corpus] = forms.ModelChoiceField(
-        label="Corpus",
         queryset=Corpus.objects.none(),
         to_field_name="name",
         required=False,
         empty_label="none: scores and results only, no speech",
         help_text="The original speech that teams anonymise.",
-    )
-    registration_opens_at = MomentField("Registration opens", "Empty: at once.")
-    registration_closes_at = MomentField("Registration closes", "Empty: never.")
-    submissions_open_at = MomentField("Submissions open", "Empty: at once.")
-    submissions_close_at = MomentField("Deadline", "Later submissions are marked late or refused. Empty: no deadline.")
-    late_until = MomentField("Late submissions until", "Empty: none are taken.")
-    speech_kept_until = MomentField(
-        "Delete submitted speech on",
-        "Then anonymised recordings and stimuli are deleted. Numbers and answers stay, and so does the corpus. "
-        "Where the portal sends mail, organizers get one 14 days before. Empty: never.",
-    )
-    submissions_per_team = forms.IntegerField(
-        label="Submissions per team",
-        help_text="Refused ones do not count, nor those withdrawn before they were evaluated.",
-        min_value=1,
-        max_value=10_000,
-        initial=20,
-        error_messages=dict.fromkeys(NUMBER_ERRORS, "Give a whole number from 1 to 10,000."),
     )
     largest_archive_gb = forms.DecimalField(
         label="Largest archive (GB)",
@@ -140,43 +127,22 @@ class EditionForm(RecipeFileForm, SharedForm):
         initial=20,
         error_messages=dict.fromkeys(NUMBER_ERRORS, f"Give a number up to {LARGEST_GB}, such as 20 or 0.5."),
     )
-    audio_required = forms.BooleanField(label="Anonymised speech is required", required=False, initial=True)
-    scores_required = forms.BooleanField(label="Score files are required", required=False, initial=True)
-    description_required = forms.BooleanField(label="A system description (PDF) is required", required=False)
-    shares_data = forms.BooleanField(
-        label="Approved teams download the speech of the corpus here",
-        help_text="Only the owner of the corpus and operators may choose this. Leave it off where the licence forbids "
-        "to pass the speech on.",
-        required=False,
-    )
-    data_terms = forms.CharField(
-        label="Terms for the data",
-        help_text="Teams accept them together with the licence of the corpus. Without either, they agree to use the "
-        "recordings for this challenge only.",
-        required=False,
-        max_length=10_000,
-        widget=forms.Textarea(attrs={"rows": 4}),
-    )
-    holds_evaluations = forms.BooleanField(
-        label="Hold new evaluations back",
-        help_text="No leaderboard, not even a published one, shows them until an organizer releases them.",
-        required=False,
-    )
     organizers = forms.CharField(
-        label="Organizers",
         help_text="E-mail addresses of accounts, one on each line. They approve teams and see everything.",
         widget=forms.Textarea(attrs={"rows": 3}),
         error_messages={"required": "Give the e-mail address of at least one organizer."},
     )
-    is_listed = forms.BooleanField(
-        label="Listed", help_text="Visitors find the edition and teams can register.", required=False
+    field_order = (
+        *("title", "name", "description", "protocol", "recipe_file", "recipe_text", "track", "corpus", *DATES),
+        *("submissions_per_team", "largest_archive_gb", "audio_required", "scores_required", "description_required"),
+        *("shares_data", "data_terms", "holds_evaluations", "organizers", "is_listed"),
     )
 
     has_recipe = True  # False where there is none yet that could be held against the corpus
 
     def __init__(self, data: Any = None, files: Any = None, *, user: Any, edition: Edition | None = None) -> None:
         self.user, self.edition = user, edition
-        super().__init__(data, files, initial=_initial(edition, user))
+        super().__init__(data, files, initial=_initial(edition, user), instance=copy(edition))
         own = (OWN, "Custom recipe")
         cast("forms.ChoiceField", self.fields["protocol"]).choices = [*shipped_recipes(), own]
         self.fields["corpus"].queryset = corpora_for_edition(user, edition)  # type: ignore[attr-defined]
@@ -254,6 +220,9 @@ class EditionForm(RecipeFileForm, SharedForm):
         """Where a problem stands: that of a custom recipe at the field by which it was given."""
         return "recipe_file" if problem == "recipe_text" and given.get("recipe_file") else problem
 
+    def validate_unique(self) -> None:
+        """Leave it to the services to ask whether a name is taken."""
+
     def _recipe_fields(self, given: dict[str, Any]) -> dict[str, str]:
         """Protocol and text of the recipe: a shipped one has no text of its own."""
         if given.get("protocol") != OWN:
@@ -263,7 +232,7 @@ class EditionForm(RecipeFileForm, SharedForm):
             self.add_error("recipe_text", "Give the text of the recipe, or choose its file.")
         return {"protocol": "", "recipe_text": text}
 
-    def save(self) -> Edition | None:
+    def save(self) -> Edition | None:  # type: ignore[override]
         """The edition of a valid form; None with errors of the form where it does not hold together."""
         fields = {name: self.cleaned_data[name] for name in services.FIELDS}
         fields |= {"organizers": self.cleaned_data["organizers"], "by": self.user}
@@ -272,18 +241,21 @@ class EditionForm(RecipeFileForm, SharedForm):
         return _saved(self, services.change_edition, edition=self.edition, **fields)
 
 
-class CopyForm(forms.Form):
+class CopyForm(forms.ModelForm):
     """The name and title of a copy."""
 
-    title = LineField(label="Title", max_length=120, error_messages={"required": "Give the copy a title."})
-    name = NameField()
+    class Meta(EditionFields):
+        pass
 
-    def save(self, *, edition: Edition, by: Any) -> Edition | None:
+    def validate_unique(self) -> None:
+        """Leave it to the services to ask whether a name is taken."""
+
+    def save(self, *, edition: Edition, by: Any) -> Edition | None:  # type: ignore[override]
         """The copy; None with errors of the form where its name is taken."""
         return _saved(self, services.copy_edition, edition=edition, by=by, **self.cleaned_data)
 
 
-def _saved(form: forms.Form, service: Callable[..., Edition], **given: Any) -> Edition | None:
+def _saved(form: forms.BaseForm, service: Callable[..., Edition], **given: Any) -> Edition | None:
     """What the service makes of a valid form; None with errors of the form where it does not hold together."""
     try:
         return service(**given)
@@ -304,10 +276,8 @@ def _is_evaluated_here(edition: Edition) -> bool:
 def _initial(edition: Edition | None, user: Any) -> dict[str, Any]:
     if edition is None:
         return {"organizers": user.email, "protocol": "2022"}
-    values = {name: getattr(edition, name) for name in services.FIELDS} | {"corpus": edition.corpus}
     gb = f"{edition.largest_archive_bytes / GIGABYTE:.3f}".rstrip("0").rstrip(".")
     people = "\n".join(edition.organizers.order_by("email").values_list("email", flat=True))
-    protocol = OWN if edition.recipe_text else edition.protocol
-    if edition.recipe_text and edition.leaderboard_policy:
-        values["recipe_text"] = export_recipe(edition)
-    return values | {"protocol": protocol, "largest_archive_gb": gb, "organizers": people}
+    text = export_recipe(edition) if edition.recipe_text and edition.leaderboard_policy else edition.recipe_text
+    recipe = {"protocol": OWN if edition.recipe_text else edition.protocol, "recipe_text": text}
+    return recipe | {"corpus": edition.corpus, "largest_archive_gb": gb, "organizers": people}

@@ -37,14 +37,14 @@ from evaluation.protocols.recipe_making import (
     usable_trial_sets,
 )
 from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe, shipped_editions
-from portal.challenges.models import Corpus
+from portal.challenges.models import Corpus, Edition
 from portal.challenges.rules import read_recipe_text
 from portal.challenges.selectors import corpora_for_edition
 from portal.challenges.services import find_problems
 from portal.core.fields import RadioField
 from portal.core.labels import duration
 from portal.corpora.selectors import summaries
-from portal.editions.forms import OWN, EditionForm, shipped_recipes
+from portal.editions.forms import DATES, OWN, EditionForm, shipped_recipes
 from portal.editions.selectors import (
     Offer,
     describe_sets,
@@ -64,10 +64,6 @@ BY = (
     ("portal", "The portal: teams submit speech only"),
     ("teams", "The teams: they submit scores and results, which the portal recomputes"),
     ("both", "Both: the portal’s numbers rank, those of the teams are shown beside them"),
-)
-DATES = (
-    *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
-    "speech_kept_until",
 )
 RARE_DATES = ("registration_opens_at", "late_until", "speech_kept_until")
 EVALUATED = (
@@ -386,12 +382,16 @@ class ChallengeForm(EditionForm):
         if not given.get("name") and given.get("title") and "name" not in self.errors:
             given["name"] = free_name(given["title"])
         given.setdefault("track", "")
-        if self.is_proposed:
-            by = given.get("by") or "portal"
-            given |= {"audio_required": True, "scores_required": by != "portal"}
-        elif self.rules_name == PROPOSED and "corpus" not in self.errors:
+        if not self.is_proposed and self.rules_name == PROPOSED and "corpus" not in self.errors:
             self.add_error("corpus", start_problems(self.speech, self.rules_name))
         return super().clean()
+
+    def save(self) -> Edition | None:  # type: ignore[override]
+        """The edition of a valid form; who evaluates says which parts a submission must have."""
+        if self.is_proposed:
+            by = self.cleaned_data.get("by") or "portal"
+            self.cleaned_data |= {"audio_required": True, "scores_required": by != "portal"}
+        return super().save()
 
     def _recipe_fields(self, given: dict[str, Any]) -> dict[str, str]:
         if self.rules_name != PROPOSED:

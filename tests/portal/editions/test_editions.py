@@ -20,6 +20,7 @@ from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.services import request_cancel, run_again
 from portal.teams.services import decline_team, freeze_members
+from tests.portal.api.calls import Api
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -653,3 +654,33 @@ def test_audit_trail_needs_the_same_queries_however_long(client, organizer, djan
     with django_assert_num_queries(6):
         page = client.get(f"/editions/{edition.name}/audit/")
     assert len(page.context["rows"]) == count
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("title", "x" * 121),
+        ("title", "Hid\u200bden"),
+        ("name", "x" * 41),
+        ("name", "two words"),
+        ("description", "x" * 10_001),
+        ("data_terms", "x" * 10_001),
+        ("track", "x" * 41),
+        ("track", "Hid\u200bden"),
+        ("submissions_per_team", 0),
+        ("submissions_per_team", 10_001),
+        ("largest_archive_bytes", 0),
+        ("largest_archive_bytes", 1025 * 10**9),
+    ],
+)
+def test_page_api_and_services_refuse_the_same_values(client, organizer, field, value):
+    sent = {field: value} if field != "largest_archive_bytes" else {"largest_archive_gb": value / 10**9}
+    make_edition(name="mine", organizers=[organizer])
+    assert set(errors_of(client.post("/editions/mine/edit/", filled_in(organizer, **sent)))) == set(sent)
+    given = {"title": "Autumn", "name": "autumn", "protocol": "2022", field: value}
+    answer = Api(organizer, ["organize"]).post("editions/", given)
+    assert (answer.status_code, {one["field"] for one in answer.json()["errors"]}) == (400, {field})
+    with pytest.raises(services.InvalidEdition) as refused:
+        services.create_edition(by=organizer, organizers=[organizer], **given)
+    assert set(refused.value.problems) == {field}
+    assert [one.name for one in Edition.objects.all()] == ["mine"]
