@@ -30,6 +30,11 @@ def show_form(request: HttpRequest, template: str, form: forms.BaseForm, **conte
     return render(request, template, {"form": form, **context}, status=422 if form.errors else 200)
 
 
+def describe_errors(form: forms.BaseForm) -> str:
+    """Return the errors of a form as text, a line for each field: for commands."""
+    return "\n".join(f"{field}: {' '.join(map(str, sentences))}" for field, sentences in form.errors.items())
+
+
 class LineField(forms.CharField):
     """One line of text: line ends and other control characters would break mails and tables.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -115,6 +115,15 @@ class FolderField(forms.CharField):
         pass
 
 
+def find_misplaced_option(folder: Path, options: Mapping[str, Any]) -> dict[str, str]:
+    """Find an option that is for Kaldi data directories and given for another layout, with a sentence."""
+    layout = options.get("layout") or detect_layout(folder)
+    given = [name for name in ("audio_root", "without_audio") if options.get(name)]
+    if not given or layout in (None, Layout.KALDI):
+        return {}
+    return {given[0]: f"Only for Kaldi data directories; this is read as a {LAYOUT_NAMES[str(layout)]}."}
+
+
 class UploadForm(forms.Form):
     """What to call a corpus and how to read it, where its archive is uploaded."""
 
@@ -215,12 +224,9 @@ class ImportForm(UploadForm):
 
     def clean(self) -> dict[str, Any]:
         wanted = super().clean() or {}
-        if "folder" not in wanted or not (wanted.get("audio_root") or wanted.get("without_audio")):
-            return wanted
-        layout = wanted.get("layout") or detect_layout(Path(wanted["folder"]))
-        if layout and layout != Layout.KALDI:
-            option = "audio_root" if wanted.get("audio_root") else "without_audio"
-            self.add_error(option, f"Only for Kaldi data directories; this is read as a {LAYOUT_NAMES[str(layout)]}.")
+        if "folder" in wanted:
+            for option, sentence in find_misplaced_option(Path(wanted["folder"]), wanted).items():
+                self.add_error(option, sentence)
         return wanted
 
     def clean_folder(self) -> str:

@@ -381,6 +381,8 @@ def test_command_says_what_is_wrong(edition, tmp_path):
         call_command("import_ratings", str(file), edition="unknown", name="elsewhere")
     with pytest.raises(CommandError, match="small letters"):
         call_command("import_ratings", str(file), edition=edition.name, name="Else where")
+    with pytest.raises(CommandError, match="title: Use at most 120 characters"):
+        call_command("import_ratings", str(file), edition=edition.name, name="elsewhere", title="x" * 121)
 
 
 # Every page of such a study ------------------------------------------------------------------------

@@ -379,6 +379,20 @@ def test_command_says_whose_a_new_corpus_is(corpus, capsys):
     assert found == {"little": (owner, False), "all": (None, True)}
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"name": "a b"}, "name: Use letters a to z"),
+        ({"licence": "x" * 201}, "licence: Use at most 200 characters"),
+        ({"without_audio": True}, "--without-audio: Only for Kaldi data directories; this is read as a CSV manifest"),
+    ],
+)
+def test_command_checks_what_the_form_checks(corpus, options, sentence):
+    with pytest.raises(CommandError, match=re.escape(sentence)):
+        call_command("import_corpus", str(corpus), **options)
+    assert not Job.objects.exists()
+
+
 def test_command_ends_with_a_sentence_for_a_bad_corpus(corpus, capsys):
     _missing(corpus)
     with pytest.raises(CommandError, match="The corpus was not imported: 1 error of 1 kind was found"):

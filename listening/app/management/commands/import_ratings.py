@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
 from common.terminal import ProgressBar
 from listening.analysis.reading.inputs import AnalysisInputError
+from listening.app.results.forms import RatingsForm
 from listening.app.results.importing import Imported, import_study
-from listening.app.studies.forms import StudyNameField
 from listening.app.studies.rules import StudyProblems
 from portal.challenges.models import Edition
+from portal.core.fields import describe_errors
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.terminal import failure_report, show_job
@@ -52,23 +52,22 @@ class Command(BaseCommand):
         self.stdout.write(f"Its results are at {address}")
 
     def _import(self, options: dict[str, Any]) -> Imported:
-        edition = Edition.objects.filter(name=options["edition"]).first()
+        editions = Edition.objects.filter(archived_at=None)
+        edition = editions.filter(name=options["edition"]).first()
         if edition is None:
-            known = ", ".join(Edition.objects.order_by("name").values_list("name", flat=True)) or "none yet"
+            known = ", ".join(editions.order_by("name").values_list("name", flat=True)) or "none yet"
             raise CommandError(f"There is no edition named “{options['edition']}”; there are: {known}.")
+        given = {name: options[name] for name in ("name", "original", "attribution")}
+        given |= {"title": options["title"] or options["name"], "is_simulated": options["simulated"]}
+        form = RatingsForm(given)
+        if not form.is_valid():
+            raise CommandError(describe_errors(form))
+        told = form.cleaned_data | {"run_here": not options["queue"], "file_name": options["file"].name}
         try:
-            name = StudyNameField().clean(options["name"])
             with options["file"].open("rb") as file:
-                told = {key: options[key] for key in ("original", "attribution")}
-                told |= {"is_simulated": options["simulated"], "run_here": not options["queue"]}
-                title = (options["title"] or name)[:120]
-                return import_study(
-                    edition=edition, by=None, name=name, title=title, file=file, file_name=options["file"].name, **told
-                )
+                return import_study(edition=edition, by=None, file=file, **told)
         except OSError as error:
             raise CommandError(f"{options['file']} cannot be read: {error.strerror}.") from None
-        except ValidationError as error:
-            raise CommandError(" ".join(error.messages)) from None
         except AnalysisInputError as error:
             raise CommandError("\n".join(error.problems)) from None
         except StudyProblems as error:

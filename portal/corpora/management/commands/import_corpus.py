@@ -5,7 +5,6 @@ The import runs in this process and shows its progress. Interrupted, it continue
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,10 @@ from django.db.models import Q
 from common.terminal import ProgressBar
 from portal.accounts.models import User
 from portal.challenges.models import Corpus
+from portal.core.fields import describe_errors
+from portal.corpora.forms import UploadForm, find_misplaced_option
 from portal.corpora.services import GAINED, start_import
 from portal.intake.corpora.draft import Layout
-from portal.intake.corpora.reading import detect_layout
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
@@ -49,8 +49,9 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         folder: Path = options["folder"].absolute()
         name = options["name"] or folder.name
-        _require_usable(name, folder, options)
         report: Path | None = options["report"]
+        if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
+            raise CommandError(f"Expected a file in an existing folder after --report, found “{report}”.")
         job = self._run(folder, name, options)
         if report is not None:
             _write_report(job, report)
@@ -69,13 +70,19 @@ class Command(BaseCommand):
             self.stdout.write(UNSEEN)
 
     def _run(self, folder: Path, name: str, options: dict[str, Any]) -> Job:
-        wanted = {name: options[name] for name in ("without_audio", "resample", "licence")}
-        wanted |= {"layout": options["layout"] or "", "is_synthetic": options["synthetic"]}
-        wanted |= {"is_shared": options["shared"], "by": _find_owner(options["owner"])}
+        form = UploadForm(
+            {"name": name, "layout": options["layout"], "resample": options["resample"], "licence": options["licence"]}
+            | {"is_synthetic": options["synthetic"], "is_shared": options["shared"]}
+        )
+        if not form.is_valid():
+            raise CommandError(describe_errors(form))
+        wanted = form.cleaned_data | {"without_audio": options["without_audio"], "by": _find_owner(options["owner"])}
         if options["audio_root"]:
             wanted["audio_root"] = str(options["audio_root"].absolute())
+        for option, sentence in find_misplaced_option(folder, wanted).items():
+            raise CommandError(f"--{option.replace('_', '-')}: {sentence}")
         try:
-            job = start_import(folder=str(folder), name=name, run_here=True, **wanted)
+            job = start_import(folder=str(folder), run_here=True, **wanted)
         except NotPossible as error:
             raise CommandError(str(error)) from None
         with ProgressBar(lines="stages") as bar:
@@ -98,18 +105,3 @@ def _write_report(job: Job, file: Path) -> None:
             f"The report could not be written to {file}: {error.strerror}. It is whole on the portal at "
             f"{job.get_absolute_url()}."
         ) from None
-
-
-def _require_usable(name: str, folder: Path, options: dict[str, Any]) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
-        raise CommandError(
-            f"Expected a name of at most 60 letters a to z, digits, - and _, found “{name}”. Choose one with --name."
-        )
-    report: Path | None = options["report"]
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise CommandError(f"Expected a file in an existing folder after --report, found “{report}”.")
-    layout = options["layout"] or detect_layout(folder)
-    if (options["audio_root"] or options["without_audio"]) and layout not in {None, Layout.KALDI}:
-        raise CommandError(
-            f"--audio-root and --without-audio are for Kaldi data directories; this is read as {layout}."
-        )
