@@ -69,14 +69,6 @@ class ChildEnded(Exception):  # noqa: N818 - an outcome with a reason, not a def
         return ", ".join(self.places) or unknown
 
 
-class ChildFailedError(Exception):
-    """The work in a child raised something: what, and as a note where."""
-
-    def __init__(self, trace: str) -> None:
-        super().__init__(trace.rstrip().rpartition("\n")[2])
-        self.add_note(trace)
-
-
 class Child:
     """What the work has of its process: a way to tell its parent something, and to note what it looks at."""
 
@@ -138,7 +130,7 @@ def run_in_child(
     Raises:
         ChildEnded: the child broke a limit or died.
         OSError: the work raised one, such as for a full disk.
-        ChildFailedError: it raised something else.
+        RuntimeError: it raised something else; a note has where.
     """
     places = mmap.mmap(-1, _SLOTS * _SLOT_BYTES)
     reading, telling = os.pipe()
@@ -166,7 +158,9 @@ def run_in_child(
     if "os" in last:
         raise OSError(*last["os"])
     if "failed" in last:
-        raise ChildFailedError(last["failed"])
+        failure = RuntimeError(last["failed"].rstrip().rpartition("\n")[2])
+        failure.add_note(last["failed"])
+        raise failure
     return last["result"]
 
 

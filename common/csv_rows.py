@@ -14,17 +14,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from common.errors import MetricInputError
+
 DELIMITERS = (",", ";", "\t")
 _STATED = re.compile(r'"?sep=(.)"?[,;\t]*(?=\r?\n)', re.IGNORECASE)  # for Excel alone
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-
-
-class CsvError(ValueError):
-    """Quotes that do not close, or stand where none may; the row begins in `line`."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(reason)
-        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +36,7 @@ class CsvText:
         """Yield each row, the header first, with the line that it begins in; blank ones are left out.
 
         Raises:
-            CsvError: at the first row that cannot be split.
+            MetricInputError: at the first row that cannot be split.
         """
         reader = csv.reader(io.StringIO(self.text, newline=""), delimiter=self.delimiter, strict=True)
         line = 1
@@ -52,7 +46,7 @@ class CsvText:
                     yield line, cells
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise CsvError(line, str(error)) from error
+            raise MetricInputError(str(error), line=line) from error
 
 
 def to_number(cell: str, delimiter: str) -> str:

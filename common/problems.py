@@ -143,6 +143,14 @@ def _shown(text: str) -> str:
     return escaped if len(escaped) <= SHOWN_CHARACTERS else f"{escaped[: SHOWN_CHARACTERS - 1]}…"
 
 
+class ProblemFound(Exception):  # noqa: N818
+    """A problem after which a line, or a whole archive, is read no further."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.sentence())
+        self.problem = problem
+
+
 @dataclass(slots=True)
 class _Cause:
     rows: list[Problem] = field(default_factory=list)

@@ -16,7 +16,7 @@ from django.db.models import F
 
 from anonymization.app import job
 from anonymization.app.models import AnonymizationRun
-from anonymization.app.networks import NetworkGone, open_run_method
+from anonymization.app.networks import open_run_method
 from anonymization.app.selectors import NETWORKS, TRIAL
 from anonymization.app.services import settle_anonymization
 from anonymization.app.voice_assignment import (
@@ -45,6 +45,7 @@ from anonymization.methods.registry import explain_missing, get_method, methods
 from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_speaker_key
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
 from common.arrays import Samples
+from common.errors import NotPossible
 from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio
 from portal.core.version import code_version
@@ -118,7 +119,7 @@ def _load_method(run: AnonymizationRun, extent: job.RunExtent, files: ExitStack)
     try:
         method = files.enter_context(open_run_method(run))
         missing = explain_missing(method)
-    except NetworkGone as error:
+    except NotPossible as error:
         raise JobFailure(
             str(error), actor=Actor.ORGANIZER, remedy="Start the system again with another network."
         ) from error

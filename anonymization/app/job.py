@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from threading import Event
@@ -25,7 +25,6 @@ from anonymization.checks.outputs import check_output
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
 from anonymization.methods.contract import (
     Anonymizer,
-    CommandStopped,
     Item,
     Method,
     MethodError,
@@ -264,7 +263,7 @@ def _results(
     for one in ended:
         try:
             yield one.result()
-        except CommandStopped:
+        except CancelledError:
             check()  # raises what the command was stopped for
             raise
     check()
@@ -287,7 +286,7 @@ def anonymize_tasks(
 
     Raises:
         OSError: the storage takes no file.
-        CommandStopped: an external command was stopped.
+        CancelledError: an external command was stopped.
     """
     outcomes: list[UtteranceOutcome] = []
     ready: list[tuple[UtteranceTask, ConvertedAudio]] = []

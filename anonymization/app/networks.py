@@ -29,16 +29,13 @@ from anonymization.methods.content_decoder.retrained import (
 from anonymization.methods.contract import Anonymizer, MethodError
 from anonymization.methods.registry import get_method, methods
 from anonymization.network_training.recipe import read_recipes
+from common.errors import NotPossible
 from portal.core.storage import read_stored
 from portal.jobs.long_work import working_folder
 from portal.jobs.models import ACTIVE_STATES
 
 FOLDER = "networks-of-runs"
 RUNS_AT_ONCE = 100
-
-
-class NetworkGone(MethodError):  # noqa: N818 - told to people, as MethodError is
-    """The network with which a run was started is no longer in this portal."""
 
 
 def list_readers(network: NetworkSeed) -> tuple[dict[str, Anonymizer], dict[str, str]]:
@@ -81,12 +78,12 @@ def find_run_method(run: AnonymizationRun) -> Anonymizer:
     """The method of a run; its files are at hand only in `open_run_method`.
 
     Raises:
-        NetworkGone: the training of its network was deleted.
+        NotPossible: the training of its network was deleted.
         MethodError: there is no such method, or it cannot read the network any more.
     """
     method = make_method(run.method, run.network)
     if run.retrained and not find_retrained(method):
-        raise NetworkGone(f"The network with which {run.method} made {run.data_set} is no longer in this portal.")
+        raise NotPossible(f"The network with which {run.method} made {run.data_set} is no longer in this portal.")
     return method
 
 

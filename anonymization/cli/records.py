@@ -83,15 +83,12 @@ class OutputRow:
         return cls(**content)
 
 
-class NoSpaceError(CommandError):
-    """The disk is full: nothing more can be written, and what was is whole."""
-
-    @classmethod
-    def of(cls, folder: Path, error: OSError) -> NoSpaceError:
-        return cls(
-            f"{folder}: expected space for more files, found “{error.strerror}”. "
-            f"What is finished is kept: make space and repeat the command."
-        )
+def no_space(folder: Path, error: OSError) -> CommandError:
+    """Return the error of a full disk: nothing more can be written, and what was is whole."""
+    return CommandError(
+        f"{folder}: expected space for more files, found “{error.strerror}”. "
+        f"What is finished is kept: make space and repeat the command."
+    )
 
 
 class OutputFolder:

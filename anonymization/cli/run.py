@@ -166,14 +166,14 @@ class _Run:
         """Where the run cannot go on, says so, and what of it is kept.
 
         Raises:
-            NoSpaceError: the disk of the output folder is full.
+            CommandError: the disk of the output folder is full.
         """
         try:
             yield
         except OSError as error:
             if error.errno not in records.FULL:
                 raise
-            raise records.NoSpaceError.of(self.folder.folder, error) from error
+            raise records.no_space(self.folder.folder, error) from error
         except KeyboardInterrupt:
             kept = counted(len(self.folder.rows), "finished utterance")
             print_message(f"{self.folder.folder}: {kept} kept. Repeat the command to go on.")

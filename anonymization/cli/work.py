@@ -13,7 +13,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from ctypes import c_byte
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from anonymization.checks.outputs import check_output
-from anonymization.cli.records import FULL, PART, NoSpaceError, OutputRow, hold_as_worker
+from anonymization.cli.records import FULL, PART, OutputRow, hold_as_worker, no_space
 from anonymization.cli.voice_assignment import prepare_method
 from anonymization.methods import contract
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_file
@@ -111,7 +111,7 @@ def outcomes(
 
     Raises:
         KeyboardInterrupt: `should_stop` said yes.
-        NoSpaceError: the disk is full.
+        CommandError: the disk is full.
         CommandError: a worker died.
     """
     method = prepare_method(find_method(settings.method), settings.targets)
@@ -178,7 +178,7 @@ def anonymize_tasks(
         should_stop: asked between utterances, and by external commands while they run; the others are then left.
 
     Raises:
-        NoSpaceError: the disk is full.
+        CommandError: the disk is full.
     """
     notes: list[str] = []
     with watching(should_stop=should_stop, note=notes.append):
@@ -217,7 +217,7 @@ def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Seq
     items = [contract.Item(each.given.samples, each.task.voice) for each in ready]
     try:
         outputs = contract.anonymize_items(method, items, ready[0].given.rate_hz, options=settings.options)
-    except contract.CommandStopped:
+    except CancelledError:
         return []
     keeps_duration = contract.keeps_duration(method)
     made = zip(ready, outputs, strict=True)
@@ -247,12 +247,12 @@ def _failed(task: FileTask, settings: Settings, error: Exception, *, is_read: bo
         is_read: the recording could be read, so that what is wrong may lie elsewhere.
 
     Raises:
-        NoSpaceError: it is that the disk is full.
+        CommandError: it is that the disk is full.
     """
     if isinstance(error, AudioError):
         return FileOutcome(task, problem=error.problem(str(task.audio)))
     if isinstance(error, OSError) and error.errno in FULL:
-        raise NoSpaceError.of(settings.folder, error) from error
+        raise no_space(settings.folder, error) from error
     expected, remedy = "audio that the method can anonymise", "Fix or remove this file and repeat the command."
     if is_read:  # what is wrong may be the method, or an external command
         expected = "an output of the method"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
@@ -26,10 +27,6 @@ MOST_PARAMETERS = 4  # a voice is drawn from a key, which has so many words
 
 class MethodError(ValueError):
     """Samples, a parameter or a name that a method cannot use: says what was expected and found."""
-
-
-class CommandStopped(MethodError):  # noqa: N818 - nothing is wrong
-    """The run was stopped while a command worked."""
 
 
 @dataclass(frozen=True)
@@ -483,7 +480,7 @@ def anonymize_items(
         utterance or gives something else than samples, and whatever else it raised.
 
     Raises:
-        CommandStopped: an external command was stopped.
+        CancelledError: an external command was stopped.
     """
     if not items:
         return []
@@ -492,7 +489,7 @@ def anonymize_items(
         if len(outputs) != len(items):
             raise MethodError(f"{method.name} gave {len(outputs)} outputs for {len(items)} utterances.")
         return [_checked(method.name, output) for output in outputs]
-    except CommandStopped:
+    except CancelledError:
         raise
     except Exception as error:  # of anybody's making
         if len(items) == 1:

@@ -123,7 +123,7 @@ def read_features(
 
     Raises:
         MetricInputError: utterances that cannot be used; names all of them.
-        WorldError: parameters of WORLD, and pyworld is absent.
+        MetricInputError: parameters of WORLD, and pyworld is absent.
     """
     reader = FeatureReader(folder, variants, device, for_world=for_world)
     found, problems = [], []

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from common.arrays import Floats, Samples
 from common.errors import MetricInputError
-from speech.encoders.contract import UtteranceError, Vectors, check_utterances
+from speech.encoders.contract import Vectors, check_utterances, unusable
 from speech.pitch.estimators import track_f0
 
 Pairs = Sequence[tuple[str, str]]
@@ -47,7 +47,7 @@ class MeanF0:
         for position, samples in enumerate(utterances):
             hz = track_f0(samples, rate_hz).hz
             if not hz.any():
-                raise UtteranceError(position, len(utterances), "a voice", "no voiced frame")
+                raise unusable(position, len(utterances), "a voice", "no voiced frame")
             means[position] = SEMITONES * np.log2(hz[hz > 0].mean())
         return means
 

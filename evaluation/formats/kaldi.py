@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, NamedTuple, TextIO, TypeVar
 
-from common.problems import Problem, ProblemList, Severity, has_errors
+from common.problems import Problem, ProblemFound, ProblemList, Severity, has_errors
 from common.text_files import Source, read_text_file, source_name
 
 T = TypeVar("T")
@@ -45,12 +45,6 @@ class Parsed(Generic[T]):
     lines: tuple[int, ...]
     problems: tuple[Problem, ...]
     refused: frozenset[str] = frozenset()
-
-
-class _LineError(Exception):
-    def __init__(self, code: str, expected: str, found: str, remedy: str) -> None:
-        super().__init__(found)
-        self.parts = (code, expected, found, remedy)
 
 
 def read_wav_scp(source: Source, name: str | None = None) -> Parsed[dict[str, str]]:
@@ -167,8 +161,8 @@ def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K,
             continue
         try:
             key, value = parse_line(line)
-        except _LineError as error:
-            problems.add(Problem(error.parts[0], name, *error.parts[1:], line=number))
+        except ProblemFound as found_problem:
+            problems.add(replace(found_problem.problem, file=name, line=number))
             refused.add(line.split(None, 1)[0])
             continue
         if key in content:
@@ -183,9 +177,9 @@ def _read(source: Source, name: str | None, parse_line: Callable[[str], tuple[K,
     return Parsed(content, tuple(lines.values()), problems.report(), frozenset(refused))
 
 
-def _malformed(form: str, line: str) -> _LineError:
+def _malformed(form: str, line: str) -> ProblemFound:
     shown = line if len(line) <= 60 else line[:57] + "…"
-    return _LineError("malformed-line", f"“{form}”", f"“{shown}”", "Correct the line.")
+    return ProblemFound(Problem("malformed-line", "", f"“{form}”", f"“{shown}”", "Correct the line."))
 
 
 def _two_fields(line: str, form: str) -> tuple[str, str]:
@@ -202,7 +196,7 @@ def _wav_line(line: str) -> tuple[str, str]:
     path = fields[1].strip()
     if path.endswith("|") or path.startswith("|"):
         remedy = "Commands are never run: make the file and name its path."
-        raise _LineError("pipe-refused", "the path of a file", f"the command “{path}”", remedy)
+        raise ProblemFound(Problem("pipe-refused", "", "the path of a file", f"the command “{path}”", remedy))
     return fields[0], path
 
 
@@ -216,7 +210,9 @@ def _spk2utt_line(line: str) -> tuple[str, tuple[str, ...]]:
 def _gender_line(line: str) -> tuple[str, str]:
     speaker, gender = _two_fields(line, "<speaker> f|m")
     if gender.lower() not in ("f", "m"):
-        raise _LineError("unknown-gender", f"“f” or “m” for speaker {speaker}", f"“{gender}”", "Write f or m.")
+        raise ProblemFound(
+            Problem("unknown-gender", "", f"“f” or “m” for speaker {speaker}", f"“{gender}”", "Write f or m.")
+        )
     return speaker, gender.lower()
 
 
@@ -271,7 +267,7 @@ def _duration_line(line: str) -> tuple[str, float]:
         raise _malformed("<utterance> <seconds>", line) from None
     if not (math.isfinite(seconds) and seconds > 0):
         expected = f"seconds above 0 for {utterance}"
-        raise _LineError("wrong-duration", expected, f"“{written}”", "Correct the duration.")
+        raise ProblemFound(Problem("wrong-duration", "", expected, f"“{written}”", "Correct the duration."))
     return utterance, seconds
 
 

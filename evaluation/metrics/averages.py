@@ -13,7 +13,7 @@ prints them; bins are closed on the left and open on the right, the last one clo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,25 +23,6 @@ from numpy.typing import NDArray
 from common.errors import MetricInputError
 
 WEIGHT_TOLERANCE = 1e-9
-
-
-class AverageError(MetricInputError):
-    """An average that is not defined: names the members that are missing, repeated, unknown or not finite."""
-
-    def __init__(
-        self,
-        *,
-        missing: Sequence[str] = (),
-        repeated: Sequence[str] = (),
-        unknown: Sequence[str] = (),
-        not_finite: Sequence[str] = (),
-    ) -> None:
-        self.missing, self.repeated = tuple(missing), tuple(repeated)
-        self.unknown, self.not_finite = tuple(unknown), tuple(not_finite)
-        named = {"missing": missing, "given more than once": repeated, "without a weight": unknown}
-        named["not finite"] = not_finite
-        found = "; ".join(f"{what}: {', '.join(map(str, who))}" for what, who in named.items() if who)
-        super().__init__(f"Expected one finite value of each member of the average, found {found}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +41,7 @@ def weighted_average(values: Iterable[tuple[str, float]], weights: Mapping[str, 
         weights: weight of each member, together 1.
 
     Raises:
-        AverageError: members that are missing, repeated, without a weight or not finite: all are named.
+        MetricInputError: members that are missing, repeated, without a weight or not finite: all are named.
         MetricInputError: weights that are negative, not finite or do not add up to 1.
 
     Source: evaluation plan 2022, section 5.1; protocol 2.9.
@@ -68,16 +49,33 @@ def weighted_average(values: Iterable[tuple[str, float]], weights: Mapping[str, 
     if any(not weight >= 0 for weight in weights.values()) or abs(sum(weights.values()) - 1) > WEIGHT_TOLERANCE:
         raise MetricInputError(f"Expected weights of 0 or more that add up to 1, found {dict(weights)}.")
     given = list(values)
-    names = [name for name, _ in given]
-    missing = [name for name in weights if name not in names]
-    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    unknown = [name for name in dict.fromkeys(names) if name not in weights]
-    not_finite = [name for name, value in given if not math.isfinite(value)]
-    if missing or repeated or unknown or not_finite:
-        raise AverageError(missing=missing, repeated=repeated, unknown=unknown, not_finite=not_finite)
+    require_members(given, weights)
     value_of = dict(given)
     total = sum(as_written(weight) * as_written(value_of[name]) for name, weight in weights.items())
     return WeightedAverage(float(total), len(given))
+
+
+def require_members(values: Sequence[tuple[str, float]], members: Collection[str]) -> None:
+    """Refuse an average that is not defined.
+
+    Raises:
+        MetricInputError: names the members that are missing, repeated, unknown or not finite.
+    """
+    if faults := find_faults(values, members):
+        found = "; ".join(f"{what}: {', '.join(names)}" for what, names in faults.items())
+        raise MetricInputError(f"Expected one finite value of each member of the average, found {found}.")
+
+
+def find_faults(values: Sequence[tuple[str, float]], members: Collection[str]) -> dict[str, list[str]]:
+    """Return the members for which an average is not defined, by what is wrong with them; empty where it is."""
+    names = [name for name, _ in values]
+    faults = {
+        "missing": [name for name in members if name not in names],
+        "given more than once": [name for name in dict.fromkeys(names) if names.count(name) > 1],
+        "without a weight": [name for name in dict.fromkeys(names) if name not in members],
+        "not finite": [name for name, value in values if not math.isfinite(value)],
+    }
+    return {what: found for what, found in faults.items() if found}
 
 
 def as_written(value: float) -> Fraction:

@@ -91,10 +91,6 @@ METRICS = {
 }
 
 
-class UnknownMetricError(LookupError):
-    """A metric without a description: names it, and what is known."""
-
-
 def find_metric(metric: str, estimator: str = "") -> Metric:
     """The description of a metric as reported numbers, recipes and stored numbers name it.
 
@@ -102,7 +98,7 @@ def find_metric(metric: str, estimator: str = "") -> Metric:
     else that of the metric, which all of its estimators share. ``accuracy_<emotion>`` is the recall of that emotion.
 
     Raises:
-        UnknownMetricError: no description; an EER without its estimator has none.
+        LookupError: no description; an EER without its estimator has none.
 
     Example:
         >>> find_metric("eer", "rocch").label, find_metric("wer", "tglarge").label
@@ -116,7 +112,7 @@ def find_metric(metric: str, estimator: str = "") -> Metric:
         return replace(ALL_METRICS[family], key=metric, label=f"Recall of {emotion}")
     known = ", ".join(ALL_METRICS)
     named = f"“{metric}” by “{estimator}”" if estimator else f"“{metric}”"
-    raise UnknownMetricError(f"Expected a metric among {known}; an EER names its estimator. Found {named}.")
+    raise LookupError(f"Expected a metric among {known}; an EER names its estimator. Found {named}.")
 
 
 def format_value(value: float | None, metric: Metric) -> str:

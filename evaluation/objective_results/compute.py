@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from common.errors import MetricInputError
 from common.problems import Problem, Severity
 from common.progress import Progress, ignore_progress
 from evaluation.formats.results import AVERAGE_DECIMALS, Gender, NumberIdentity, ReportedNumber
-from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.metrics.averages import weighted_average
 from evaluation.metrics.bootstrap import Replicates, bootstrap_mean, weighted_sum
 from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results import values
@@ -51,7 +52,7 @@ def _add(work: Work, identity: NumberIdentity, weights: dict[str, float], member
     try:
         value = weighted_average([(one.identity.data_set, one.value) for one in present], weights).value
         printed = weighted_average([(one.identity.data_set, _printed(one)) for one in present], weights).value
-    except AverageError:
+    except MetricInputError:
         return  # what is missing is said number by number
     basis = values.Basis.VALUES if all(one.is_recomputed for one in present) else values.Basis.REPORTED
     replicates = _replicates(work, weights, present)

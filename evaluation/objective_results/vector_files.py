@@ -30,10 +30,6 @@ KEPT_EVERY = 50
 Vector = NDArray[np.float32]
 
 
-class UnusableSpeech(MetricInputError):  # noqa: N818 – says what is the matter with one recording, no fault of the code
-    """A recording that an encoder cannot use; the others it can."""
-
-
 def read_vectors(path: Path) -> dict[str, Vector]:
     """The vectors of a file by name of the utterance.
 
@@ -118,16 +114,19 @@ class _Extraction:
             return
         try:
             digest = compute_sha256(path)
-            if self._recordings.get(name) != digest:
-                samples, rate_hz = read_pcm16(path)
-                encoder = self._ready() if samples.any() else None
-                self._earlier[name] = _embedded(encoder, samples, rate_hz)
-                self._recordings[name] = digest
-                self._unwritten += 1
-        except (AudioError, UnusableSpeech, OSError) as error:
+            heard = None if self._recordings.get(name) == digest else read_pcm16(path)
+            encoder = self._ready() if heard and heard[0].any() else None
+            vector = _embed(encoder, *heard) if heard else self._earlier[name]
+        except (AudioError, OSError) as error:
             self.problems.append(_unusable(name, "speech that the encoder can use", str(error)))
-        else:
-            self.vectors[name] = self._earlier[name]
+            return
+        if isinstance(vector, str):
+            self.problems.append(_unusable(name, "speech that the encoder can use", vector))
+            return
+        if heard:
+            self._earlier[name], self._recordings[name] = vector, digest
+            self._unwritten += 1
+        self.vectors[name] = vector
         if self._unwritten >= KEPT_EVERY:
             self.keep()
 
@@ -142,21 +141,15 @@ class _Extraction:
         return self._encoder
 
 
-def _embedded(encoder: SpeakerEncoder | None, samples: NDArray[np.int16], rate_hz: int) -> Vector:
-    """The vector of one recording; None is for silence, which no encoder has to hear.
-
-    Raises:
-        UnusableSpeech: silence, or what the encoder refuses.
-    """
+def _embed(encoder: SpeakerEncoder | None, samples: NDArray[np.int16], rate_hz: int) -> Vector | str:
+    """Return the vector of one recording, or why it has none; no encoder is needed for silence."""
     if encoder is None:
-        raise UnusableSpeech("silence")
+        return "silence"
     try:
         vector: Vector = encoder.embed([samples], rate_hz)[0]
     except MetricInputError as error:
-        raise UnusableSpeech(str(error)) from error
-    if not np.isfinite(vector).all():
-        raise UnusableSpeech("a vector that is not finite")
-    return vector
+        return str(error)
+    return vector if np.isfinite(vector).all() else "a vector that is not finite"
 
 
 def _read(path: Path) -> tuple[dict[str, Vector], dict[str, str]]:

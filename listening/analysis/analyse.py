@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from common.errors import ProblemsError
 from common.progress import Progress
 from common.tables import DataTable
 from listening.analysis.agreement.reliability import make_reliability_tables
@@ -30,7 +31,6 @@ from listening.analysis.post_screening.rules import (
 from listening.analysis.reading.inputs import (
     NORMALISED,
     RAW,
-    AnalysisInputError,
     Inputs,
     Placements,
     Ratings,
@@ -59,12 +59,12 @@ def analyse(inputs: Inputs, settings: Settings, progress: Progress | None = None
         progress: called with what is computed now, how many steps are done, and how many there are.
 
     Raises:
-        AnalysisInputError: there is nothing to analyse.
+        ProblemsError: there is nothing to analyse.
     """
     inputs = sort_rows(inputs)
     run = _Run(inputs, settings, progress)
     if not run.sections:
-        raise AnalysisInputError(
+        raise ProblemsError(
             f"{inputs.study.name}: expected ratings, boards or transcripts, found none. "
             "Nobody has answered yet, or every answer was withdrawn."
         )

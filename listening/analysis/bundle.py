@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common.errors import ProblemsError
 from common.progress import Progress
 from listening.analysis.analyse import ANALYSIS_VERSION, analyse
 from listening.analysis.reading.input_files import STUDY, read_files, write_files
-from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Settings
+from listening.analysis.reading.inputs import Inputs, Settings
 from listening.analysis.tables import Results, describe_inputs, describe_tables
 
 INPUTS, TABLES, FIGURES = "inputs/", "tables/", "figures/"
@@ -48,7 +49,7 @@ def read_inputs(source: Path | bytes, name: str = "") -> tuple[Inputs, Settings]
     """The inputs in a zip of `write_inputs`, or in a whole bundle.
 
     Raises:
-        AnalysisInputError: it is no such file, or something in it cannot be analysed; one sentence for each problem.
+        ProblemsError: it is no such file, or something in it cannot be analysed; one sentence for each problem.
     """
     place = name or (source.name if isinstance(source, Path) else "inputs.zip")
     files = read_zip(source, place, INPUTS)
@@ -96,7 +97,7 @@ def read_zip(source: Path | bytes, place: str, inside: str = "") -> dict[str, by
         inside: only those below this folder, where the zip has it.
 
     Raises:
-        AnalysisInputError: it cannot be read.
+        ProblemsError: it cannot be read.
     """
     try:
         with zipfile.ZipFile(source if isinstance(source, Path) else io.BytesIO(source)) as archive:
@@ -105,18 +106,18 @@ def read_zip(source: Path | bytes, place: str, inside: str = "") -> dict[str, by
             chosen = [one for one in listed if one.filename.startswith(folder + inside)] or listed
             names = [one.filename.removeprefix(folder) for one in chosen]
             if twice := sorted(name for name, count in Counter(names).items() if count > 1):
-                raise AnalysisInputError(f"{place}: expected each file once, found {twice[0]!r} again. Make it again.")
+                raise ProblemsError(f"{place}: expected each file once, found {twice[0]!r} again. Make it again.")
             if odd := [name for name, one in zip(names, chosen, strict=True) if one.compress_type not in _COMPRESSIONS]:
-                raise AnalysisInputError(
+                raise ProblemsError(
                     f"{place}: expected files stored or deflated, found {odd[0]!r} compressed in another way. "
                     "Zip them again without options."
                 )
             return dict(zip(names, _unzipped(archive, chosen, place), strict=True))
     except (OSError, EOFError, RuntimeError, NotImplementedError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        if isinstance(error, AnalysisInputError):
+        if isinstance(error, ProblemsError):
             raise
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise AnalysisInputError(
+        raise ProblemsError(
             f"{place}: expected a zip of inputs or a bundle, found “{reason}”. Download it again."
         ) from None
 
@@ -125,24 +126,24 @@ def _unzipped(archive: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo], plac
     """What the entries hold, never more of one than its header says, nor of all than is allowed.
 
     Raises:
-        AnalysisInputError: there is more.
+        ProblemsError: there is more.
     """
     too_much = f"{place}: expected at most {MOST_BYTES >> 20:,} MiB of files, found more."
     if sum(one.file_size for one in entries) > MOST_BYTES:
-        raise AnalysisInputError(too_much)
+        raise ProblemsError(too_much)
     contents: list[bytes] = []
     left = MOST_BYTES
     for one in entries:
         with archive.open(one) as file:
             content = file.read(one.file_size + 1)
         if len(content) != one.file_size:
-            raise AnalysisInputError(
+            raise ProblemsError(
                 f"{place}: expected {one.file_size:,} bytes in {one.filename!r}, found another number. "
                 "Download it again."
             )
         left -= len(content)
         if left < 0:
-            raise AnalysisInputError(too_much)
+            raise ProblemsError(too_much)
         contents.append(content)
     return contents
 
@@ -238,7 +239,7 @@ def reproduce(source: Path | bytes, place: str, progress: Progress | None = None
         place: what it is called, for what is said about it.
 
     Raises:
-        AnalysisInputError: it is neither, or its inputs cannot be analysed.
+        ProblemsError: it is neither, or its inputs cannot be analysed.
     """
     inputs, settings = read_inputs(source, place)
     held = read_zip(source, place)

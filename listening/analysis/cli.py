@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import CommandError
+from common.errors import CommandError, ProblemsError
 from common.terminal import (
     FINE,
     NONE,
@@ -32,7 +32,7 @@ from listening.analysis import bundle
 from listening.analysis.analyse import analyse
 from listening.analysis.figures import draw_files, list_figures
 from listening.analysis.reading.input_files import GREATEST_RATING
-from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Scale, Settings, parse_settings
+from listening.analysis.reading.inputs import ORIGINAL, Inputs, Scale, Settings, parse_settings
 from listening.analysis.reading.ratings import ReadOptions, read_objective, read_ratings
 from listening.analysis.tables import Results, describe_inputs, describe_ratings, describe_tables
 from listening.tasks import RATED
@@ -198,7 +198,7 @@ def _run(options: argparse.Namespace) -> int:
         inputs, settings = _inputs(options)
         with ProgressBar() as bar:
             results = analyse(inputs, settings, bar.show)
-    except AnalysisInputError as error:
+    except ProblemsError as error:
         raise CommandError("\n".join(error.problems)) from None
     figures = _drawn(results, formats)
     made = bundle.write_bundle(bundle.write_inputs(inputs, settings), results, figures)
@@ -216,7 +216,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             found = bundle.reproduce(options.bundle, options.bundle.name, bar.show)
         figures = _drawn(found.results, formats)
         others = bundle.compare_figures(options.bundle, options.bundle.name, figures)
-    except AnalysisInputError as error:
+    except ProblemsError as error:
         raise CommandError("\n".join(error.problems)) from None
     _write(options.out, found.results, figures)
     say_summary(found.results, options.scores)
@@ -259,7 +259,7 @@ def _inputs(options: argparse.Namespace) -> tuple[Inputs, Settings]:
     """What to analyse, and the settings: those of a zip of inputs, changed by what was typed.
 
     Raises:
-        AnalysisInputError: a file or a setting cannot be used.
+        ProblemsError: a file or a setting cannot be used.
     """
     typed = {one.name: getattr(options, one.name) for one in fields(Settings)}
     typed = {name: value for name, value in typed.items() if value is not None}

@@ -42,12 +42,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from common.arrays import Flags, Floats, Ints
+from common.errors import ProblemsError
 from listening.design.ordering import order_blocks
 from listening.design.requirements import (
     VERSION,
     Bounds,
     Design,
-    DesignError,
     DesignRequest,
     DesignRequirements,
     Extension,
@@ -476,7 +476,7 @@ def fill_blocks(
         progress: called with how many blocks are right.
 
     Raises:
-        DesignError: no way was found; says what would give it more room.
+        ProblemsError: no way was found; says what would give it more room.
     """
     found, dealing = "", _Dealing(request, groups, blocks, already, random)
     attempts = _ATTEMPTS if blocks * request.trials < _LARGE else _ATTEMPTS // 3
@@ -490,7 +490,7 @@ def fill_blocks(
         if not wrong:
             return sessions
         found = wrong
-    raise DesignError(_nothing_found(request, blocks, attempts, found))
+    raise ProblemsError(_nothing_found(request, blocks, attempts, found))
 
 
 def _nothing_found(request: DesignRequest, blocks: int, attempts: int, found: str) -> str:
@@ -512,7 +512,7 @@ def allocate(request: DesignRequest, *, progress: Progress | None = None, shuffl
         shuffles: False to check only whether a design exists, in less than half of the time: shuffling always succeeds.
 
     Raises:
-        DesignError: the request cannot be met; every reason, with the numbers that would do.
+        ProblemsError: the request cannot be met; every reason, with the numbers that would do.
     """
     validate_request(request)
     needs = compute_requirements(request)
@@ -540,7 +540,7 @@ def extend(
         seed: of the added blocks; kept in the design's extensions.
 
     Raises:
-        DesignError: fewer than one block, a design of other trials, or no allocation that stays balanced.
+        ProblemsError: fewer than one block, a design of other trials, or no allocation that stays balanced.
     """
     validate_request(request)
     known = {candidate.key: candidate for candidate in request.candidates}
@@ -548,7 +548,7 @@ def extend(
     if blocks < 1 or strange:
         problems = [f"Expected at least 1 block to add, found {blocks}."] if blocks < 1 else []
         problems += [f"Expected a design of the trials asked for, found {', '.join(strange[:3])}."] if strange else []
-        raise DesignError(problems)
+        raise ProblemsError(problems)
     earlier = [[known[key] for key in block] for block in design.blocks]
     rated = Counter(key for block in design.blocks for key in block)
     already = np.array([rated[candidate.key] for candidate in request.candidates], dtype=np.int64)
@@ -573,7 +573,7 @@ def _filled(
         random = np.random.default_rng([seed, beginning] if beginning else seed)
         try:
             return fill_blocks(whole, make_groups(whole, needs), blocks, already, random), random
-        except DesignError:
+        except ProblemsError:
             if beginning == beginnings - 1:
                 raise
     raise AssertionError("There is always a first beginning.")

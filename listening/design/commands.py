@@ -17,12 +17,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-from common.csv_rows import CsvError, read_csv
-from common.errors import CommandError
+from common.csv_rows import read_csv
+from common.errors import CommandError, MetricInputError, ProblemsError
 from common.terminal import FINE, PROBLEMS, Parser, print_text, run_command
 from listening.design.allocation import allocate
 from listening.design.certificate import Certificate, certify
-from listening.design.requirements import Candidate, Design, DesignError, DesignRequest, Extension, Sex
+from listening.design.requirements import Candidate, Design, DesignRequest, Extension, Sex
 
 COLUMNS = ("key", "system", "speaker", "sex", "class", "source", "enrolment")
 _CLASSES: dict[str, bool | None] = {"target": True, "nontarget": False, "": None}
@@ -37,16 +37,16 @@ def read_candidates(text: str, name: str) -> tuple[Candidate, ...]:
         name: of the file, for what is said about it.
 
     Raises:
-        DesignError: columns are missing, or lines have unknown values; one sentence for each line.
+        ProblemsError: columns are missing, or lines have unknown values; one sentence for each line.
     """
     try:
         rows = list(read_csv(text, COLUMNS.__contains__).rows())
-    except CsvError as error:
-        raise DesignError(f"{name}, line {error.line}: expected a table (CSV), found “{error}”.") from None
+    except MetricInputError as error:
+        raise ProblemsError(f"{name}, line {error.line}: expected a table (CSV), found “{error}”.") from None
     header = [cell.strip() for cell in rows[0][1]] if rows else []
     if missing := [column for column in COLUMNS if column not in header]:
         found_columns = ", ".join(header) or "none"
-        raise DesignError(
+        raise ProblemsError(
             f"{name}, line 1: expected the columns {', '.join(COLUMNS)}, between commas, semicolons or tabs, found "
             f"{found_columns}: no {', '.join(missing)}."
         )
@@ -70,7 +70,7 @@ def read_candidates(text: str, name: str) -> tuple[Candidate, ...]:
             names = {name: values[name] for name in ("key", "system", "speaker", "source", "enrolment")}
             found.append(Candidate(**names, sex=cast("Sex", sex), is_target=_CLASSES[of_class]))
     if problems:
-        raise DesignError(problems)
+        raise ProblemsError(problems)
     return tuple(found)
 
 
@@ -83,7 +83,7 @@ def read_design(text: str, name: str) -> tuple[DesignRequest, Design]:
     """What `write_design` wrote.
 
     Raises:
-        DesignError: it is no such file.
+        ProblemsError: it is no such file.
     """
     try:
         saved = json.loads(text)
@@ -94,7 +94,7 @@ def read_design(text: str, name: str) -> tuple[DesignRequest, Design]:
         return request, Design(str(design["version"]), int(design["seed"]), blocks, extensions)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise DesignError(f"{name}: expected a saved design with its request, found {what}.") from None
+        raise ProblemsError(f"{name}: expected a saved design with its request, found {what}.") from None
 
 
 def _request(values: Mapping[str, Any], systems: Iterable[Any], candidates: Sequence[Candidate]) -> DesignRequest:
@@ -109,7 +109,7 @@ PROGRAM = "python -m listening.design"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    return run_command(lambda: _parser().parse_args(arguments), DesignError)
+    return run_command(lambda: _parser().parse_args(arguments), ProblemsError)
 
 
 def _parser() -> Parser:

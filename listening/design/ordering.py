@@ -27,13 +27,13 @@ from itertools import product
 import numpy as np
 
 from common.arrays import Ints
+from common.errors import ProblemsError
 from listening.design.order_rules import SPEAKER_GAP
 from listening.design.requirements import (
     QUARTERS,
     Bounds,
     Candidate,
     Design,
-    DesignError,
     DesignRequest,
     DesignRequirements,
     Progress,
@@ -143,7 +143,7 @@ class Quarters:
         """The trials of a block in the order of hearing, which then count.
 
         Raises:
-            DesignError: no order was found; says what would give it room.
+            ProblemsError: no order was found; says what would give it room.
         """
         for start in range(_STARTS):
             placed = self.place(block, start)
@@ -155,7 +155,7 @@ class Quarters:
                 return tuple(found)
         request, needs = self.request, self.needs
         speakers = Counter(trial.speaker for trial in block).most_common(1)[0]
-        raise DesignError(
+        raise ProblemsError(
             f"No order of {request.trials} trials was found in {_STARTS} starts: a speaker at least"
             f" {needs.speaker_gap} places apart (speaker {speakers[0]} has {speakers[1]} trials), at most"
             f" {needs.longest_run} of a kind in a row ({request.originals} originals, {request.anonymised} anonymised),"
@@ -253,7 +253,7 @@ def order_blocks(
         shuffles: whether the orders that were found are then drawn among all that keep the rules.
 
     Raises:
-        DesignError: a block cannot be ordered, or the systems cannot stand evenly; says which rule is in the way.
+        ProblemsError: a block cannot be ordered, or the systems cannot stand evenly; says which rule is in the way.
     """
     quarters = Quarters(request, needs, random, extensions)
     for block in earlier:
@@ -277,7 +277,7 @@ def order_blocks(
             quarters.count(ordered[number], -1)
             ordered[number] = quarters.order(ordered[number])
     names = [request.systems[number] for number in np.flatnonzero(quarters.uneven().any(axis=1))]
-    raise DesignError(
+    raise ProblemsError(
         "Expected every system as often in each quarter of the sessions, found no order in which"
         f" {', '.join(names)} is, for {request.evaluators} evaluators with {request.anonymised} anonymised trials"
         " each. More evaluators or fewer systems would do."
@@ -386,7 +386,7 @@ def insert_controls(
     """All keys of each block in the order of hearing.
 
     Raises:
-        DesignError: a key occurs twice, or the blocks are too short to keep gold and bridge trials apart.
+        ProblemsError: a key occurs twice, or the blocks are too short to keep gold and bridge trials apart.
     """
     _validate(design, [*practice, *gold, *bridge], len(gold) + len(bridge))
     random = np.random.default_rng(seed)
@@ -433,4 +433,4 @@ def _validate(design: Design, keys: Sequence[str], inserted: int) -> None:
             f" {inserted + 1} scored trials, would do."
         )
     if problems:
-        raise DesignError(problems)
+        raise ProblemsError(problems)

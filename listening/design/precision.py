@@ -21,8 +21,8 @@ from math import nan, sqrt
 
 import numpy as np
 
+from common.errors import ProblemsError
 from evaluation.metrics.detection import interpolated_eers
-from listening.design.requirements import DesignError
 from listening.tasks import COMPARING, RATED
 
 RAW_INFLATION = 1.9
@@ -90,11 +90,11 @@ def interval_width(
         inflation: factor for ratings that are not independent; 1 for independent ones.
 
     Raises:
-        DesignError: fewer than two ratings of a class, or a rate outside of (0, 1).
+        ProblemsError: fewer than two ratings of a class, or a rate outside of (0, 1).
     """
     targets = trials_per_class if reference_trials is None or task in COMPARING else reference_trials
     if min(targets, trials_per_class) < FEWEST_OF_A_CLASS or not 0 < eer < 1:
-        raise DesignError(
+        raise ProblemsError(
             f"Expected at least {FEWEST_OF_A_CLASS} ratings of each class and a rate between 0 and 1, found "
             f"{trials_per_class} and {eer}."
         )
@@ -127,10 +127,10 @@ def plan_precision(
         other_trials: practice, gold and bridge trials of each evaluator, which are paid and not scored.
 
     Raises:
-        DesignError: no system, no evaluator, or more originals than trials.
+        ProblemsError: no system, no evaluator, or more originals than trials.
     """
     if not systems or evaluators < 1 or not 0 <= originals <= trials:
-        raise DesignError(
+        raise ProblemsError(
             "Expected at least 1 system and 1 evaluator, and no more originals than trials; found"
             f" {len(systems)}, {evaluators}, and {originals} originals of {trials} trials."
         )

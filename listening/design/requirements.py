@@ -62,10 +62,6 @@ Name = TypeVar("Name")
 Progress = Callable[[int, int, str], None]  # how many are done, of how many, of what
 
 
-class DesignError(ProblemsError):
-    """What was asked for cannot be; each of `problems` says which constraint, and which numbers would do."""
-
-
 @dataclass(frozen=True, slots=True)
 class PoolUtterance:
     """An utterance that may be heard.
@@ -333,14 +329,14 @@ def validate_request(request: DesignRequest) -> None:
     """Raise for everything that is wrong with a request.
 
     Raises:
-        DesignError: one sentence for each problem.
+        ProblemsError: one sentence for each problem.
     """
     problems = [*_wrong_numbers(request), *_wrong_candidates(request)]
     if not problems:
         needs = compute_requirements(request)
         problems = [*_uncovered(request), *_unbalanced(request), *_too_few_utterances(request, needs)]
     if problems:
-        raise DesignError(problems)
+        raise ProblemsError(problems)
 
 
 def _wrong_numbers(request: DesignRequest) -> Iterable[str]:

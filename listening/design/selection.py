@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from listening.design.requirements import Candidate, DesignError, DesignRequest, PoolUtterance, validate_request
+from common.errors import ProblemsError
+from listening.design.requirements import Candidate, DesignRequest, PoolUtterance, validate_request
 
 TRIALS_2022 = 104  # of each system, in sessions of 52 trials with 26 originals for 52 evaluators
 _LAYOUT_2022 = (52, 52, 26)
@@ -44,7 +45,7 @@ def choose_candidates(
         asked: everything else of the `DesignRequest`.
 
     Raises:
-        DesignError: the pool is too small or too uneven; what would do.
+        ProblemsError: the pool is too small or too uneven; what would do.
     """
     numbers = DesignRequest(systems=tuple(systems), candidates=(), **asked)
     choice = _Choice(pool, numbers, is_paired=is_paired)
@@ -54,7 +55,7 @@ def choose_candidates(
         pairs = choice.pairs(choice.trials, room, numbers.originals, "originals")
         candidates += [choice.candidate("", *pair) for pair in pairs]
     if choice.problems:
-        raise DesignError(choice.problems)
+        raise ProblemsError(choice.problems)
     validate_request(replace(numbers, candidates=tuple(candidates)))
     return tuple(candidates)
 

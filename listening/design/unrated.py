@@ -29,7 +29,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from listening.design.requirements import DesignError, PoolUtterance
+from common.errors import ProblemsError
+from listening.design.requirements import PoolUtterance
 
 BOARDS_VERSION = "boards-1"
 FEWEST_SAMPLES, MOST_SAMPLES = 6, 16
@@ -100,13 +101,13 @@ def plan_boards(request: BoardRequest) -> BoardPlan:
     """Boards for every evaluator, balanced over systems, speakers and sexes.
 
     Raises:
-        DesignError: if the request cannot be met, with the numbers that would do.
+        ProblemsError: if the request cannot be met, with the numbers that would do.
     """
     if problems := _wrong_boards(request):
-        raise DesignError(problems)
+        raise ProblemsError(problems)
     blocks = _attempt(_BoardMaker, request, BOARDS_ATTEMPTS)
     if blocks is None:
-        raise DesignError(_too_many_boards(request))
+        raise ProblemsError(_too_many_boards(request))
     return BoardPlan(BOARDS_VERSION, request.seed, blocks)
 
 
@@ -305,7 +306,7 @@ def plan_transcription(request: TranscriptionRequest) -> TranscriptionPlan:
     """Trials for every evaluator, balanced over systems, speakers, sexes and forms of each utterance.
 
     Raises:
-        DesignError: if the request cannot be met, with the numbers that would do.
+        ProblemsError: if the request cannot be met, with the numbers that would do.
     """
     problems = _wrong_transcription(request)
     blocks = None if problems else _attempt(_TranscriptionMaker, request, TRANSCRIPTION_ATTEMPTS)
@@ -314,7 +315,7 @@ def plan_transcription(request: TranscriptionRequest) -> TranscriptionPlan:
             f"No order of {request.trials} trials was found in which neither a speaker nor a system follows itself. "
             "Take fewer trials for each evaluator, or data sets with more speakers."
         )
-        raise DesignError(problems or [none])
+        raise ProblemsError(problems or [none])
     return TranscriptionPlan(TRANSCRIPTION_VERSION, request.seed, blocks)
 
 

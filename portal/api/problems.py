@@ -15,12 +15,11 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig, Suspicio
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions
 
+from common.errors import NotPossible, Refused
 from evaluation.protocols.ranking.policy import PolicyError
 from portal.challenges.services import InvalidEdition
 from portal.core.errors import AGAIN_S, FILES_AWAY, error_page, internal_error
-from portal.core.signed_urls import STREAM_AGAIN_S, TooManyDownloads
 from portal.core.storage import StorageAway
-from portal.jobs.services import NotPossible
 from portal.leaderboard.services import LeaderboardError, VersionError
 
 CONTENT_TYPE = "application/problem+json"
@@ -53,8 +52,8 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return _of_framework(exceptions.ValidationError([str(error)]))
     if isinstance(error, NotPossible | LeaderboardError):
         return problem(409, str(error))
-    if isinstance(error, TooManyDownloads):
-        return problem(503, str(error), {"Retry-After": str(STREAM_AGAIN_S)})
+    if isinstance(error, Refused):
+        return problem(error.status, str(error), error.headers, **error.more)
     if isinstance(error, StorageAway):
         log.error("API: %s %s: %s", request.method, request.path, error)
         return problem(503, FILES_AWAY, {"Retry-After": str(AGAIN_S)})

@@ -27,6 +27,7 @@ from django.utils.http import http_date
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.authentication import CSRFCheck
 
+from common.errors import NotPossible, Refused
 from common.line_texts import JOINERS, line_problem
 from portal.accounts.models import AccessToken
 from portal.accounts.tokens import user_of_token
@@ -36,7 +37,7 @@ from portal.challenges.selectors import edition_for
 from portal.core import transfers
 from portal.corpora.forms import UploadForm
 from portal.submissions.models import System, Upload
-from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason, UploadError
+from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason
 from portal.submissions.resumable_uploads import (
     CorpusPlan,
     UploadPlan,
@@ -73,14 +74,6 @@ KEYS = ("filename", "edition", "team", "system", "system_kind", "system_title", 
 Action = Callable[..., HttpResponse]
 
 
-class RequestError(Exception):
-    """A request that is answered with this status and sentence."""
-
-    def __init__(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence, self.headers = status, sentence, headers or {}
-
-
 def read_method(request: HttpRequest) -> str:
     """The method that the client means; those that cannot send others say so in a header of a POST."""
     override = request.headers.get("X-HTTP-Method-Override")
@@ -92,7 +85,7 @@ def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope)
     """Who asks: the owner of the bearer token, or the person who is logged in.
 
     Raises:
-        RequestError: nobody is known, the token lacks the scope, or a change was asked for without the CSRF token.
+        Refused: nobody is known, the token lacks the scope, or a change was asked for without the CSRF token.
     """
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
@@ -102,17 +95,17 @@ def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope)
         # Those who may submit may see its progress.
         if not {scope, AccessToken.Scope.SUBMIT} & set(token.scopes):
             sentence = f"The access token lacks the scope “{scope}”. Make one with it on your account page."
-            raise RequestError(403, sentence)
+            raise Refused(403, sentence)
         return token.user
     if not request.user.is_authenticated:
         raise _unknown("Log in, or send an access token from your account page.")
     if method not in {"GET", "HEAD"} and _lacks_csrf_token(request):
-        raise RequestError(403, "This page is out of date. Load it again and continue; what has arrived is kept.")
+        raise Refused(403, "This page is out of date. Load it again and continue; what has arrived is kept.")
     return request.user
 
 
-def _unknown(sentence: str) -> RequestError:
-    return RequestError(401, sentence, {"WWW-Authenticate": "Bearer"})
+def _unknown(sentence: str) -> Refused:
+    return Refused(401, sentence, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _lacks_csrf_token(request: HttpRequest) -> bool:
@@ -126,7 +119,7 @@ def number_in(request: HttpRequest, header: str) -> int:
     """The whole number in a header that must be there."""
     text = request.headers.get(header, "")
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise RequestError(400, f"The header {header} must be a whole number of bytes, found {text[:40] or 'none'}.")
+        raise Refused(400, f"The header {header} must be a whole number of bytes, found {text[:40] or 'none'}.")
     return int(text)
 
 
@@ -170,13 +163,13 @@ def parse_checksum(request: HttpRequest) -> Checksum | None:
         return None
     algorithm, _, value = text.partition(" ")
     if algorithm not in ALGORITHMS:
-        raise RequestError(400, f"Checksums may be {', '.join(ALGORITHMS)}, found {algorithm[:40] or 'none'}.")
+        raise Refused(400, f"Checksums may be {', '.join(ALGORITHMS)}, found {algorithm[:40] or 'none'}.")
     try:
         digest = base64.b64decode(value, validate=True)
     except binascii.Error:
         digest = b""
     if len(digest) != hashlib.new(algorithm, usedforsecurity=False).digest_size:
-        raise RequestError(400, f"The checksum is no {algorithm} in base64.")
+        raise Refused(400, f"The checksum is no {algorithm} in base64.")
     return Checksum(algorithm, digest)
 
 
@@ -189,17 +182,17 @@ def parse_metadata(request: HttpRequest) -> dict[str, str]:
         try:
             found[key] = base64.b64decode(value, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
-            raise RequestError(400, f"Upload-Metadata: the value of {key[:40]} is no UTF-8 text in base64.") from None
+            raise Refused(400, f"Upload-Metadata: the value of {key[:40]} is no UTF-8 text in base64.") from None
         if "\0" in found[key]:
-            raise RequestError(400, f"Upload-Metadata: the value of {key[:40]} holds an invalid character.")
+            raise Refused(400, f"Upload-Metadata: the value of {key[:40]} holds an invalid character.")
     sha256, kind = found["sha256"].strip().lower(), found["system_kind"] or System.Kind.PRIMARY
     if not re.fullmatch(r"([0-9a-f]{64})?", sha256):
-        raise RequestError(422, "sha256 must be 64 hexadecimal digits.")
+        raise Refused(422, "sha256 must be 64 hexadecimal digits.")
     if kind not in System.Kind.values:
-        raise RequestError(422, f"system_kind must be primary or contrastive, found “{kind[:40]}”.")
+        raise Refused(422, f"system_kind must be primary or contrastive, found “{kind[:40]}”.")
     name, title = _file_name(found["filename"]), " ".join(found["system_title"].split())[:120]
     if sentence := line_problem(title):
-        raise RequestError(422, f"system_title: {sentence}")
+        raise Refused(422, f"system_title: {sentence}")
     return found | {"filename": name, "system_kind": kind, "system_title": title, "sha256": sha256}
 
 
@@ -232,7 +225,7 @@ def plan_upload(user: Any, metadata: dict[str, str]) -> UploadPlan:
     """What the file shall become. A sender who names no team means their own, an organizer a baseline.
 
     Raises:
-        RequestError: edition, team or system are none of the sender's.
+        Refused: edition, team or system are none of the sender's.
     """
     edition = _edition(user, metadata["edition"])
     team, wanted = _team(user, edition, metadata["team"]), metadata["system"]
@@ -241,7 +234,7 @@ def plan_upload(user: Any, metadata: dict[str, str]) -> UploadPlan:
     system = System.objects.filter(edition=edition, team=team, name=wanted).first()
     if system is None:
         whose = f"The team “{team}”" if team else "The edition"
-        raise RequestError(422, f"{whose} has no {'system' if team else 'baseline'} named “{wanted[:60]}”.")
+        raise Refused(422, f"{whose} has no {'system' if team else 'baseline'} named “{wanted[:60]}”.")
     return UploadPlan(edition, team, system=system)
 
 
@@ -249,13 +242,13 @@ def plan_corpus(metadata: dict[str, str]) -> CorpusPlan:
     """What the archive of a corpus shall become, read as the form of the page.
 
     Raises:
-        RequestError: with every error of the form.
+        Refused: with every error of the form.
     """
     form = UploadForm(metadata | {"name": metadata["corpus"]})
     if metadata["edition"]:
-        raise RequestError(422, "An archive is for an edition or for a corpus: send “edition” or “corpus”, not both.")
+        raise Refused(422, "An archive is for an edition or for a corpus: send “edition” or “corpus”, not both.")
     if not form.is_valid():
-        raise RequestError(422, " ".join(str(one) for found in form.errors.values() for one in found))
+        raise Refused(422, " ".join(str(one) for found in form.errors.values() for one in found))
     options = dict(form.cleaned_data)
     return CorpusPlan(options.pop("name"), options)
 
@@ -264,18 +257,18 @@ def _edition(user: Any, name: str) -> Edition:
     try:
         return edition_for(user, name)
     except Http404:
-        raise RequestError(422, f"There is no edition named “{name[:60]}”: send its name as “edition”.") from None
+        raise Refused(422, f"There is no edition named “{name[:60]}”: send its name as “edition”.") from None
 
 
 def _team(user: Any, edition: Edition, key: str) -> Team | None:
     if key:
         team = teams_for(user).filter(edition=edition, pk=int(key)).first() if re.fullmatch(r"\d{1,9}", key) else None
         if team is None:
-            raise RequestError(422, f"No team of yours in this edition has the number “{key[:40]}”.")
+            raise Refused(422, f"No team of yours in this edition has the number “{key[:40]}”.")
         return team
     team = team_of(user, edition)
     if team is None and not edition.organizers.filter(pk=user.pk).exists():
-        raise RequestError(403, f"You belong to no team of “{edition}”. Register one, or ask to be invited.")
+        raise Refused(403, f"You belong to no team of “{edition}”. Register one, or ask to be invited.")
     return team
 
 
@@ -286,10 +279,10 @@ def _address(actions: dict[str, Action]) -> Callable[..., HttpResponse]:
     def answer(request: HttpRequest, **address: Any) -> HttpResponse:
         try:
             response = _act(request, actions, address)
-        except UploadError as error:
-            response = problem(STATUS[error.reason], error.sentence)
-        except RequestError as error:
-            response = problem(error.status, error.sentence, error.headers)
+        except NotPossible as error:
+            response = problem(STATUS[Reason(error.code or Reason.FINISHED)], str(error))
+        except Refused as error:
+            response = problem(error.status, str(error), error.headers)
         except Http404:
             response = problem(404, "There is no such upload.")
         response["Tus-Resumable"] = VERSION
@@ -304,7 +297,7 @@ def _act(request: HttpRequest, actions: dict[str, Action], address: dict[str, An
     if method == "OPTIONS":
         return _options(actions)
     if method not in actions:
-        raise RequestError(405, f"{method} is not allowed here.", {"Allow": ", ".join([*actions, "OPTIONS"])})
+        raise Refused(405, f"{method} is not allowed here.", headers={"Allow": ", ".join([*actions, "OPTIONS"])})
     if method in {"HEAD", "PATCH", "DELETE"} or "Tus-Resumable" in request.headers:
         _require_version(request)
     scope = AccessToken.Scope.READ if method == "GET" else AccessToken.Scope.SUBMIT
@@ -326,7 +319,7 @@ def _require_version(request: HttpRequest) -> None:
     found = request.headers.get("Tus-Resumable")
     if found != VERSION:
         sentence = f"The header Tus-Resumable must be {VERSION}, found {found or 'none'}."
-        raise RequestError(412, sentence, {"Tus-Version": VERSION})
+        raise Refused(412, sentence, headers={"Tus-Version": VERSION})
 
 
 def _create(request: HttpRequest, user: Any) -> HttpResponse:
@@ -345,10 +338,10 @@ def _create(request: HttpRequest, user: Any) -> HttpResponse:
     if request.content_type == PART_TYPE:
         try:
             upload = _receive(request, user, upload, offset=0)
-        except UploadError as error:  # the upload itself exists
-            return problem(STATUS[error.reason], error.sentence, headers)
-        except RequestError as error:
-            return problem(error.status, error.sentence, headers | error.headers)
+        except NotPossible as error:  # the upload itself exists
+            return problem(STATUS[Reason(error.code or Reason.FINISHED)], str(error), headers)
+        except Refused as error:
+            return problem(error.status, str(error), headers | error.headers)
         headers["Upload-Offset"] = str(upload.offset)
     return HttpResponse(status=201, headers=headers)
 
@@ -365,7 +358,7 @@ def _head(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
 def _patch(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
     upload = upload_for(user, pk)
     if request.content_type != PART_TYPE:
-        raise RequestError(415, "The Content-Type of a part must be application/offset+octet-stream.")
+        raise Refused(415, "The Content-Type of a part must be application/offset+octet-stream.")
     upload = _receive(request, user, upload, offset=number_in(request, "Upload-Offset"))
     headers = {"Upload-Offset": str(upload.offset), "Upload-Expires": _expiry(upload)}
     return HttpResponse(status=204, headers=headers)
@@ -378,7 +371,7 @@ def _receive(request: HttpRequest, user: Any, upload: Upload, *, offset: int) ->
     with transfers.places.upload_of(sender) as has_place:
         if not has_place:
             sentence = "Many uploads are running, of this team or in all. The upload continues in a moment."
-            raise RequestError(503, sentence, {"Retry-After": "10"})
+            raise Refused(503, sentence, headers={"Retry-After": "10"})
         return receive_part(upload=upload, offset=offset, read=read, length=length, checksum=checksum, by=user)
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from evaluation.attackers.training.recipe import PRESETS
-from evaluation.metrics.catalogue import UnknownMetricError, find_metric
+from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.evaluation_table import KnownEngines
 from evaluation.protocols.recipes import DataSet, Recipe, RecipeError, list_hash, parse_recipe
 from portal.core.labels import duration
@@ -282,7 +282,7 @@ def _differences(one: DataSet, found: HeldSet, corpus: str) -> Iterator[str]:
 def _metric_problem(metric: str, estimator: str) -> str:
     try:
         find_metric(metric, estimator)
-    except UnknownMetricError as error:
+    except LookupError as error:
         return str(error)
     return ""
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from common.errors import CommandError
+from common.errors import CommandError, Refused, Unreachable
 from common.terminal import print_message
 from portal.client import PORTAL_VERSION, RELEASE
 
@@ -32,22 +32,6 @@ PARTIAL = 206
 LONGEST_PAUSE_S = 15.0
 PIECE_BYTES = 1 << 20
 HOW_TO_LOG_IN = f"Make a token on your account page of the portal, then run vp login or set {TOKEN}."
-
-
-class Unreachable(CommandError):  # noqa: N818
-    """The portal does not answer just now; another try may help."""
-
-
-class Unavailable(Unreachable):
-    """The portal answers that it cannot do this just now, as during maintenance."""
-
-
-class Refused(CommandError):  # noqa: N818
-    """The portal says no; `status` as HTTP has it."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,12 +55,12 @@ def keep_trying(
     *,
     patience_s: float,
     pause: Callable[[float], None] = time.sleep,
-    at: type[Unreachable] = Unreachable,
+    only_busy: bool = False,
 ) -> T:
     """Do it, again and again while the portal does not answer; each reason is said once.
 
     Args:
-        at: what is waited for; any other problem is raised at once.
+        only_busy: wait while the portal says that it is busy; where it does not answer at all, raise at once.
 
     Raises:
         Unreachable: it did not for longer than `patience_s`.
@@ -85,8 +69,8 @@ def keep_trying(
     while True:
         try:
             return action()
-        except at as error:
-            if time.monotonic() - start > patience_s:
+        except Unreachable as error:
+            if (only_busy and error.code != "busy") or time.monotonic() - start > patience_s:
                 raise
             if pause_s > 2 and str(error) != said:
                 said = str(error)
@@ -150,7 +134,7 @@ def _address(text: str) -> str:
 
 
 class Portal:
-    """Requests to a portal; every problem becomes a `CommandError` with a sentence."""
+    """Requests to a portal; every problem becomes an error with a sentence."""
 
     def __init__(self, address: str, client: httpx.Client) -> None:
         self.address, self._client = address, client
@@ -193,10 +177,10 @@ class Portal:
             return response
         raise self._no(response)
 
-    def _no(self, response: httpx.Response) -> CommandError:
+    def _no(self, response: httpx.Response) -> Unreachable | Refused:
         sentence = self._sentence(response)
         if _is_unavailable(response.status_code):
-            return Unavailable(sentence)
+            return Unreachable(sentence, code="busy")
         return Refused(response.status_code, sentence)
 
     def download(self, address: str, place: Path, tell: Callable[[int], object]) -> None:

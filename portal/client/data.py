@@ -19,23 +19,21 @@ from typing import Any
 from urllib.parse import quote
 
 from common.atomic_write import write_atomically
-from common.errors import CommandError
+from common.errors import CommandError, Refused
 from common.hashes import compute_sha256
 from common.memory import format_size
-from common.problems import Problem, Severity
+from common.problems import Problem, ProblemFound, Severity
 from common.terminal import FINE, ProgressBar, print_message, print_text
 from portal.client.api import (
     PIECE_BYTES,
     Portal,
-    Refused,
-    Unavailable,
     add_patience,
     add_server_arguments,
     keep_trying,
     open_portal,
 )
 from portal.client.workspace import Workspace, add_edition, find_workspace, not_taking_part, unknown_answer
-from portal.intake.archives.limits import ARCHIVE_ENDINGS, ArchiveLimits, ArchiveRefused
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ArchiveLimits
 from portal.intake.archives.reading import read_archive
 
 DESCRIPTION = (
@@ -76,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     """Fetch what is not there yet; the exit code."""
     workspace = find_workspace(options)
     with open_portal(options.server) as portal:
-        files = keep_trying(lambda: list_files(portal, workspace.edition), patience_s=options.patience, at=Unavailable)
+        files = keep_trying(lambda: list_files(portal, workspace.edition), patience_s=options.patience, only_busy=True)
         kept = _read_note(workspace)
         wanted = [one for one in files if not _is_there(workspace, one, kept)]
         _require_space(workspace, wanted)
@@ -241,7 +239,7 @@ def _unpack(workspace: Workspace, one: DataFile, show: Callable[[int], None]) ->
             with target.open("wb") as file:
                 shutil.copyfileobj(stream, file, PIECE_BYTES)
             show(min(member.position, one.bytes))
-    except ArchiveRefused as refused:
+    except ProblemFound as refused:
         raise CommandError(f"{refused} Tell the organizer.") from refused
     if grave := [each for each in problems if each.severity is Severity.ERROR]:
         raise CommandError(f"{grave[0].sentence()} Tell the organizer.")

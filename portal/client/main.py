@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from common.errors import Refused, Unreachable
 from common.terminal import Parser, run_command
 
 PROGRAM = "vp"
@@ -30,7 +31,7 @@ _EPILOGUE = "Exit code: 0 fine, 1 errors found, 2 bad usage or something that ca
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, or print the help; returns the exit code and never raises for what a person typed or sent."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    return run_command(lambda: _parser(given).parse_args(given))
+    return run_command(lambda: _parser(given).parse_args(given), Refused, Unreachable)
 
 
 def _parser(given: Sequence[str]) -> Parser:

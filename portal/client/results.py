@@ -10,7 +10,7 @@ from typing import Any
 from common.errors import CommandError
 from common.rounding import fixed, round_to_interval
 from common.terminal import FINE, NONE, PROBLEMS, print_json, print_paragraph, print_table, print_text
-from evaluation.metrics.catalogue import UnknownMetricError, find_metric
+from evaluation.metrics.catalogue import find_metric
 from portal.client.api import Portal, add_server_arguments, open_portal
 from portal.client.status import HOW_NAMED, WHOSE, find_submission
 
@@ -137,7 +137,7 @@ def _label_and_decimals(number: dict[str, Any]) -> tuple[str, int]:
     """Of a metric; one that is newer than this program is shown by its key."""
     try:
         metric = find_metric(number["metric"], number["estimator"])
-    except UnknownMetricError:
+    except LookupError:
         by = f" ({number['estimator']})" if number["estimator"] else ""
         return f"{number['metric']}{by}", DECIMALS_OF_UNKNOWN
     return metric.label, metric.decimals

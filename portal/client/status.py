@@ -7,10 +7,10 @@ import time
 from itertools import groupby
 from typing import Any
 
-from common.errors import CommandError
+from common.errors import CommandError, Refused, Unreachable
 from common.problems import Severity
 from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_table, print_text
-from portal.client.api import Portal, Refused, Unreachable, add_server_arguments, open_portal
+from portal.client.api import Portal, add_server_arguments, open_portal
 from portal.intake.report import IntakeReport, describe_kept
 
 NOT_CHECKED = {"received", "checking"}

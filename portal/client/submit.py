@@ -14,14 +14,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from common.errors import CommandError
+from common.errors import CommandError, Refused, Unreachable
 from common.memory import format_size
 from common.terminal import FINE, ProgressBar, print_message, print_text
 from portal.client.api import (
     Portal,
-    Refused,
-    Unavailable,
-    Unreachable,
     add_patience,
     add_server_arguments,
     keep_trying,
@@ -129,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
         )
         raise CommandError(f"{options.archive}: expected a file, found none. {remedy}")
     with open_portal(options.server) as portal, _open(options.archive) as archive:
-        waiting: dict[str, Any] = {"patience_s": options.patience, "at": Unavailable}
+        waiting: dict[str, Any] = {"patience_s": options.patience, "only_busy": True}
         edition, team = wait_for(lambda: _find_sender(portal, options), **waiting)
         sha256 = _hash(archive)
         metadata = wait_for(lambda: _metadata(portal, options, edition, team, sha256), **waiting)
@@ -359,13 +356,13 @@ class Sender:
 
     def _discard(self, address: str) -> None:
         """Have the portal forget what it has of a file that is another now; it lapses there otherwise."""
-        with suppress(CommandError):
+        with suppress(Refused, Unreachable):
             self.portal.ask("DELETE", address, headers=TUS)
 
     def _offset(self, address: str) -> int:
         return int(self.portal.ask("HEAD", address, headers=TUS).headers["Upload-Offset"])
 
-    def _require_hope(self, error: CommandError, last_progress: float) -> None:
+    def _require_hope(self, error: Unreachable | Refused, last_progress: float) -> None:
         """Raises the problem where trying again is in vain."""
         if isinstance(error, Refused) and error.status not in TRY_AGAIN:
             raise error

@@ -12,15 +12,15 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from common.errors import CommandError
+from common.errors import CommandError, MetricInputError, Refused
 from common.tables import csv_lines
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.protocols.recipes import RecipeError
-from portal.client.api import Refused, add_server_arguments, open_portal
+from portal.client.api import add_server_arguments, open_portal
 from portal.client.status import say_report
 from portal.client.workspace import Workspace, not_taking_part
 from portal.intake.check import ArchiveCheck
-from portal.intake.expectation import ExpectedError, ExpectedSubmission
+from portal.intake.expectation import ExpectedSubmission
 from portal.intake.report import IntakeReport
 
 DESCRIPTION = (
@@ -84,7 +84,7 @@ def read_expected(path: Path) -> ExpectedSubmission:
         return ExpectedSubmission.from_json(path.read_bytes())
     except OSError as error:
         raise CommandError(f"{path}: expected a readable file, found “{error.strerror}”.") from error
-    except ExpectedError as error:
+    except MetricInputError as error:
         remedy = "Download it again from the page of the edition."
         raise CommandError(f"{path}: {error}. {remedy}") from error
 
@@ -108,7 +108,7 @@ def fetch_expected(edition: str, server: str | None, system: str | None = None) 
                 remedy = "vp status lists your own."
                 problem = CommandError(f"There is no system {system} of yours in the edition {edition}. {remedy}")
             raise problem from refused
-        except ExpectedError as error:
+        except MetricInputError as error:
             raise CommandError(f"{portal.address}: {error}. Update this program.") from error
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from common.errors import CommandError
+from common.errors import CommandError, Refused
 from evaluation.protocols.recipes import Recipe
-from portal.client.api import Portal, Refused
+from portal.client.api import Portal
 
 Row = dict[str, Any]
 

@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from django.core.exceptions import ImproperlyConfigured
+
 PREFIX = "PORTAL_"
-
-
-class SettingsError(ValueError):
-    """One or more variables of the environment cannot be used; the message names each."""
 
 
 def _boolean(text: str) -> bool:
@@ -284,7 +282,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """Value of every variable, by its name without the prefix.
 
     Raises:
-        SettingsError: names every variable that is unknown or does not parse.
+        ImproperlyConfigured: names every variable that is unknown or does not parse.
     """
     known = {PREFIX + variable.name for variable in VARIABLES}
     problems = [_unknown(name, known) for name in sorted(environ) if name.startswith(PREFIX) and name not in known]
@@ -301,7 +299,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     if not problems and not values["JOB_HEARTBEAT_S"] * 2 < values["JOB_LOST_AFTER_S"]:
         problems.append("PORTAL_JOB_LOST_AFTER_S: expected more than twice PORTAL_JOB_HEARTBEAT_S.")
     if problems:
-        raise SettingsError("\n".join(["The environment cannot be used:", *problems]))
+        raise ImproperlyConfigured("\n".join(["The environment cannot be used:", *problems]))
     return values
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import dj_database_url
 from csp.constants import NONE, SELF
 
-from portal.config.environment import SettingsError, read_environment
+from portal.config.environment import ImproperlyConfigured, read_environment
 from portal.core.network_addresses import own_address
 
 # Loading the portal makes 300,000 objects that stay: to look for circles among them takes a sixth of the time. What has
@@ -22,7 +22,7 @@ FILES_DIR = BASE_DIR / "portal" / "files"  # in a checkout links, in an installe
 PROGRAM = "manage.py" if (BASE_DIR / "manage.py").is_file() else "voiceprivacy"
 try:
     ENVIRONMENT = read_environment(os.environ)
-except SettingsError as problem:
+except ImproperlyConfigured as problem:
     sys.exit(str(problem))
 
 

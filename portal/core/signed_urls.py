@@ -27,6 +27,7 @@ from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from common.errors import Refused
 from portal.core import transfers
 from portal.core.storage import portal_files
 
@@ -141,17 +142,14 @@ def open_stored(key: str) -> File:
         raise Http404 from error
 
 
-class TooManyDownloads(Exception):  # noqa: N818
-    """As many download just now as may at a time."""
-
-
 class _Stream(Iterator[bytes]):
     """Pieces of a download, which counts as one until it is closed, read or not."""
 
     def __init__(self, read: Callable[[int, int], Iterator[bytes]], start: int, stop: int) -> None:
         self._taken = transfers.places.take_for_download()
         if not self._taken:
-            raise TooManyDownloads("Many send or take files just now. Ask again in some seconds.")
+            headers = {"Retry-After": str(STREAM_AGAIN_S)}
+            raise Refused(503, "Many send or take files just now. Ask again in some seconds.", headers=headers)
         self._pieces = read(start, stop)
 
     def __next__(self) -> bytes:
@@ -170,7 +168,7 @@ def attached_response(
     """A file to be saved under this name, whole or a part of it, so that a download that broke off goes on.
 
     Raises:
-        TooManyDownloads: half of the web server's threads send such files already, or with those that receive uploads
+        Refused: half of the web server's threads send such files already, or with those that receive uploads
             all but those that are kept for pages.
     """
     response = ranged_response(request, size, "application/octet-stream", partial(_Stream, read), f'"{sha256}"')

@@ -18,7 +18,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.utils.text import slugify
 
-from common.errors import UnderWay
+from common.errors import NotPossible
 from portal.challenges.models import Corpus
 from portal.core.fields import NAME_LETTERS, LineField
 from portal.corpora.services import start_import
@@ -26,7 +26,6 @@ from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.manifest import USUAL_NAMES
 from portal.intake.corpora.reading import detect_layout
 from portal.jobs.models import Job
-from portal.jobs.services import NotPossible
 
 LAYOUTS = (
     ("", "Detect automatically"),
@@ -216,11 +215,10 @@ class ImportForm(UploadForm):
         try:
             wanted = {name: value for name, value in self.cleaned_data.items() if name not in ("found", "next")}
             return start_import(by=by, **wanted)
-        except UnderWay as same:
-            return same.thing
         except NotPossible as reason:
-            self.add_error("name", str(reason))
-            return None
+            if not reason.under_way:
+                self.add_error("name", str(reason))
+            return reason.under_way
 
     def clean(self) -> dict[str, Any]:
         wanted = super().clean() or {}

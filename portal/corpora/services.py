@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from common.errors import UnderWay
+from common.errors import NotPossible
 from common.problems import Problem
 from evaluation.formats.kaldi import write_trials
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
@@ -22,7 +22,7 @@ from portal.corpora.selectors import may_import
 from portal.intake.corpora.draft import CorpusDraft, DraftTrialList, DraftUtterance
 from portal.jobs.kinds import JobFailure
 from portal.jobs.models import ACTIVE_STATES, Actor, Job
-from portal.jobs.services import NotPossible, create_job
+from portal.jobs.services import create_job
 
 DEMO_CORPUS = (settings.FILES_DIR / "demo").resolve()  # from which it is imported; others may be named so, too
 RESERVED_CORPORA = frozenset({"import", "upload"})
@@ -84,7 +84,7 @@ def start_import(
         parameters |= {"upload": upload, "sha256": sha256}
     if sentence := import_problem(name, by):
         same = Job.objects.filter(kind="import-corpus", state__in=ACTIVE_STATES, parameters=parameters).first()
-        raise UnderWay(sentence, same) if same and may_import(name, by) else NotPossible(sentence)
+        raise NotPossible(sentence, under_way=same if may_import(name, by) else None)
     title = f"Import of the corpus {name}"
     return create_job(kind="import-corpus", title=title, parameters=parameters, by=by, corpus=name, run_here=run_here)
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
-from common.errors import UnderWay
+from common.errors import NotPossible
 from portal.accounts.access import organizer_page, organizer_read
 from portal.challenges.models import Corpus, Gender, Utterance
 from portal.challenges.selectors import corpora_for
@@ -21,7 +21,6 @@ from portal.core.fields import posted, show_form
 from portal.core.signed_urls import voice_sources
 from portal.corpora import pages, selectors, services
 from portal.corpora.forms import LAYOUT_NAMES, ImportForm
-from portal.jobs.services import NotPossible
 
 PAGE_SIZE = 25
 
@@ -54,12 +53,9 @@ def import_demo(request: HttpRequest) -> HttpResponse:
     """Import the demo corpus; its job shows how far it is."""
     try:
         return redirect(services.start_demo_import(by=request.user))
-    except UnderWay as same:
-        messages.info(request, str(same))
-        return redirect(same.thing)
     except NotPossible as reason:
-        messages.error(request, str(reason))
-        return redirect("corpora:import")
+        (messages.info if reason.under_way else messages.error)(request, str(reason))
+        return redirect(reason.under_way or "corpora:import")
 
 
 @organizer_read

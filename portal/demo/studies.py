@@ -19,6 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import Truncator
 
+from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.results.services import publish_results, start_analysis
 from listening.app.studies.designing import make_design
@@ -26,7 +27,6 @@ from listening.app.studies.rules import RELAXATIONS
 from listening.app.studies.selectors import find_played
 from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
-from listening.design.requirements import DesignError
 from portal.accounts.models import User
 from portal.challenges.models import DataSet, Edition
 from portal.challenges.services import DEMO
@@ -223,7 +223,7 @@ def _designed(edition: Edition, plan: DemoStudy, organizer: User, say: Screen, b
                         make_design(study, organizer)
                     prepare_study(study, organizer)
                     study.refresh_from_db()
-        except DesignError as error:
+        except ProblemsError as error:
             problems = error.problems
         else:
             if relaxations and known is None:

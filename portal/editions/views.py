@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
+from common.errors import NotPossible, Refused
 from portal.accounts.access import member_action, member_page, member_read, open_page, open_read, organizer_page
 from portal.challenges import selectors
 from portal.challenges.data_files import read_data_file
@@ -22,11 +23,10 @@ from portal.challenges.services import prepare_data_files
 from portal.core.downloads import as_download, csv_response
 from portal.core.fields import posted, show_form
 from portal.core.panels import make_panels
-from portal.core.signed_urls import STREAM_AGAIN_S, TooManyDownloads, attached_response
+from portal.core.signed_urls import attached_response
 from portal.editions import audit_log, pages
 from portal.editions.forms import CopyForm, EditionForm
 from portal.editions.selectors import free_title
-from portal.jobs.services import NotPossible
 from portal.teams import services
 from portal.teams.forms import TeamForm
 from portal.teams.models import Team
@@ -92,16 +92,17 @@ def data_file(request: HttpRequest, edition: str, file: str) -> HttpResponse:
         return as_download(HttpResponse(lines, content_type="text/plain; charset=utf-8"), file)
     try:
         return send_data_file(request, get_object_or_404(files, name=file))
-    except TooManyDownloads as busy:
-        headers = {"Retry-After": str(STREAM_AGAIN_S)}
-        return HttpResponse(str(busy), status=503, content_type="text/plain; charset=utf-8", headers=headers)
+    except Refused as busy:
+        return HttpResponse(
+            str(busy), status=busy.status, content_type="text/plain; charset=utf-8", headers=busy.headers
+        )
 
 
 def send_data_file(request: HttpRequest, file: DataFile) -> HttpResponse:
     """The bytes that were asked for of a file.
 
     Raises:
-        TooManyDownloads: as many download as may at a time.
+        Refused: as many download as may at a time.
     """
     answer = attached_response(request, file.name, file.bytes, file.sha256, partial(read_data_file, file))
     return cast("HttpResponse", answer)

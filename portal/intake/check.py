@@ -18,10 +18,10 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from common.memory import format_size
-from common.problems import Problem, ProblemList
+from common.problems import Problem, ProblemFound, ProblemList
 from common.progress import Progress, ignore_progress
 from evaluation.objective_results.results.forms import HEAD_BYTES
-from portal.intake.archives.limits import LARGEST_DOCUMENT_BYTES, LARGEST_SPEECH_BYTES, ArchiveRefused, Member
+from portal.intake.archives.limits import LARGEST_DOCUMENT_BYTES, LARGEST_SPEECH_BYTES, Member
 from portal.intake.archives.reading import read_archive, read_folder
 from portal.intake.contents import RESULT_KINDS, Content, classify
 from portal.intake.documents import (
@@ -125,7 +125,7 @@ class ArchiveCheck:
             self._is_read = True
             if self._done() != told:
                 self._progress(READING, *self._done())
-        except ArchiveRefused as refused:
+        except ProblemFound as refused:
             self.refusal = refused.problem
             self._found.add(refused.problem)
         yield from self._sound

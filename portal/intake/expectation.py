@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import MetricInputError
 from common.file_names import plain_name
 from evaluation.protocols.recipes import Recipe, parse_recipe
 from portal.intake.archives.reading import ArchiveLimits
@@ -28,10 +29,6 @@ VERSION = 1
 CHALLENGE_RATE_HZ = 16_000
 _DIGEST = re.compile(r"(?:[0-9a-f]{64})?\Z")
 _FLAGS = ("audio_required", "scores_required", "description_required")
-
-
-class ExpectedError(ValueError):
-    """A file that does not say what an edition expects: one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +154,19 @@ class ExpectedSubmission:
         """What a file of `to_json` says.
 
         Raises:
-            ExpectedError: no such file, or a part of it that is missing or of another kind.
+            MetricInputError: no such file, or a part of it that is missing or of another kind.
         """
         try:
             content = _in_plain_names(json.loads(text))
         except (ValueError, RecursionError) as error:
-            raise ExpectedError(f"expected the JSON of what an edition expects, found: {error}") from error
+            raise MetricInputError(f"expected the JSON of what an edition expects, found: {error}") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ExpectedError(f"expected JSON of the format “{FORMAT}”, found other JSON")
+            raise MetricInputError(f"expected JSON of the format “{FORMAT}”, found other JSON")
         if content.get("version") != VERSION:
             found = content.get("version")
-            raise ExpectedError(f"expected version {VERSION} of this format, found {found}: take the vp of the portal")
+            raise MetricInputError(
+                f"expected version {VERSION} of this format, found {found}: take the vp of the portal"
+            )
         told_later = {"needed_to_rank": {}, "word_counts": {}, "optional_sets": [], "takes_results": True}
         content = told_later | content  # files made before it was told
         return cls(
@@ -209,14 +208,14 @@ def _in_plain_names(content: Any) -> Any:
 def _part(content: Mapping[str, Any], name: str, kind: type) -> Any:
     found = content.get(name)
     if not isinstance(found, kind):
-        raise ExpectedError(f"{name}: expected {kind.__name__}, found {type(found).__name__}")
+        raise MetricInputError(f"{name}: expected {kind.__name__}, found {type(found).__name__}")
     return found
 
 
 def _lists(content: Mapping[str, Any], name: str) -> Iterator[tuple[str, Sequence[Any]]]:
     for key, row in _part(content, name, dict).items():
         if not isinstance(row, list):
-            raise ExpectedError(f"{name}.{key}: expected list, found {type(row).__name__}")
+            raise MetricInputError(f"{name}.{key}: expected list, found {type(row).__name__}")
         yield key, row
 
 
@@ -224,24 +223,24 @@ def _utterance(name: str, row: Sequence[Any]) -> ExpectedUtterance:
     samples, rate_hz, digest = row if len(row) == 3 else (0, 0, None)
     counts = all(one is None or (isinstance(one, int) and one > 0) for one in (samples, rate_hz))
     if not counts or not isinstance(digest, str) or not _DIGEST.match(digest):
-        raise ExpectedError(f"utterances.{name}: expected samples, rate and hash, found {row}")
+        raise MetricInputError(f"utterances.{name}: expected samples, rate and hash, found {row}")
     return ExpectedUtterance(name, samples, rate_hz, digest)
 
 
 def _counts(name: str, row: Sequence[Any]) -> tuple[int, int]:
     if len(row) != 2 or not all(isinstance(one, int) for one in row):
-        raise ExpectedError(f"trial_counts.{name}: expected target and nontarget trials, found {row}")
+        raise MetricInputError(f"trial_counts.{name}: expected target and nontarget trials, found {row}")
     return row[0], row[1]
 
 
 def _words(name: str, found: Any) -> int:
     if not isinstance(found, int):
-        raise ExpectedError(f"word_counts.{name}: expected a number of words, found {found}")
+        raise MetricInputError(f"word_counts.{name}: expected a number of words, found {found}")
     return found
 
 
 def _limits(row: Mapping[str, Any]) -> ArchiveLimits:
     known = {one.name for one in fields(ArchiveLimits)}
     if set(row) != known or not all(isinstance(one, int | float) for one in row.values()):
-        raise ExpectedError(f"limits: expected numbers for {', '.join(sorted(known))}, found {dict(row)}")
+        raise MetricInputError(f"limits: expected numbers for {', '.join(sorted(known))}, found {dict(row)}")
     return ArchiveLimits(**row)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.child_process import Child, ChildEnded, ChildFailedError, ChildLimits, How, run_in_child
+from common.child_process import Child, ChildEnded, ChildLimits, How, run_in_child
 from common.memory import format_size
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def find_pdf_fault(document: Path) -> str:
 
     try:
         return str(run_in_child(work, _LIMITS))
-    except (ChildEnded, ChildFailedError, OSError) as error:
+    except (ChildEnded, RuntimeError, OSError) as error:
         is_over = isinstance(error, ChildEnded) and error.how is not How.DIED
         return f"a PDF that cannot be read{' within its limits of time and memory' if is_over else ''}"
 

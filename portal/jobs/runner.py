@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +19,6 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
 
-from common.child_process import ChildFailedError
 from common.memory import format_size, resident_bytes
 from common.problems import Problem
 from portal.core import logs
@@ -36,10 +36,6 @@ DISK_IS_FULL = {errno.ENOSPC, errno.EDQUOT}
 # Shared between a worker and its child processes, which are forked after this module was imported.
 _stopping = multiprocessing.RawValue("b", 0)
 log = logging.getLogger(__name__)
-
-
-class JobCancelled(Exception):  # noqa: N818
-    """Somebody asked the job to stop; raised between two items."""
 
 
 class JobReleased(Exception):  # noqa: N818
@@ -71,14 +67,14 @@ class JobContext:
         """Stop here if the job was cancelled or taken away; to be called between items.
 
         Raises:
-            JobCancelled, JobReleased, ClaimLost
+            CancelledError, JobReleased, ClaimLost
         """
         if self.claim_lost.is_set():
             raise services.ClaimLost
         if _stopping.value:
             raise JobReleased
         if self.cancel_wanted.is_set():
-            raise JobCancelled
+            raise CancelledError
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Tell how far the stage is, and stop here if the job should; cheap enough for each item."""
@@ -201,12 +197,12 @@ def _run(context: JobContext) -> None:
         context.limit_s = min(context.limit_s, kind.time_limit_s or context.limit_s)
         result = kind.handler(context)
         if context.cancel_wanted.is_set():
-            raise JobCancelled
+            raise CancelledError
         services.finish_job(job, JobState.SUCCEEDED, result=result, problems=context.problems)
     except JobReleased as released:
         why = str(released) or "Its worker is stopping; the job waits for another."
         services.release_job(job, why, attempt_counts=False)
-    except JobCancelled:
+    except CancelledError:
         services.finish_job(job, JobState.CANCELLED, failure="Cancelled; what was finished is kept.")
     except JobFailure as failure:
         services.finish_job(
@@ -230,7 +226,7 @@ def _run(context: JobContext) -> None:
     except (services.ClaimLost, KeyboardInterrupt, SystemExit):
         raise
     except Exception as error:
-        if isinstance(error, ChildFailedError) and StorageAway.__name__ in str(error):  # in a process of its own
+        if isinstance(error, RuntimeError) and StorageAway.__name__ in str(error):  # in a process of its own
             _await_storage(context, StorageAway(str(error).partition(": ")[2]))
             return
         log.exception("Job %s failed.", job.pk)
@@ -245,7 +241,7 @@ def _await_storage(context: JobContext, error: StorageAway) -> None:
     """
     job = context.job
     services.log_event(job, f"{error} The job waits for it.", level=JobEvent.Level.WARNING)
-    with suppress(JobCancelled, JobReleased):
+    with suppress(CancelledError, JobReleased):
         wait_for_storage(STORAGE_PATIENCE_S, context.check)
     services.release_job(job, "The job goes on where the store of files broke off.", attempt_counts=False)
 

@@ -17,6 +17,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 from django.urls import reverse
 
+from common.errors import MetricInputError
 from evaluation.app.attacks.selectors import add_verdicts
 from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
 from evaluation.app.recognizer_training.selectors import METRIC as PHONES
@@ -24,7 +25,7 @@ from evaluation.app.recognizer_training.selectors import read_phone_averages
 from evaluation.app.runs.context import track_of
 from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.formats.results import AttackModel, Speech
-from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.metrics.averages import weighted_average
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.objective_results.attack_strength import Reliability
 from evaluation.objective_results.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
@@ -564,7 +565,7 @@ def _published(edition: Edition, average: Average, split: str) -> MeasuredValue 
     values = [(name, value) for name in weights if (value := sets[name].original_value) is not None]
     try:
         return MeasuredValue(weighted_average(values, weights).value) if values else None
-    except AverageError:
+    except MetricInputError:
         return None
 
 

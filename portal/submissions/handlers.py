@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +47,7 @@ from portal.intake.problem_codes import describe
 from portal.intake.report import IntakeReport
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState, Queue
-from portal.jobs.runner import JobCancelled, JobContext, JobReleased
+from portal.jobs.runner import JobContext, JobReleased
 from portal.jobs.services import send
 from portal.submissions.inheritance import Inheritance, find_inheritance
 from portal.submissions.leftovers import tidy_machine
@@ -92,7 +92,7 @@ def run_intake(context: JobContext) -> dict[str, Any]:
         legacy = _begin(context, submission)
         report, staged = _check(context, submission, staging, legacy)
         _keep(context, submission, report, staged, legacy)
-    except JobCancelled:
+    except CancelledError:
         submission.refresh_from_db(fields=["state"])
         if submission.state == Submission.State.WITHDRAWN:
             _clean_up(submission, staging)

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from common.errors import NotPossible
 from portal.core import upload_files
 from portal.core.storage import is_local
 
@@ -48,15 +49,6 @@ class Reason(StrEnum):
     UNFINISHED = "unfinished"
 
 
-class UploadError(Exception):
-    """An upload does not go on; `sentence` says to its sender why and what to do."""
-
-    def __init__(self, reason: Reason, sentence: str) -> None:
-        super().__init__(sentence)
-        self.reason = reason
-        self.sentence = sentence
-
-
 @dataclass(frozen=True)
 class Checksum:
     """What the bytes of one part must hash to."""
@@ -69,7 +61,7 @@ def free_bytes() -> int:
     """What the disk that receives uploads can still hold.
 
     Raises:
-        UploadError: it is not there.
+        NotPossible: it is not there.
     """
     with _disk():
         disk = os.statvfs(settings.UPLOAD_DIR)
@@ -85,7 +77,7 @@ def _disk(besides: type[OSError] | tuple[()] = ()) -> Iterator[None]:
         raise
     except OSError as error:
         sentence = f"The portal's disk takes no more ({error.strerror}). Tell the organizer, and continue later."
-        raise UploadError(Reason.NO_ROOM, sentence) from error
+        raise NotPossible(sentence, code=Reason.NO_ROOM) from error
 
 
 @contextmanager
@@ -96,7 +88,7 @@ def held(upload: UUID, *, is_new: bool) -> Iterator[int]:
         is_new: no byte of it is here yet, so that the file may have to be made.
 
     Raises:
-        UploadError: another request writes it, it is gone, or the disk does not answer.
+        NotPossible: another request writes it, it is gone, or the disk does not answer.
     """
     free_bytes()  # a disk that is away must not look as if the upload were
     try:
@@ -105,7 +97,7 @@ def held(upload: UUID, *, is_new: bool) -> Iterator[int]:
                 upload_files.path_of(upload), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if is_new else 0), 0o600
             )
     except FileNotFoundError:
-        raise UploadError(Reason.GONE, GONE if is_local() else f"{GONE} {ELSEWHERE}") from None
+        raise NotPossible(GONE if is_local() else f"{GONE} {ELSEWHERE}", code=Reason.GONE) from None
     try:
         _lock(file)
         yield file
@@ -121,9 +113,9 @@ def _lock(file: int) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         if time.monotonic() > deadline:
-            raise UploadError(
-                Reason.BUSY,
+            raise NotPossible(
                 "Another connection sends this upload just now; if it has broken off, this ends within half a minute.",
+                code=Reason.BUSY,
             )
         time.sleep(0.05)
 
@@ -142,7 +134,7 @@ class UploadPart:
 
     def __init__(self, file: int, start: int, limit: int) -> None:
         if os.fstat(file).st_size < start:
-            raise UploadError(Reason.GONE, "A part of what was received is no longer here. Upload the file again.")
+            raise NotPossible("A part of what was received is no longer here. Upload the file again.", code=Reason.GONE)
         os.ftruncate(file, start)
         os.lseek(file, start, os.SEEK_SET)
         self._file, self._limit = file, limit
@@ -185,7 +177,7 @@ class UploadPart:
             return
         if digest.digest() != checksum.digest:
             self._forget()
-            raise UploadError(Reason.WRONG_CHECKSUM, "This part was damaged during the transfer. Send it again.")
+            raise NotPossible("This part was damaged during the transfer. Send it again.", code=Reason.WRONG_CHECKSUM)
         yield from self._end(self.start)
 
     def _next(self, read: Read) -> bytes:

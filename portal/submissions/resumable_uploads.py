@@ -22,17 +22,17 @@ from django.db.models import BigIntegerField, Count, ExpressionWrapper, F, Q, Qu
 from django.db.models.functions import Least
 from django.utils import timezone
 
+from common.errors import NotPossible
 from portal.challenges.models import Corpus, Edition
 from portal.core import audit, upload_files
 from portal.core.maintenance import find_seen
 from portal.core.storage import StorageAway
 from portal.corpora.services import import_problem, start_import
 from portal.jobs.models import ACTIVE_STATES, Job, JobState
-from portal.jobs.services import NotPossible
 from portal.submissions import receiving, rules
 from portal.submissions.leftovers import tidy_machine
 from portal.submissions.models import Submission, System, Upload
-from portal.submissions.receiving import Checksum, Read, Reason, UploadError, UploadPart
+from portal.submissions.receiving import Checksum, Read, Reason, UploadPart
 from portal.submissions.services import baseline_problem, create_submission, create_system, start_intake
 from portal.teams.models import Team
 
@@ -98,7 +98,7 @@ def create_upload(
     found too, so that a sender who did not hear of it neither sends nor submits it twice.
 
     Raises:
-        UploadError: the archive could not become a submission, so that sending it would be in vain.
+        NotPossible: the archive could not become a submission, so that sending it would be in vain.
     """
     edition, team = _lock_owner(plan.edition.pk, plan.team.pk if plan.team else None)
     kind = plan.kind if team else ""
@@ -131,7 +131,7 @@ def create_corpus_upload(
     """Begin the upload of a corpus, or find the one that this content has, as `create_upload`.
 
     Raises:
-        UploadError: the corpus could not be imported, so that sending it would be in vain.
+        NotPossible: the corpus could not be imported, so that sending it would be in vain.
     """
     wanted = {"name": plan.name, **plan.options}
     content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
@@ -212,7 +212,7 @@ def _require_room(upload: Upload, now: datetime) -> None:
     goes on nevertheless, so that unfinished ones do not block each other.
 
     Raises:
-        UploadError: with what to do.
+        NotPossible: with what to do.
     """
     if upload.edition is None:
         largest, own = rules.LARGEST_CORPUS_BYTES, unfinished_corpora(upload.created_by)
@@ -244,7 +244,7 @@ def receive_part(
         by: who sends it.
 
     Raises:
-        UploadError: nothing may be added here, or every byte came but no submission may be made of them.
+        NotPossible: nothing may be added here, or every byte came but no submission may be made of them.
     """
     if upload.state == Upload.State.COMPLETE and offset == upload.size:
         return upload  # the sender did not hear that the last part had arrived
@@ -256,9 +256,11 @@ def receive_part(
         _require_receiving(upload)
         if offset != upload.offset:
             sentence = f"This part begins at byte {offset}, but {upload.offset} bytes are here. Continue from there."
-            raise UploadError(Reason.WRONG_OFFSET, sentence)
+            raise NotPossible(sentence, code=Reason.WRONG_OFFSET)
         if length is not None and length > upload.size - offset:
-            raise UploadError(Reason.TOO_LARGE, f"The upload was announced with {upload.size} bytes; this is more.")
+            raise NotPossible(
+                f"The upload was announced with {upload.size} bytes; this is more.", code=Reason.TOO_LARGE
+            )
         _require_room(upload, timezone.now())
         part = UploadPart(file, offset, upload.size)
         for end in part.receive(read) if checksum is None else part.receive_checked(read, checksum, length):
@@ -279,24 +281,24 @@ def _require_no_maintenance() -> None:
     """Stop what is being sent when maintenance begins: a copy made from then on holds all that was acknowledged.
 
     Raises:
-        UploadError: maintenance has begun.
+        NotPossible: maintenance has begun.
     """
     if maintenance := find_seen():
-        raise UploadError(Reason.AWAY, maintenance.sentence)
+        raise NotPossible(maintenance.sentence, code=Reason.AWAY)
 
 
 def _pass_on(upload: Upload) -> None:
     """Have the whole upload where workers read it.
 
     Raises:
-        UploadError: the store of files is away; the last bytes are not acknowledged.
+        NotPossible: the store of files is away; the last bytes are not acknowledged.
     """
     try:
         upload_files.complete(upload.pk, upload.size)
     except StorageAway as error:
         log.error("Upload %s is not complete: %s", upload.pk, error)
         sentence = "The portal's store of files does not answer just now. What was received is kept; continue later."
-        raise UploadError(Reason.AWAY, sentence) from error
+        raise NotPossible(sentence, code=Reason.AWAY) from error
 
 
 def _keep(upload: Upload, end: int) -> None:
@@ -305,17 +307,19 @@ def _keep(upload: Upload, end: int) -> None:
     upload.offset, upload.last_byte_at, upload.expires_at = end, now, now + rules.UNFINISHED_LASTS
     receiving_still = Upload.objects.filter(pk=upload.pk, state=Upload.State.RECEIVING)
     if not receiving_still.update(offset=end, last_byte_at=now, expires_at=upload.expires_at):
-        raise UploadError(Reason.GONE, "This upload was discarded meanwhile. Upload the file again.")
+        raise NotPossible("This upload was discarded meanwhile. Upload the file again.", code=Reason.GONE)
 
 
 def submit_again(*, upload: Upload, now: datetime, by: Any) -> Upload:
     """Ask once more for the submission of an upload of which every byte is here; may be repeated.
 
     Raises:
-        UploadError: bytes are missing, or no submission may be made, still; that is written down.
+        NotPossible: bytes are missing, or no submission may be made, still; that is written down.
     """
     if upload.offset < upload.size:
-        raise UploadError(Reason.UNFINISHED, f"{upload.size - upload.offset} bytes of this upload have not come yet.")
+        raise NotPossible(
+            f"{upload.size - upload.offset} bytes of this upload have not come yet.", code=Reason.UNFINISHED
+        )
     return _finish(upload, now, by)
 
 
@@ -328,7 +332,7 @@ def _finish(upload: Upload, now: datetime, by: Any) -> Upload:
 
 
 @transaction.atomic
-def _settle(upload: Upload, now: datetime, by: Any) -> tuple[Upload, UploadError | None]:
+def _settle(upload: Upload, now: datetime, by: Any) -> tuple[Upload, NotPossible | None]:
     # The owner first, as whoever looks for this content does: in the other order each would wait for the other.
     if upload.edition_id is not None:
         _lock_owner(upload.edition_id, upload.team_id)
@@ -347,10 +351,10 @@ def _settle(upload: Upload, now: datetime, by: Any) -> tuple[Upload, UploadError
             _import_upload(locked, by)
         else:
             submit_upload(upload=locked, now=now, by=by)
-    except UploadError as error:
-        locked.state, locked.refusal = Upload.State.REFUSED, error.sentence
+    except NotPossible as error:
+        locked.state, locked.refusal = Upload.State.REFUSED, str(error)
         locked.save(update_fields=["state", "refusal"])
-        audit.record("upload.refused", locked, actor=by, refusal=error.sentence)
+        audit.record("upload.refused", locked, actor=by, refusal=str(error))
         return locked, error
     return locked, None
 
@@ -362,7 +366,7 @@ def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submissio
     Team or edition is locked meanwhile, so that of two that ask for the last place of a quota one gets it.
 
     Raises:
-        UploadError: none may be made (any more).
+        NotPossible: none may be made (any more).
     """
     if upload.state == Upload.State.COMPLETE:
         return upload.submission
@@ -384,7 +388,7 @@ def _import_upload(upload: Upload, by: Any) -> None:
     """Start the import of a corpus whose archive is complete.
 
     Raises:
-        UploadError: it cannot be imported (any more).
+        NotPossible: it cannot be imported (any more).
     """
     by = by or upload.created_by
     wanted = upload.corpus_import | {"upload": str(upload.pk), "sha256": upload.claimed_sha256}
@@ -392,7 +396,7 @@ def _import_upload(upload: Upload, by: Any) -> None:
     try:
         start_import(folder=upload.file_name, by=by, **wanted)
     except NotPossible as error:
-        raise UploadError(Reason.FORBIDDEN, str(error)) from error
+        raise NotPossible(str(error), code=Reason.FORBIDDEN) from error
     upload.state, upload.refusal = Upload.State.COMPLETE, ""
     upload.save(update_fields=["state", "refusal"])
 
@@ -427,12 +431,14 @@ def abandon_upload(*, upload: Upload, by: Any) -> Upload:
     """Discard an unfinished upload with everything that was received of it.
 
     Raises:
-        UploadError: it is a submission already, or gone.
+        NotPossible: it is a submission already, or gone.
     """
     locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if locked.state == Upload.State.COMPLETE:
         is_corpus = locked.edition_id is None
-        raise UploadError(Reason.FINISHED, IMPORTED if is_corpus else f"{SUBMITTED} Withdraw the submission instead.")
+        raise NotPossible(
+            IMPORTED if is_corpus else f"{SUBMITTED} Withdraw the submission instead.", code=Reason.FINISHED
+        )
     require_unfinished(locked)
     locked.state = Upload.State.ABANDONED
     locked.save(update_fields=["state"])
@@ -492,24 +498,26 @@ def _promised(upload: Upload, now: datetime) -> int:
 
 def _require(sentence: str, reason: Reason) -> None:
     if sentence:
-        raise UploadError(reason, sentence)
+        raise NotPossible(sentence, code=reason)
 
 
 def _require_receiving(upload: Upload) -> None:
     require_unfinished(upload)
     if upload.state != Upload.State.RECEIVING:
-        raise UploadError(Reason.FINISHED, "Every byte of this upload is here already.")
+        raise NotPossible("Every byte of this upload is here already.", code=Reason.FINISHED)
 
 
 def require_unfinished(upload: Upload) -> None:
     """Refuse an upload that is over.
 
     Raises:
-        UploadError: it was discarded, has expired, or is a submission.
+        NotPossible: it was discarded, has expired, or is a submission.
     """
     if upload.state == Upload.State.COMPLETE:
-        raise UploadError(Reason.FINISHED, IMPORTED if upload.edition_id is None else SUBMITTED)
+        raise NotPossible(IMPORTED if upload.edition_id is None else SUBMITTED, code=Reason.FINISHED)
     if upload.state == Upload.State.ABANDONED:
-        raise UploadError(Reason.GONE, "This upload was discarded. Upload the file again.")
+        raise NotPossible("This upload was discarded. Upload the file again.", code=Reason.GONE)
     if upload.state == Upload.State.EXPIRED or upload.expires_at <= timezone.now():
-        raise UploadError(Reason.GONE, "This upload was not finished in time and has expired. Upload the file again.")
+        raise NotPossible(
+            "This upload was not finished in time and has expired. Upload the file again.", code=Reason.GONE
+        )

@@ -15,17 +15,16 @@ from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
+from common.errors import NotPossible
 from portal.accounts.access import member_action, member_page, member_read, organizer_read
 from portal.challenges.selectors import edition_for
 from portal.core.downloads import as_download, csv_response
 from portal.core.signed_urls import open_stored
-from portal.jobs.services import NotPossible
 from portal.jobs.views import reload_page
 from portal.submissions import pages, services
 from portal.submissions.diff import compare_submissions, difference_rows
 from portal.submissions.models import Submission, SubmittedDocument
 from portal.submissions.pages import address_of_page, upload_page
-from portal.submissions.receiving import UploadError
 from portal.submissions.resumable_uploads import abandon_upload, find_import, submit_again
 from portal.submissions.selectors import (
     document_for,
@@ -177,8 +176,8 @@ def submit_upload_again(request: HttpRequest, pk: UUID) -> HttpResponse:
     try:
         done = submit_again(upload=upload, now=timezone.now(), by=request.user)
         return redirect(done.submission if done.edition_id else find_import(done) or "jobs:list")
-    except UploadError as error:
-        messages.error(request, error.sentence)
+    except NotPossible as error:
+        messages.error(request, str(error))
     return redirect(address_of_page(upload))
 
 
@@ -188,6 +187,6 @@ def discard_upload(request: HttpRequest, pk: UUID) -> HttpResponse:
     try:
         abandon_upload(upload=upload, by=request.user)
         messages.success(request, f"The upload of {upload.file_name} is discarded.")
-    except UploadError as error:
-        messages.error(request, error.sentence)
+    except NotPossible as error:
+        messages.error(request, str(error))
     return redirect(address_of_page(upload))

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from anonymization.app.network_training.selectors import find_network
 from anonymization.app.voice_assignment import find_targets, list_assignments
 from anonymization.methods.voices.files import write_targets_csv, write_voices
-from common.errors import UnderWay
+from common.errors import NotPossible
 from evaluation.app.attacker_training.selectors import find_training
 from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.models import EvaluationRun
@@ -29,7 +29,6 @@ from portal.core.downloads import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.signed_urls import CONTENT_TYPES, open_stored, secured
 from portal.corpora.selectors import corpus_for
-from portal.jobs.services import NotPossible
 from portal.jobs.views import reload_page
 from portal.submissions.removal import may_manage
 from portal.submissions.rules import Relation
@@ -302,10 +301,8 @@ def retrain(request: HttpRequest, name: str) -> HttpResponse:
     view = organized_view(request, name)
     try:
         start_retraining(submission=view.submission, by=request.user)
-    except UnderWay as same:
-        messages.info(request, str(same))
     except NotPossible as reason:
-        messages.error(request, str(reason))
+        (messages.info if reason.under_way else messages.error)(request, str(reason))
     return redirect(f"{reverse('systems:recognition', args=[name])}{view.query}#retrained")
 
 

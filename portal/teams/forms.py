@@ -8,9 +8,9 @@ from typing import Any, cast
 from django import forms
 from django_countries import countries
 
+from common.errors import NotPossible
 from portal.challenges.models import Edition
 from portal.core.fields import LineField
-from portal.jobs.services import NotPossible
 from portal.teams import rules, services
 from portal.teams.models import Invitation, Team
 
@@ -79,7 +79,7 @@ class TeamForm(forms.Form):
         try:
             return cast("Team", service(**arguments))
         except NotPossible as reason:
-            self.add_error("name" if isinstance(reason, services.NameTaken) else None, str(reason))
+            self.add_error("name" if isinstance(reason, services.NotPossible) else None, str(reason))
             return None
 
 

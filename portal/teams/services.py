@@ -16,12 +16,12 @@ from django.db.models import Max
 from django.urls import reverse
 from django.utils import timezone
 
+from common.errors import NotPossible
 from common.line_texts import fold_line
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.mail import NOT_SENT, absolute, if_mailed, render_mail
-from portal.jobs.services import NotPossible
 from portal.teams import rules
 from portal.teams.models import DataAcceptance, Invitation, Membership, Team
 from portal.teams.notifications import notify_organizers, notify_team
@@ -29,10 +29,6 @@ from portal.teams.selectors import data_access, hash_secret, list_open_invitatio
 
 FIELDS = ("name", "contact", "contact_email", "affiliation", "country", "is_academic")
 INVITATIONS_PER_DAY = 30
-
-
-class NameTaken(NotPossible):
-    """Another team of the edition has this name."""
 
 
 @transaction.atomic
@@ -246,7 +242,7 @@ def naming_problem(edition: Edition, name: str, *, besides: Team | None = None) 
 
 def _refuse_name(edition: Edition, name: str, *, besides: Team | None = None) -> None:
     if sentence := naming_problem(edition, name, besides=besides):
-        raise NameTaken(sentence)
+        raise NotPossible(sentence)
 
 
 def _refuse(sentence: str) -> None:

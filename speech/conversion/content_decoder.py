@@ -341,7 +341,7 @@ def load_network(path: Path, shape: DecoderShape | None = None) -> ContentDecode
     """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
-        CheckpointError: not such a file, or other names or shapes than declared.
+        MetricInputError: not such a file, or other names or shapes than declared.
     """
     shape = shape or DecoderShape()
     network = SoftUnitsDecoder(shape) if isinstance(shape, SoftUnitsShape) else ContentDecoder(shape)
@@ -350,5 +350,5 @@ def load_network(path: Path, shape: DecoderShape | None = None) -> ContentDecode
 
 
 def load(path: Path, device: Device = "cpu", shape: DecoderShape | None = None) -> Converter:
-    """As `load_network`, on a device. Raises CheckpointError likewise."""
+    """As `load_network`, on a device. Raises MetricInputError likewise."""
     return Converter(load_network(path, shape), device)

@@ -127,7 +127,7 @@ def load_hifigan(
         decoder, generator: that the training began from, by default the universal one; they are changed.
 
     Raises:
-        CheckpointError: not such a file, or other names or shapes than declared.
+        MetricInputError: not such a file, or other names or shapes than declared.
         MetricInputError: the universal weights are not here.
     """
     network = JointHifiGan(decoder, generator or load_generator(find(WEIGHTS)), shape or JointHifiGanShape())
@@ -139,7 +139,7 @@ def load(path: Path, device: Device = "cpu", shape: GeneratorShape | None = None
     """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
-        CheckpointError: not such a file, or other names or shapes than declared.
+        MetricInputError: not such a file, or other names or shapes than declared.
     """
     network = JointGenerator(shape or GeneratorShape())
     load_state(path, network)

@@ -72,12 +72,9 @@ class Engine:
 RATE_HZ = 16_000
 
 
-class UtteranceError(MetricInputError):
-    """One utterance of a batch cannot be used; `position` counts from 0, the sentence from 1."""
-
-    def __init__(self, position: int, total: int, expected: str, found: str) -> None:
-        super().__init__(f"Utterance {position + 1} of {total}: expected {expected}, found {found}.")
-        self.position = position
+def unusable(position: int, total: int, expected: str, found: str) -> MetricInputError:
+    """Return the error of one utterance of a batch; `position` counts from 0, the sentence from 1."""
+    return MetricInputError(f"Utterance {position + 1} of {total}: expected {expected}, found {found}.")
 
 
 def check_utterances(
@@ -92,7 +89,7 @@ def check_utterances(
 
     Raises:
         MetricInputError: another rate; what was expected and found.
-        UtteranceError: an utterance of another shape or type, shorter than that, or silent throughout.
+        MetricInputError: an utterance of another shape or type, shorter than that, or silent throughout.
     """
     if wanted_hz not in (None, rate_hz):
         raise MetricInputError(f"Expected speech at {wanted_hz} Hz, found {rate_hz} Hz; resample it first.")
@@ -100,9 +97,9 @@ def check_utterances(
     for position, samples in enumerate(utterances):
         if samples.ndim != 1 or samples.dtype != np.int16:
             found = f"{samples.dtype} of shape {samples.shape}"
-            raise UtteranceError(position, total, "int16 samples of one channel", found)
+            raise unusable(position, total, "int16 samples of one channel", found)
         if samples.size < shortest_samples:
             seconds, needed = samples.size / rate_hz, shortest_samples / rate_hz
-            raise UtteranceError(position, total, f"at least {needed:.3g} s", f"{seconds:.3g} s")
+            raise unusable(position, total, f"at least {needed:.3g} s", f"{seconds:.3g} s")
         if is_silent(samples):
-            raise UtteranceError(position, total, "speech", "silence throughout")
+            raise unusable(position, total, "speech", "silence throughout")

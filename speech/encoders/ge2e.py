@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from common.arrays import Floats32, Samples
-from speech.encoders.contract import RATE_HZ, Device, Engine, SpeakerEncoder, UtteranceError, Vectors, check_utterances
+from speech.encoders.contract import RATE_HZ, Device, Engine, SpeakerEncoder, Vectors, check_utterances, unusable
 from speech.features.mel import slaney_triangles
 from speech.model_files.catalogue import read_engine
 from speech.model_files.devices import require_torch_device
@@ -63,7 +63,7 @@ class Ge2eEncoder:
             if prepared.size < SHORTEST_SAMPLES:
                 found = f"{prepared.size / RATE_HZ:.2f} s"
                 expected = f"at least {SHORTEST_SAMPLES / RATE_HZ:.2f} s of speech between pauses"
-                raise UtteranceError(position, len(utterances), expected, found)
+                raise unusable(position, len(utterances), expected, found)
             vectors[position] = self.embed_prepared(prepared)
         return vectors
 

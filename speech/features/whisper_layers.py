@@ -26,7 +26,7 @@ from torch.nn import functional
 from common.arrays import Floats32, Samples
 from common.errors import MetricInputError
 from speech.features.mel import slaney_triangles
-from speech.model_files.checkpoints import CheckpointError, put_state, renamed
+from speech.model_files.checkpoints import put_state, renamed
 from speech.model_files.ctranslate2 import read_tensors
 from speech.model_files.devices import Device, require_torch_device
 from speech.model_files.store import find
@@ -200,13 +200,13 @@ def load_encoder(path: Path, shape: WhisperShape | None = None) -> WhisperEncode
     """The encoder of a CTranslate2 file of the declared sizes; those of Whisper base where none are given.
 
     Raises:
-        CheckpointError: what `read_tensors` refuses, or other names, shapes or numbers of heads than declared.
+        MetricInputError: what `read_tensors` refuses, or other names, shapes or numbers of heads than declared.
     """
     encoder = WhisperEncoder(shape or WhisperShape())
     state = read_tensors(path, "WhisperSpec", "encoder/")
     heads = int(state.pop("num_heads", torch.tensor(0)))
     if heads != encoder.shape.heads:
-        raise CheckpointError(f"{path.name}: expected {encoder.shape.heads} heads of attention, found {heads}.")
+        raise MetricInputError(f"{path.name}: expected {encoder.shape.heads} heads of attention, found {heads}.")
     put_state(renamed(state, _POSITIONS, path), encoder, path)
     return encoder
 

@@ -29,10 +29,6 @@ _COUNTER = "num_batches_tracked"  # of batch normalisation; without it nothing c
 _LONGEST_HEADER = 10_000_000  # bytes
 
 
-class CheckpointError(MetricInputError):
-    """A file that is no checkpoint, or none of the declared architecture."""
-
-
 def differences(expected: Shapes, found: Shapes) -> str:
     """All that a file's tensors and an architecture's have not in common, long lists cut; empty where they agree.
 
@@ -68,7 +64,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     """The tensors of a file by name.
 
     Raises:
-        CheckpointError: no such file, an empty, cut or other one, one that would run code, or one that holds anything
+        MetricInputError: no such file, an empty, cut or other one, one that would run code, or one that holds anything
             but tensors.
     """
     _require(path)
@@ -83,7 +79,7 @@ def read_header(path: Path) -> tuple[Shapes, Mapping[str, str]]:
     """Names and shapes of the tensors of a safetensors file, and its texts; no tensor is read, and no library loaded.
 
     Raises:
-        CheckpointError: no such file, or another one.
+        MetricInputError: no such file, or another one.
     """
     _require(path)
     size = path.stat().st_size
@@ -94,7 +90,7 @@ def read_header(path: Path) -> tuple[Shapes, Mapping[str, str]]:
         texts = dict(header.pop("__metadata__", {}))
         return {name: tuple(about["shape"]) for name, about in header.items()}, texts
     except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise CheckpointError(_broken(path)) from error
+        raise MetricInputError(_broken(path)) from error
 
 
 def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
@@ -106,7 +102,7 @@ def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
         renames: regular expressions and replacements for the file's names; the first that matches is applied.
 
     Raises:
-        CheckpointError: what `read_state` refuses, two names that become one, or tensors that differ from the
+        MetricInputError: what `read_state` refuses, two names that become one, or tensors that differ from the
             network's; names all of them.
     """
     put_state(renamed(read_state(path), renames, path), module, path)
@@ -121,17 +117,17 @@ def put_state(state: Mapping[str, Tensor], module: nn.Module, path: Path, only: 
         only: the names of the network's tensors that are to be found; the others stay. None: all.
 
     Raises:
-        CheckpointError: tensors that differ from the network's, or numbers that are not finite; names all of them.
+        MetricInputError: tensors that differ from the network's, or numbers that are not finite; names all of them.
     """
     expected = {name: tensor for name, tensor in module.state_dict().items() if only is None or name in only}
     if found := differences(_shapes(expected), _shapes(state)):
-        raise CheckpointError(
+        raise MetricInputError(
             f"{path.name} does not hold this network. Of its {len(expected)} tensors: {found}. "
             "Take the file of this architecture, or declare the one that it was trained with."
         )
     broken = [name for name, tensor in state.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
     if broken:
-        raise CheckpointError(
+        raise MetricInputError(
             f"{path.name} holds numbers that are not finite, in {name_some(broken, 8)}. Train it again."
         )
     counters = {name: tensor for name, tensor in expected.items() if name.endswith(_COUNTER)}
@@ -142,14 +138,14 @@ def renamed(state: Mapping[str, Tensor], renames: Renames, path: Path) -> dict[s
     """The state under the names that the table gives.
 
     Raises:
-        CheckpointError: two names become one.
+        MetricInputError: two names become one.
     """
     tables = [(re.compile(pattern), replacement) for pattern, replacement in renames]
     result: dict[str, Tensor] = {}
     for name, tensor in state.items():
         new = next((pattern.sub(into, name) for pattern, into in tables if pattern.search(name)), name)
         if new in result:
-            raise CheckpointError(f"{path.name}: expected each tensor once, found “{new}” under two names.")
+            raise MetricInputError(f"{path.name}: expected each tensor once, found “{new}” under two names.")
         result[new] = tensor
     return result
 
@@ -161,7 +157,7 @@ def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise CheckpointError(_broken(path)) from error
+        raise MetricInputError(_broken(path)) from error
 
 
 def _read_torch(path: Path) -> Mapping[str, Tensor]:
@@ -170,7 +166,7 @@ def _read_torch(path: Path) -> Mapping[str, Tensor]:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if any(name.endswith("constants.pkl") for name in archive.namelist()):
-                raise CheckpointError(
+                raise MetricInputError(
                     f"{path.name} is a TorchScript program, not plain tensors. Save its state dict as safetensors."
                 )
     try:
@@ -178,16 +174,16 @@ def _read_torch(path: Path) -> Mapping[str, Tensor]:
             state = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if _asks_for_code(path, str(error)):
-            raise CheckpointError(
+            raise MetricInputError(
                 f"{path.name} would run code when read, which is refused. Save the state dict alone, as safetensors."
             ) from error
-        raise CheckpointError(_broken(path)) from error
+        raise MetricInputError(_broken(path)) from error
     except (RuntimeError, EOFError, ValueError, KeyError, IndexError, AttributeError, TypeError, OSError) as error:
-        raise CheckpointError(_broken(path)) from error
+        raise MetricInputError(_broken(path)) from error
     if not isinstance(state, Mapping) or not all(
         isinstance(name, str) and isinstance(tensor, torch.Tensor) for name, tensor in state.items()
     ):
-        raise CheckpointError(
+        raise MetricInputError(
             f"{path.name}: expected a state dict of named tensors, found {type(state).__name__} with other content. "
             "Save the state dict of the network alone."
         )
@@ -204,9 +200,9 @@ def _asks_for_code(path: Path, error: str) -> bool:
 
 def _require(path: Path) -> None:
     if not path.is_file():
-        raise CheckpointError(f"Expected a checkpoint at {path}, found no file.")
+        raise MetricInputError(f"Expected a checkpoint at {path}, found no file.")
     if path.stat().st_size == 0:
-        raise CheckpointError(f"{path.name} is empty. Copy or train it again.")
+        raise MetricInputError(f"{path.name} is empty. Copy or train it again.")
 
 
 def _broken(path: Path) -> str:

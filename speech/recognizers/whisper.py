@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import MachineError, MetricInputError
 from speech.model_files.catalogue import read_engine
-from speech.model_files.devices import DeviceError, use_one_thread_for_products
+from speech.model_files.devices import use_one_thread_for_products
 from speech.model_files.store import find
 from speech.recognizers.contract import CHINESE, ENGLISH, RATE_HZ, Device, Engine, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
@@ -102,14 +102,14 @@ class WhisperRecognizer:
         try:
             return self._model.generate(*inputs, **options)
         except RuntimeError as error:
-            kind = MetricInputError if self._device == "cpu" else DeviceError  # memory or libraries of the card
+            kind = MetricInputError if self._device == "cpu" else MachineError  # memory or libraries of the card
             raise kind(f"{ENGINE.title} failed on “{self._device}”: {error}") from error
 
     def try_device(self) -> None:
         """Recognise half a second, because libraries of a card are looked for at the first piece only.
 
         Raises:
-            DeviceError: the card cannot be used.
+            MachineError: the card cannot be used.
         """
         list(self._decode([np.zeros(RATE_HZ // 2, np.int16)], self._prompt(ENGLISH)))
 

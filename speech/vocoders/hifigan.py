@@ -23,7 +23,7 @@ from torch.nn import functional
 from common.arrays import Floats32
 from common.errors import MetricInputError
 from speech.features.mel import slaney_triangles
-from speech.model_files.checkpoints import CheckpointError, put_state
+from speech.model_files.checkpoints import put_state
 from speech.model_files.devices import Device, require_torch_device, without_tf32
 from speech.model_files.store import find
 
@@ -189,14 +189,14 @@ def load_generator(path: Path) -> Generator:
     """A generator V1 with the weights of a published file.
 
     Raises:
-        CheckpointError: not such a file, or tensors of other names or shapes.
+        MetricInputError: not such a file, or tensors of other names or shapes.
     """
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         state = content["generator"]
         whole = _joined(state)
     except Exception as error:  # torch raises whatever a broken file leads to
-        raise CheckpointError(f"{path.name} is no generator of HiFi-GAN that can be read.") from error
+        raise MetricInputError(f"{path.name} is no generator of HiFi-GAN that can be read.") from error
     generator = Generator()
     put_state(whole, generator, path)
     return generator

@@ -14,15 +14,12 @@ from pathlib import Path
 from threading import Lock
 from types import ModuleType
 
+from common.errors import MetricInputError
 from common.packages import describe_missing
 
 _PACKAGE = "pyworld"
 _COMPILED = "pyworld.pyworld"
 _turn = Lock()
-
-
-class WorldError(ValueError):
-    """The vocoder cannot be used here: says what is missing and what to do."""
 
 
 def missing_world(what: str = "Formant and F0 scaling") -> str:
@@ -39,19 +36,19 @@ def missing_world(what: str = "Formant and F0 scaling") -> str:
 def load_world() -> ModuleType:
     """The compiled part of pyworld: dio, stonemask, harvest, cheaptrick, d4c, synthesize.
 
-    Raises WorldError where it is absent or cannot be loaded.
+    Raises MetricInputError where it is absent or cannot be loaded.
     """
     with _turn:
         if _COMPILED in sys.modules:
             return sys.modules[_COMPILED]
         spec = _find_compiled()
         if spec is None or spec.loader is None:
-            raise WorldError(missing_world())
+            raise MetricInputError(missing_world())
         try:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         except ImportError as error:
-            raise WorldError(f"The package pyworld cannot be loaded: {error}. Install it again.") from error
+            raise MetricInputError(f"The package pyworld cannot be loaded: {error}. Install it again.") from error
         # A later `import pyworld` then takes this one: a compiled module loads once in a process.
         return sys.modules.setdefault(_COMPILED, module)
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from common.child_process import ChildEnded, ChildFailedError, ChildLimits, How, run_in_child
+from common.child_process import ChildEnded, ChildLimits, How, run_in_child
 
 LIMITS = ChildLimits(cpu_s=20, memory_bytes=1 << 28, time_s=60)
 KILLED = """
@@ -80,7 +80,7 @@ def test_error_of_the_work_is_one_of_the_parent():
     with pytest.raises(OSError, match="No space left") as full:
         run_in_child(lambda _: (_ for _ in ()).throw(OSError(28, "No space left")), LIMITS)
     assert full.value.errno == 28
-    with pytest.raises(ChildFailedError, match=r"KeyError: 'lost'"):
+    with pytest.raises(RuntimeError, match=r"KeyError: 'lost'"):
         run_in_child(lambda _: {}["lost"], LIMITS)
 
 

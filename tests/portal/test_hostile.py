@@ -7,13 +7,15 @@ from threading import Thread
 
 import pytest
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
+from common.errors import NotPossible
 from portal.challenges.models import Corpus, DataSet
-from portal.config.environment import SettingsError, read_environment
+from portal.config.environment import read_environment
 from portal.core import processes as starting
 from portal.corpora.forms import find_corpora
 from portal.corpora.services import DEMO_CORPUS, start_import
@@ -21,7 +23,6 @@ from portal.demo.management.commands.demo import open_for_imports
 from portal.intake.corpora.reading import detect_layout, read_corpus
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
-from portal.jobs.services import NotPossible
 from portal.submissions.models import System
 from portal.systems.anonymization import forms
 from portal.systems.services import start_baseline
@@ -368,7 +369,7 @@ def test_audio_address_ends_with_its_session_even_for_who_kept_the_cookie(client
     ],
 )
 def test_settings_that_cannot_be_used_are_told_without_their_secrets(name, text, sentence):
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({f"PORTAL_{name}": text})
     assert sentence in str(raised.value)
     assert "secret" not in str(raised.value)

@@ -31,7 +31,7 @@ from anonymization.app.networks import fetch_network
 from anonymization.methods.content_decoder.network_files import SHIPPED
 from anonymization.methods.contract import MethodError
 from anonymization.network_training.recipe import NetworkRecipe, Recipe
-from common.errors import MetricInputError
+from common.errors import MachineError, MetricInputError
 from evaluation.attackers.training.corpus import TrainingUtterance, require_sound
 from portal.challenges.models import Utterance
 from portal.core.storage import read_recording, store_bytes
@@ -47,8 +47,7 @@ from portal.jobs.long_work import (
 )
 from portal.jobs.models import Actor, Job, Queue
 from portal.jobs.runner import JobContext
-from speech.model_files.devices import Device, DeviceError
-from speech.model_files.store import MissingModel
+from speech.model_files.devices import Device
 
 FOLDER = "networks"
 AGAIN = "Then continue the training; what was finished is kept."
@@ -144,7 +143,7 @@ def _learn(
     try:
         decoder = fetch_network(own, folder / "decoder").files["decoder"] if own else SHIPPED.decoder
         return dict(train(utterances, recipe, seed.seed, folder, licence, progress, device, texts, decoder=decoder))
-    except (MissingModel, DeviceError, MethodError) as error:
+    except (MachineError, MethodError) as error:
         raise JobFailure(str(error), actor=Actor.OPERATOR, remedy=AGAIN) from error
     except MetricInputError as error:
         raise _refused(error) from error

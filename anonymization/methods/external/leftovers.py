@@ -23,26 +23,22 @@ _ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEADER = re.compile(rb"[0-9a-f]+-[0-9a-f]+ \S+ [0-9a-f]+ ([0-9a-f]+:[0-9a-f]+) ")
 
 
-class UnmeasuredError(Exception):
-    """How much it is cannot be told; says why."""
-
-
 def measure_folders(folders: Iterable[str]) -> int:
     """Bytes on the disk of all that is in these folders.
 
     Raises:
-        UnmeasuredError: it is too many files, too deep, or a folder cannot be read.
+        RuntimeError: it is too many files, too deep, or a folder cannot be read.
     """
     files = itertools.count(1)
     try:
         return sum(_measure_folder(folder, None, files, DEEPEST) for folder in folders)
     except OSError as error:
-        raise UnmeasuredError(f"a folder cannot be read ({error.strerror})") from error
+        raise RuntimeError(f"a folder cannot be read ({error.strerror})") from error
 
 
 def _measure_folder(name: str, parent: int | None, files: Iterable[int], deepest: int) -> int:
     if deepest < 0:
-        raise UnmeasuredError(f"folders are nested more than {DEEPEST} deep")
+        raise RuntimeError(f"folders are nested more than {DEEPEST} deep")
     try:
         folder = _open_folder(name, parent)
     except (FileNotFoundError, NotADirectoryError):
@@ -52,7 +48,7 @@ def _measure_folder(name: str, parent: int | None, files: Iterable[int], deepest
         with os.scandir(folder) as entries:
             for entry, count in zip(entries, files, strict=False):
                 if count > MOST_FILES:
-                    raise UnmeasuredError(f"there are more than {MOST_FILES:,} files")
+                    raise RuntimeError(f"there are more than {MOST_FILES:,} files")
                 with suppress(FileNotFoundError):
                     total += entry.stat(follow_symlinks=False).st_blocks * 512
                 if entry.is_dir(follow_symlinks=False):
@@ -83,7 +79,7 @@ def measure_held(processes: Iterable[int], folders: Sequence[str], largest: int)
         largest: bytes of the largest file that they can make; a removed file that is only mapped counts so much.
 
     Raises:
-        UnmeasuredError: a process hides what it has open.
+        RuntimeError: a process hides what it has open.
     """
     written = tuple(os.fsencode(f"{folder}/") for folder in folders)
     files: dict[int, int] = {}
@@ -94,7 +90,7 @@ def measure_held(processes: Iterable[int], folders: Sequence[str], largest: int)
             maps = Path(f"/proc/{process}/maps").read_bytes().splitlines()
         except PermissionError as error:
             if resident_bytes(process):  # one that is about to end has none
-                raise UnmeasuredError("a process hides which files it has open") from error
+                raise RuntimeError("a process hides which files it has open") from error
             continue
         except OSError:
             continue

@@ -22,6 +22,7 @@ import tempfile
 import wave
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -32,7 +33,6 @@ import numpy as np
 
 from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.contract import (
-    CommandStopped,
     Item,
     MethodError,
     Options,
@@ -72,7 +72,7 @@ def watching(
     """Within it, external commands of this thread end once `should_stop` says yes, and tell `note` what was changed.
 
     Args:
-        should_stop: asked several times a second; the call then raises `CommandStopped`.
+        should_stop: asked several times a second; the call then raises `CancelledError`.
         note: takes a sentence: outputs that were converted, protections that this machine lacks.
     """
     token = _watch.set(_Watch(should_stop, note))
@@ -211,7 +211,7 @@ class _Call:
         )
         outcome = sandbox.run_command(task, about.confinement, should_stop=_watch.get().should_stop)
         if outcome.end == "stopped":
-            raise CommandStopped(f"{about.name} was ended because the run was stopped.")
+            raise CancelledError(f"{about.name} was ended because the run was stopped.")
         failure = outcome.failure(about.limits)
         if not failure and (problem := self._check_files(output, names)):
             failure = f"{problem}{sandbox.last_lines(outcome.errors, cut=outcome.cut)}"

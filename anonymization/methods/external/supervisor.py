@@ -129,7 +129,7 @@ class Supervisor:
                 written, largest = self.plan["write"], int(self.limits["file_size_mb"] * MB)
                 disk, self.buffers = leftovers.measure_held(running, written, largest)
                 disk += leftovers.measure_folders(written)
-            except leftovers.UnmeasuredError as error:
+            except RuntimeError as error:
                 self.reason = str(error)
                 return "unmeasured"
             if disk > self.limits["disk_mb"] * MB:

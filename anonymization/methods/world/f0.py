@@ -14,6 +14,7 @@ import numpy as np
 
 from anonymization.methods.contract import MethodError
 from common.arrays import Floats, Samples
+from common.errors import MetricInputError
 from speech.pitch.autocorrelation import signal_for_tracking, track_pitch
 from speech.vocoders import world_library
 
@@ -49,7 +50,7 @@ def load_world() -> ModuleType:
     """The compiled part of pyworld. Raises MethodError where it is absent or cannot be loaded."""
     try:
         return world_library.load_world()
-    except world_library.WorldError as error:
+    except MetricInputError as error:
         raise MethodError(str(error)) from error
 
 

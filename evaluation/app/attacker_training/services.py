@@ -17,7 +17,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.networks import find_run_method
 from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import TargetRequest, find_targets
-from common.errors import UnderWay
+from common.errors import NotPossible
 from common.seeds import find_wrong_seeds
 from evaluation.app.attacker_training.selectors import Material, list_material
 from evaluation.app.attacks.services import start_attack
@@ -31,7 +31,6 @@ from evaluation.attackers.training.train import find_back_end_problem
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
 from portal.jobs.models import Job
-from portal.jobs.services import NotPossible
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from speech.encoders.contract import Device
@@ -166,13 +165,13 @@ def _require_another(run: EvaluationRun) -> None:
     """That nobody pressed the button twice.
 
     Raises:
-        UnderWay: the very same training is under way.
+        NotPossible: the very same training is under way.
     """
     for other in find_under_way(run):
         is_same = {name: other.parameters.get(name) for name in run.parameters} == run.parameters
         if is_same and speech_of_training(other.parameters) is speech_of_training(run.parameters):
             sentence = f"The same training is under way already as training {other.pk}."
-            raise UnderWay(f"{sentence} Cancel it first, or change a setting.", other)
+            raise NotPossible(f"{sentence} Cancel it first, or change a setting.", under_way=other)
 
 
 # What speaks against it ----------------------------------------------------------------------------

@@ -14,12 +14,13 @@ from typing import Any
 
 from django.db.models import Q
 
+from common.errors import MetricInputError
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import PHONES_TEXT, RETRAINED, EngineText
 from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.formats.results import Speech
-from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.metrics.averages import weighted_average
 from evaluation.objective_results.values import AVERAGE, Number
 from portal.challenges.models import Edition
 from portal.submissions.models import Submission
@@ -136,7 +137,7 @@ def _weigh_again(stored: Number, by_set: Mapping[str, Number], weights: Mapping[
     present = [(name, by_set[name].value) for name in weights if name in by_set]
     try:
         value = weighted_average(present, dict(weights)).value
-    except AverageError:
+    except MetricInputError:
         return None
     return stored if math.isclose(value, stored.value) else replace(stored, value=value, low=None, high=None)
 

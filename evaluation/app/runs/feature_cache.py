@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import MachineError, MetricInputError
 from common.problems import Problem
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
@@ -28,7 +28,6 @@ from portal.jobs.kinds import JobFailure
 from portal.jobs.models import Actor
 from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
-from speech.model_files.devices import DeviceError
 from speech.recognizers.contract import ENGLISH
 
 CANARIES = 3
@@ -289,7 +288,7 @@ def _work_on(extractor: Extractor[Any], batch: list[Loaded], progress: _CachePro
         results = extractor.apply(extractor.model, [samples for _, samples, _ in batch], batch[0][2])
     except MetricInputError as error:
         if len(batch) == 1:
-            if isinstance(error, DeviceError):  # no fault of the recording
+            if isinstance(error, MachineError):  # no fault of the recording
                 raise engine_failure(str(error)) from error
             progress.problems.append(_unusable(batch[0][0], "speech that the engine can use", str(error)))
             return

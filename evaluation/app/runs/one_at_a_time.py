@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from common.errors import NotPossible, UnderWay
+from common.errors import NotPossible
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import name_preset
 from evaluation.app.runs.selectors import list_jobs
@@ -20,13 +20,13 @@ def require_no_other(run: EvaluationRun, title: str, data_sets: Collection[str] 
     """Refuse a run of the same kind, engine and way of comparing as one over the submission that is under way.
 
     Raises:
-        UnderWay: it is of the same data sets, as where a button is pressed again.
         NotPossible: it is of other data sets.
     """
     for other in find_under_way(run):
         sentence = f"{title} is under way already; cancel it first, or wait for its numbers."
         others = {job.parameters["data_set"] for job in list_jobs(other) if "data_set" in job.parameters}
-        raise UnderWay(sentence, other) if others == set(data_sets) or not data_sets else NotPossible(sentence)
+        is_same = others == set(data_sets) or not data_sets
+        raise NotPossible(sentence, under_way=other if is_same else None)
 
 
 def find_under_way(run: EvaluationRun) -> Any:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.arrays import Flags, Samples
-from common.csv_rows import CsvError, read_csv
+from common.csv_rows import read_csv
 from common.errors import MetricInputError
 from common.file_names import find_spelling, plain_name
 from common.folders import audio_files, list_folders
@@ -204,7 +204,7 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Mapping[st
         raise MetricInputError(" ".join(problem.sentence() for problem in problems) or f"{path} is empty.")
     try:
         (_, first), *others = read_csv(text, lambda name: name.lower() in {*needed, *_COLUMNS}).rows()
-    except CsvError as error:
+    except MetricInputError as error:
         raise MetricInputError(f"{path}, line {error.line}: expected a table (CSV), found “{error}”.") from None
     header = [name.strip().lower() for name in first]
     columns = [_COLUMNS.get(name, name) if _COLUMNS.get(name, name) not in header else name for name in header]

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats import results
-from evaluation.metrics.averages import AverageError, weighted_average
+from evaluation.metrics.averages import find_faults, weighted_average
 from evaluation.metrics.zebra import zebra_category
 from evaluation.objective_results.results.expected import (
     ExpectedLine,
@@ -266,22 +266,17 @@ def _averages(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
             for one in numbers
             if one.identity.data_set in weights and is_member(one.identity, reported.identity)
         ]
-        try:
-            average = weighted_average(values, weights)
-        except AverageError as error:
+        if faults := find_faults(values, weights):
             remedy = "Complete the lines, then average again."
             expected = "an average of complete lines"
-            yield Problem("undefined-average", file.name, expected, _problems(error), remedy, line=reported.line)
+            found = "; ".join(f"{what}: {', '.join(names)}" for what, names in faults.items())
+            yield Problem("undefined-average", file.name, expected, found, remedy, line=reported.line)
             continue
+        average = weighted_average(values, weights)
         if abs(reported.value - average.value) > 0.5 * 10**-results.AVERAGE_DECIMALS + 1e-9:
             expected = f"{average.value:.{results.AVERAGE_DECIMALS}f}, the weighted sum of the lines above"
             remedy = "Average the lines of this file."
             yield Problem("wrong-average", file.name, expected, f"“{reported.written}”", remedy, line=reported.line)
-
-
-def _problems(error: AverageError) -> str:
-    named = {"without": error.missing, "twice": error.repeated, "not finite": error.not_finite}
-    return "; ".join(f"{what} {', '.join(who)}" for what, who in named.items() if who)
 
 
 def unlike_originals(reported_numbers: Iterable[results.ReportedNumber], recipe: Recipe) -> Iterator[Problem]:

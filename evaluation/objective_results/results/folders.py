@@ -153,7 +153,7 @@ def track_average(
             2022 and by the original one in 2024 and 2026. Metrics without an evaluator take no notice.
 
     Raises:
-        AverageError: data sets that are missing or given more than once.
+        MetricInputError: data sets that are missing or given more than once.
         RecipeError: the track has no average of the metric.
     """
     chosen = recipe.tracks[track] if track else recipe.track

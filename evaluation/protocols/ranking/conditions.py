@@ -7,13 +7,12 @@ the mean of each group of data sets.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from common.errors import MetricInputError
-from evaluation.metrics.averages import AverageError, as_written
+from evaluation.metrics.averages import as_written, require_members
 
 Policy = Literal["cumulative", "interval"]
 
@@ -90,7 +89,7 @@ def check_gate(
     """The mean of each group of data sets against a minimum, such as ρF0 > 0.3 on each set (both genders together).
 
     Raises:
-        AverageError: a group with a value that is missing or not finite; all are named.
+        MetricInputError: a group with a value that is missing or not finite; all are named.
 
     Source: evaluation plan 2022, section 5.2.1.
     """
@@ -98,10 +97,7 @@ def check_gate(
     if not all(every):
         raise MetricInputError("Expected at least one data set in each group, found an empty group.")
     members = dict.fromkeys(name for group in every for name in group)
-    missing = [name for name in members if name not in values]
-    not_finite = [name for name in members if name in values and not math.isfinite(values[name])]
-    if missing or not_finite:
-        raise AverageError(missing=missing, not_finite=not_finite)
+    require_members([(name, values[name]) for name in members if name in values], members)
     means = [float(sum(as_written(values[name]) for name in group) / len(group)) for group in every]
     return tuple(
         GateResult(group, mean, minimum, _reaches(mean, minimum, inclusive))

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from common.errors import MetricInputError
 from common.rounding import format_distinct, round_to_interval
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.conditions import Condition, conditions
@@ -40,20 +41,16 @@ MOST_DIGITS = 3
 UNKNOWN = MeasuredValue(math.nan)
 
 
-class RankingError(ValueError):
-    """Entries that cannot be ranked together: says which, what was expected and what was found."""
-
-
 def rank(entries: Iterable[LeaderboardEntry], policy: LeaderboardPolicy) -> Rankings:
     """Rank entries in every condition of a policy, for each of its utilities.
 
     Raises:
-        RankingError: two entries of one key.
+        MetricInputError: two entries of one key.
     """
     every = sorted(entries, key=lambda entry: (entry.label, entry.key))
     twice = next((a.key for a, b in itertools.pairwise(sorted(every, key=lambda one: one.key)) if a.key == b.key), None)
     if twice is not None:
-        raise RankingError(f"Expected each system once, found “{twice}” again.")
+        raise MetricInputError(f"Expected each system once, found “{twice}” again.")
     reasons = {entry.key: list_exclusion_reasons(entry, policy) for entry in every}
     rankable = [entry for entry in every if not reasons[entry.key]]
     in_part = [entry for entry in every if entry.kind == "original" and reasons[entry.key]]
@@ -133,7 +130,7 @@ def _overlap(one: RankingRow, other: RankingRow) -> bool:
 
 def _privacy(entry: LeaderboardEntry) -> MeasuredValue:
     if entry.privacy is None:
-        raise RankingError(f"{entry.label}: expected an average EER, found none.")
+        raise MetricInputError(f"{entry.label}: expected an average EER, found none.")
     return entry.privacy
 
 

@@ -37,10 +37,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
+from common.errors import ProblemsError
 from common.tables import DataTable
 from evaluation.metrics.detection import det_curve, interpolated_eers
 from listening.analysis.models.intervals import draw_listeners, percentile_interval
-from listening.analysis.reading.inputs import NORMALISED, ORIGINAL, AnalysisInputError, Placements, Settings
+from listening.analysis.reading.inputs import NORMALISED, ORIGINAL, Placements, Settings
 from listening.analysis.scoring.normalisation import normalise_ranks
 from listening.analysis.scoring.resampled import count_by_class, measure_areas, measure_resamples
 from listening.analysis.tables import Row, make_table
@@ -103,14 +104,14 @@ def read_boards(placements: Placements) -> list[FilledBoard]:
     """The boards that count, those of excluded sessions left out.
 
     Raises:
-        AnalysisInputError: a sample lies twice on a filled board, has no place, or differs between listeners.
+        ProblemsError: a sample lies twice on a filled board, has no place, or differs between listeners.
     """
     counting: Placements = placements.rows(placements.excluded == "")
     slot_length = np.char.str_len(counting.slot)
     order = np.lexsort((counting.slot, slot_length, counting.board, counting.session, counting.listener))
     rows: Placements = counting.rows(order)
     if problems := [*_twice(rows), *_misplaced(rows), *_different_samples(rows)]:
-        raise AnalysisInputError(_first_of(problems))
+        raise ProblemsError(_first_of(problems))
     starts = np.flatnonzero(_changes(rows.listener, rows.session, rows.board))
     return [_filled(rows.rows(part)) for part in np.split(np.arange(len(rows)), starts[1:]) if part.size]
 
@@ -212,7 +213,7 @@ def make_linkability_tables(placements: Placements, settings: Settings, kind: st
         kind: ``raw`` or ``normalised`` distances.
 
     Raises:
-        AnalysisInputError: boards that cannot be read, see `read_boards`.
+        ProblemsError: boards that cannot be read, see `read_boards`.
     """
     boards = read_boards(placements)
     pairs = score_pairs(boards, settings, kind)
@@ -346,7 +347,7 @@ def make_grouping_table(placements: Placements, settings: Settings) -> DataTable
     """The table ``grouping``.
 
     Raises:
-        AnalysisInputError: boards that cannot be read, see `read_boards`.
+        ProblemsError: boards that cannot be read, see `read_boards`.
     """
     boards = read_boards(placements)
     listeners = sorted({board.listener for board in boards})

@@ -114,7 +114,7 @@ def make_map_tables(placements: Placements, settings: Settings) -> list[DataTabl
     """The tables ``map`` and ``map_fit``: boards of several listeners by name, then systems on boards of one listener.
 
     Raises:
-        AnalysisInputError: boards that cannot be read, see `read_boards`.
+        ProblemsError: boards that cannot be read, see `read_boards`.
     """
     boards = sorted(read_boards(placements), key=lambda board: board.board)
     made: list[tuple[list[Row], Row]] = []  # the points and the fit of each map

@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Flags, Texts
+from common.errors import ProblemsError
 from common.harmless_cells import mark_text, unmark_text
 from listening.analysis.reading.inputs import (
     BRIDGE,
     GOLD,
     PRACTICE,
     SCORED,
-    AnalysisInputError,
     Inputs,
     Objective,
     Placements,
@@ -55,7 +55,7 @@ def parse_study(data: Mapping[str, Any], name: str) -> StudyFacts:
     """Facts of a study from data, as `StudyFacts.as_data` gives them.
 
     Raises:
-        AnalysisInputError: names everything that is missing or of another kind.
+        ProblemsError: names everything that is missing or of another kind.
     """
     kinds: dict[str, type] = dict.fromkeys(("name", "title", "form"), str)
     kinds |= {"tasks": list, "scale": dict, "is_simulated": bool, "labels": dict, "design": dict, "attribution": str}
@@ -206,7 +206,7 @@ def read_files(files: Mapping[str, bytes], place: str) -> tuple[Inputs, Settings
         place: what the files lie in, for what is said about them.
 
     Raises:
-        AnalysisInputError: everything that is wrong with them.
+        ProblemsError: everything that is wrong with them.
     """
     problems: list[str] = []
     unknown = [name for name in files if name not in (STUDY, SETTINGS, EXCLUSIONS, *PARTS) and not _is_text_name(name)]
@@ -215,7 +215,7 @@ def read_files(files: Mapping[str, bytes], place: str) -> tuple[Inputs, Settings
     def attempt(read: Callable[..., Any], *told: Any) -> Any:
         try:
             return read(*told)
-        except AnalysisInputError as error:
+        except ProblemsError as error:
             problems.extend(error.problems)
 
     study = attempt(lambda: parse_study(_json_of(files, STUDY, place), f"{place}, {STUDY}"))
@@ -235,7 +235,7 @@ def read_files(files: Mapping[str, bytes], place: str) -> tuple[Inputs, Settings
         if _is_text_name(name)
     }
     if problems or study is None:
-        raise AnalysisInputError(problems)
+        raise ProblemsError(problems)
     return Inputs(study, **parts, exclusions=tuple(zip(*columns, strict=True)), texts=texts), settings
 
 
@@ -249,14 +249,14 @@ def _json(data: Any) -> bytes:
 
 def _json_of(files: Mapping[str, bytes], name: str, place: str) -> dict[str, Any]:
     if name not in files:
-        raise AnalysisInputError(f"{place}: expected a file {name}, found none. Take the whole download.")
+        raise ProblemsError(f"{place}: expected a file {name}, found none. Take the whole download.")
     try:
         data = json.loads(files[name], parse_constant=_finite, parse_float=_finite, parse_int=_whole)
         json.dumps(data, ensure_ascii=False).encode()  # halves of characters cannot be written
     except (ValueError, RecursionError) as error:
-        raise AnalysisInputError(f"{place}, {name}: expected JSON, found “{error}”. Download it again.") from None
+        raise ProblemsError(f"{place}, {name}: expected JSON, found “{error}”. Download it again.") from None
     if not isinstance(data, dict):
-        raise AnalysisInputError(f"{place}, {name}: expected a JSON object, found another value. Download it again.")
+        raise ProblemsError(f"{place}, {name}: expected a JSON object, found another value. Download it again.")
     return data
 
 
@@ -324,7 +324,7 @@ def _part(content: bytes, of: type[Part], name: str, scale: Scale) -> Part:
     """One part of the inputs.
 
     Raises:
-        AnalysisInputError: its columns are others, or cells hold something else than their column.
+        ProblemsError: its columns are others, or cells hold something else than their column.
     """
     kinds = {one.name: _KINDS[str(one.type)] for one in fields(of)}  # type: ignore[arg-type]
     text = read_text(content, name)

@@ -22,11 +22,6 @@ from common.arrays import Flags, Floats, Ints, Texts
 from common.errors import ProblemsError
 from listening.tasks import RATED
 
-
-class AnalysisInputError(ProblemsError):
-    """Input that cannot be analysed; `problems` are sentences: which file and line, expected, found, what to do."""
-
-
 Normalisation = Literal["rank01/avg", "midrank"]
 Correction = Literal["holm", "bh"]
 
@@ -63,7 +58,7 @@ def parse_settings(given: Mapping[str, Any]) -> Settings:
     """Settings from data, with the usual value where nothing is given.
 
     Raises:
-        AnalysisInputError: names everything that is unknown or out of range.
+        ProblemsError: names everything that is unknown or out of range.
     """
     known = {one.name for one in fields(Settings)}
     problems = [
@@ -81,7 +76,7 @@ def parse_settings(given: Mapping[str, Any]) -> Settings:
     if not problems:
         problems = _out_of_range(Settings(**values))
     if problems:
-        raise AnalysisInputError(problems)
+        raise ProblemsError(problems)
     return Settings(**values)
 
 

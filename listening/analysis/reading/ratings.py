@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from common.arrays import Flags, Floats, Texts
+from common.errors import ProblemsError
 from listening.analysis.reading.input_files import GREATEST_POSITION, GREATEST_RATING, check_part
 from listening.analysis.reading.inputs import (
     BRIDGE,
@@ -38,7 +39,6 @@ from listening.analysis.reading.inputs import (
     ORIGINAL,
     PRACTICE,
     SCORED,
-    AnalysisInputError,
     Inputs,
     Objective,
     Ratings,
@@ -148,11 +148,11 @@ def find_rated_lines(table: TextTable, ratings: Sequence[str]) -> tuple[list[int
     """Rows that hold a rating, and a note on the others.
 
     Raises:
-        AnalysisInputError: no row does.
+        ProblemsError: no row does.
     """
     rated = [row for row, cell in enumerate(ratings) if cell.lower() not in NO_RATING]
     if not rated:
-        raise AnalysisInputError(f"{table.problems.name}: expected ratings, found none in any line. Fill their column.")
+        raise ProblemsError(f"{table.problems.name}: expected ratings, found none in any line. Fill their column.")
     missing = len(table) - len(rated)
     lines = f"{missing:,} line{'' if missing == 1 else 's'} of the file"
     return rated, [f"{lines} without a rating left out."] if missing else []
@@ -398,7 +398,7 @@ def vcc2020_inputs(table: TextTable, options: ReadOptions) -> Inputs:
     """The ratings of a table for which `is_vcc2020` holds.
 
     Raises:
-        AnalysisInputError: lines of it cannot be read; one sentence for each.
+        ProblemsError: lines of it cannot be read; one sentence for each.
     """
     rated, left_out = find_rated_lines(table, table.columns["score"])
     table = table.take(rated)
@@ -525,7 +525,7 @@ def read_ratings(source: Source, name: str, options: ReadOptions | None = None) 
         name: of the file, for what is said about it, and for the study where the options give it no name.
 
     Raises:
-        AnalysisInputError: the file cannot be read, or lines of it; one sentence for each.
+        ProblemsError: the file cannot be read, or lines of it; one sentence for each.
     """
     stem = Path(name).name.removesuffix(".gz").removesuffix(".csv") or "ratings"
     options = options or ReadOptions()
@@ -541,7 +541,7 @@ def read_objective(source: Source, name: str) -> Objective:
     unknown where they are missing or empty.
 
     Raises:
-        AnalysisInputError: the file cannot be read, or lines of it; one sentence for each.
+        ProblemsError: the file cannot be read, or lines of it; one sentence for each.
     """
     names = [one.name for one in fields(Objective)]
     table = split_table(read_text(source, name), name, lambda cell: cell.lower() in names)

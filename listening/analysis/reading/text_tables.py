@@ -1,7 +1,7 @@
 """Tables as people send them: the bytes of a CSV file become columns of text, and every bad line is named.
 
 A file may be gzipped, start with a byte order mark, and separate its cells by commas, semicolons or tabs. Whatever else
-is wrong (other bytes than UTF-8, unequal numbers of cells, columns that stand twice) is an `AnalysisInputError` whose
+is wrong (other bytes than UTF-8, unequal numbers of cells, columns that stand twice) is an `ProblemsError` whose
 sentences say where, what was expected, what was found and what to do. Conventions: lines count from 1, the header is
 line 1 unless blank lines come first; cells are stripped of blanks.
 """
@@ -22,10 +22,10 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 
 from common.arrays import Floats
-from common.csv_rows import DELIMITERS, CsvError, CsvText, read_csv, to_number
+from common.csv_rows import DELIMITERS, CsvText, read_csv, to_number
+from common.errors import MetricInputError, ProblemsError
 from common.file_names import plain_name
 from common.text_files import LONGEST_LINE, find_long_line
-from listening.analysis.reading.inputs import AnalysisInputError
 
 Source = Path | BinaryIO | bytes
 MOST_BYTES = 1 << 30
@@ -60,10 +60,10 @@ class Problems:
 
     def raise_any(self) -> None:
         """Raises:
-        AnalysisInputError: something was added.
+        ProblemsError: something was added.
         """
         if self.sentences:
-            raise AnalysisInputError(self.sentences)
+            raise ProblemsError(self.sentences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,26 +102,26 @@ def read_text(source: Source, name: str) -> str:
     """Return the text of a file in NFC, unzipped where it is gzipped, without a byte order mark.
 
     Raises:
-        AnalysisInputError: it cannot be read, is no UTF-8 text, holds more than 1 GiB, or has a line of more than
+        ProblemsError: it cannot be read, is no UTF-8 text, holds more than 1 GiB, or has a line of more than
             `LONGEST_LINE` characters.
     """
     data = _unzipped(_read(source, name), name)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise AnalysisInputError(f"{name}: expected UTF-8 text, found UTF-16. Save it as UTF-8.")
+        raise ProblemsError(f"{name}: expected UTF-8 text, found UTF-16. Save it as UTF-8.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise AnalysisInputError(
+        raise ProblemsError(
             f"{name}, line {line}: expected UTF-8 text, found the byte 0x{data[error.start]:02X}. "
             "Save the table as CSV in UTF-8; spreadsheets and archives cannot be read as they are."
         ) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise AnalysisInputError(f"{name}, line {line}: expected text, found a zero byte. Save the table as CSV.")
+        raise ProblemsError(f"{name}, line {line}: expected text, found a zero byte. Save the table as CSV.")
     if (long := find_long_line(text)) is not None:
         expected = f"at most {LONGEST_LINE:,} characters in a line"
-        raise AnalysisInputError(f"{name}, line {long[0]}: expected {expected}, found {long[1]:,}. Shorten the line.")
+        raise ProblemsError(f"{name}, line {long[0]}: expected {expected}, found {long[1]:,}. Shorten the line.")
     return plain_name(text)
 
 
@@ -136,11 +136,11 @@ def split_table(
         longest_cell: characters that a cell may have.
 
     Raises:
-        AnalysisInputError: there is no header or no row, a column stands twice, or lines have too many or too few
+        ProblemsError: there is no header or no row, a column stands twice, or lines have too many or too few
             cells, or too long ones for so many lines.
     """
     if not text.strip():
-        raise AnalysisInputError(f"{name}: expected a table, found an empty file. Its first line names the columns.")
+        raise ProblemsError(f"{name}: expected a table, found an empty file. Its first line names the columns.")
     table = read_csv(text, known, DELIMITERS[:1] if is_exact else DELIMITERS)
     lines, rows = _split(table, name, longest_cell)
     if not is_exact:
@@ -158,7 +158,7 @@ def split_table(
     problems.add_lines("a row", repeated, "Remove the line.")
     problems.raise_any()
     if len(rows) == 1:
-        raise AnalysisInputError(f"{name}: expected rows below the header, found none. Put a rating into each line.")
+        raise ProblemsError(f"{name}: expected rows below the header, found none. Put a rating into each line.")
     columns = dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
     for (
         column,
@@ -207,8 +207,8 @@ def _split(table: CsvText, name: str, longest_cell: int) -> tuple[list[int], lis
                 long.append((line, f"{max(map(len, row)):,}"))
             lines.append(line)
             rows.append(row)
-    except CsvError as error:
-        raise AnalysisInputError(
+    except MetricInputError as error:
+        raise ProblemsError(
             f"{name}, line {error.line}: expected comma-separated cells, found “{error}”. "
             "A double quote that is not closed, or one within a cell, is the usual cause: double it."
         ) from None
@@ -227,7 +227,7 @@ def _read(source: Source, name: str) -> bytes:
             data = source if isinstance(source, bytes) else source.read(MOST_BYTES + 1)
     except OSError as error:
         reason = error.strerror or "an unreadable file"
-        raise AnalysisInputError(f"{name}: expected a readable file, found “{reason}”. Name another file.") from None
+        raise ProblemsError(f"{name}: expected a readable file, found “{reason}”. Name another file.") from None
     return _limited(data, name)
 
 
@@ -244,12 +244,12 @@ def _unzipped(data: bytes, name: str) -> bytes:
             return _limited(b"".join(pieces), name)
     except EOFError:
         sentence = f"{name}: expected a whole gzip file, found its end missing. Send it again."
-        raise AnalysisInputError(sentence) from None
+        raise ProblemsError(sentence) from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise AnalysisInputError(f"{name}: expected a gzip file, found “{error}”. Zip it again.") from None
+        raise ProblemsError(f"{name}: expected a gzip file, found “{error}”. Zip it again.") from None
 
 
 def _limited(data: bytes, name: str) -> bytes:
     if len(data) > MOST_BYTES:
-        raise AnalysisInputError(f"{name}: expected at most 1 GiB of text, found more. Analyse it in parts.")
+        raise ProblemsError(f"{name}: expected at most 1 GiB of text, found more. Analyse it in parts.")
     return data

@@ -21,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
+from common.errors import ProblemsError
 from common.tables import DataTable
 from listening.analysis.models.intervals import draw_listeners, percentile_interval
-from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Objective, Scale, Scored, Settings
+from listening.analysis.reading.inputs import ORIGINAL, Objective, Scale, Scored, Settings
 from listening.analysis.scoring.resampled import weighted_pearson, weighted_spearman
 from listening.analysis.tables import Row, make_table
 
@@ -83,7 +84,7 @@ def make_objective_tables(scored: Scored, objective: Objective | None, settings:
     """The tables ``utterances``, ``correlations`` and ``disagreements``; without objective measures they hold ratings.
 
     Raises:
-        AnalysisInputError: an utterance with two objective results.
+        ProblemsError: an utterance with two objective results.
     """
     rated = join_utterances(scored, objective)
     return [
@@ -97,7 +98,7 @@ def index_objective(objective: Objective | None) -> dict[tuple[str, str], Object
     """What was computed, by system and utterance.
 
     Raises:
-        AnalysisInputError: an utterance with two results.
+        ProblemsError: an utterance with two results.
     """
     if objective is None:
         return {}
@@ -105,7 +106,7 @@ def index_objective(objective: Objective | None) -> dict[tuple[str, str], Object
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         named = ", ".join(f"{utterance} of {system}" for system, utterance in twice[:5])
-        raise AnalysisInputError(
+        raise ProblemsError(
             f"Objective measures: expected one row for each utterance of a system, found {len(twice)} with more: "
             f"{named}. Keep the row of the run that counts."
         )
@@ -117,7 +118,7 @@ def join_utterances(scored: Scored, objective: Objective | None) -> RatedUtteran
     """Utterances rated in one of `SUBJECTIVE`, with everything that is known of them.
 
     Raises:
-        AnalysisInputError: an utterance with two objective results.
+        ProblemsError: an utterance with two objective results.
     """
     ratings = scored.ratings
     asked = np.isin(ratings.task, SUBJECTIVE) & (ratings.utterance != "")

@@ -253,7 +253,7 @@ def make_transcription_tables(
         language: that was spoken; what is not English gets case and punctuation normalised only, and no keywords.
 
     Raises:
-        AnalysisInputError: an utterance with two objective results.
+        ProblemsError: an utterance with two objective results.
     """
     counting: Transcripts = transcripts.rows(transcripts.excluded == "")
     has_reference = np.char.strip(counting.reference) != ""

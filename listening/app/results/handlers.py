@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
 from django.db import transaction
 
+from common.errors import ProblemsError
 from listening.analysis.analyse import analyse
 from listening.analysis.bundle import compute_fingerprint, read_inputs, write_inputs
 from listening.analysis.figures import list_figures
-from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Settings, parse_settings
+from listening.analysis.reading.inputs import Inputs, Settings, parse_settings
 from listening.analysis.tables import Results
 from listening.app.models import Analysis
 from listening.app.results.importing import IMPORT_JOB, finish_import, forget_import
 from listening.app.results.inputs import collect_inputs, compute_basis
 from listening.app.results.services import ANALYSIS_JOB, delete_unused_files, write_flags
-from listening.app.studies.rules import StudyProblems
 from portal.core import audit
 from portal.core.clock import read_clock
 from portal.core.one_state import read_one_state
@@ -49,7 +50,7 @@ def run_analysis(context: JobContext) -> dict[str, Any]:
         inputs, settings = _load_inputs(analysis)
         is_known = _take_from_equal(analysis)
         results = _compute_results(context, analysis, inputs, settings)
-    except AnalysisInputError as error:
+    except ProblemsError as error:
         raise _failure(" ".join(error.problems)) from None
     if not is_known:
         _draw(context, analysis, results)
@@ -74,8 +75,8 @@ def run_import(context: JobContext) -> dict[str, Any]:
     context.progress(READING, 0, 0)
     try:
         made = finish_import(context.job, context.check)
-    except (AnalysisInputError, StudyProblems) as error:
-        sentences = error.problems if isinstance(error, AnalysisInputError) else error.sentences
+    except (ProblemsError, ValidationError) as error:
+        sentences = error.problems if isinstance(error, ProblemsError) else error.messages
         raise JobFailure(
             " ".join(sentences), actor=Actor.ORGANIZER, remedy="Correct the file, then import it again."
         ) from None

@@ -25,9 +25,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from common.child_process import Child, ChildEnded, ChildLimits, run_in_child
+from common.errors import ProblemsError
 from common.progress import ignore_progress
 from listening.analysis.bundle import read_inputs, write_inputs
-from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Ratings, Settings
+from listening.analysis.reading.inputs import ORIGINAL, Inputs, Ratings, Settings
 from listening.analysis.reading.ratings import ReadOptions, read_ratings
 from listening.app.models import Analysis, Participant, Session, Study
 from listening.app.results.inputs import listener_key, session_key
@@ -95,8 +96,8 @@ def import_study(
         check: called while the file is read; what it raises ends the import.
 
     Raises:
-        AnalysisInputError: what is wrong with the file, a sentence for each problem.
-        StudyProblems: the name or the title is taken.
+        ProblemsError: what is wrong with the file, a sentence for each problem.
+        ValidationError: the name or the title is taken.
     """
     found = _read_apart(file, file_name, ReadOptions(original or None, study=name, title=title), check)
     ratings = _ratings(found, file_name)
@@ -124,8 +125,8 @@ def start_import(
     """`import_study` at once, or the job that does it where the file is large.
 
     Raises:
-        AnalysisInputError: the file is too large, or what is wrong with a small one.
-        StudyProblems: the name or the title is taken.
+        ProblemsError: the file is too large, or what is wrong with a small one.
+        ValidationError: the name or the title is taken.
     """
     if check_size(file, file_name) <= READ_AT_ONCE:
         return import_study(edition=edition, by=by, name=name, title=title, file=file, file_name=file_name, **told)
@@ -145,15 +146,15 @@ def finish_import(job: Job, check: Callable[[], None]) -> Imported:
     """What the job of a large file makes.
 
     Raises:
-        AnalysisInputError: as of `import_study`, or the file is not kept any more.
-        StudyProblems: the name was taken meanwhile.
+        ProblemsError: as of `import_study`, or the file is not kept any more.
+        ValidationError: the name was taken meanwhile.
     """
     told = dict(job.parameters)
     name, file_name, key = told.pop("study"), told.pop("file"), told.pop("content")
     edition = Edition.objects.filter(name=job.edition).first()
     content = read_stored(key)
     if edition is None or content is None:
-        raise AnalysisInputError(GONE)
+        raise ProblemsError(GONE)
     file = io.BytesIO(content)
     return import_study(
         edition=edition, by=job.created_by, name=name, file=file, file_name=file_name, check=check, **told
@@ -172,7 +173,7 @@ def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions, check: Cal
     """Read the ratings in a process of its own, within limits: a hostile file may hang or fill its reader.
 
     Raises:
-        AnalysisInputError: something is wrong with the file, or that process was ended.
+        ProblemsError: something is wrong with the file, or that process was ended.
     """
     text_bytes = check_size(file, file_name)
     content = file.read()
@@ -181,19 +182,19 @@ def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions, check: Cal
         try:
             found = read_ratings(io.BytesIO(content), file_name, options)
             _ratings(found, file_name)
-        except AnalysisInputError as error:
+        except ProblemsError as error:
             return {"problems": error.problems}
         return {"inputs": base64.b64encode(write_inputs(found, Settings())).decode()}
 
     try:
         told = run_in_child(work, child_limits(text_bytes), check=check)  # once: somebody waits for the answer
     except ChildEnded as ended:
-        raise AnalysisInputError(
+        raise ProblemsError(
             f"{file_name}: the process that read it was stopped: {ended.how}. Correct the file, or import parts as "
             "studies of their own."
         ) from None
     if "problems" in told:
-        raise AnalysisInputError(told["problems"])
+        raise ProblemsError(told["problems"])
     return read_inputs(base64.b64decode(told["inputs"]))[0]
 
 
@@ -211,7 +212,7 @@ def check_size(file: BinaryIO, file_name: str) -> int:
         Bytes of its text, unzipped.
 
     Raises:
-        AnalysisInputError: it is.
+        ProblemsError: it is.
     """
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
@@ -223,7 +224,7 @@ def check_size(file: BinaryIO, file_name: str) -> int:
                 text += len(piece)
     file.seek(0)
     if size > LARGEST_FILE or text > LARGEST_TEXT:
-        raise AnalysisInputError(
+        raise ProblemsError(
             f"{file_name}: expected at most {LARGEST_FILE // MEGABYTE} MB, or {LARGEST_TEXT // MEGABYTE} MB once "
             "unzipped, found more. Leave out columns that are not read, or import parts as studies of their own."
         )
@@ -233,7 +234,7 @@ def check_size(file: BinaryIO, file_name: str) -> int:
 def _ratings(found: Inputs, file_name: str) -> Ratings:
     ratings = found.ratings
     if ratings is None or not len(ratings):
-        raise AnalysisInputError(f"{file_name}: expected ratings, found none.")
+        raise ProblemsError(f"{file_name}: expected ratings, found none.")
     systems, people = np.unique(ratings.system), np.unique(ratings.listener).size
     wrong = ""
     if EVERY in systems:
@@ -249,7 +250,7 @@ def _ratings(found: Inputs, file_name: str) -> Ratings:
             "called listener names the person, not the rating, or import parts as studies of their own."
         )
     if wrong:
-        raise AnalysisInputError(f"{file_name}: expected {wrong}")
+        raise ProblemsError(f"{file_name}: expected {wrong}")
     return ratings
 
 

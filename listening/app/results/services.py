@@ -26,6 +26,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.urls import reverse
 
+from common.errors import NotPossible
 from listening.analysis.reading.inputs import parse_settings
 from listening.analysis.tables import Results
 from listening.app.models import Analysis, ExclusionRule, Flag, Session, Study
@@ -46,7 +47,7 @@ from portal.core import audit
 from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.jobs.models import Job
-from portal.jobs.services import NotPossible, create_job
+from portal.jobs.services import create_job
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed
 from portal.teams.models import Team
@@ -82,7 +83,7 @@ def start_analysis(
         run_here: the caller executes the job.
 
     Raises:
-        AnalysisInputError: a setting is unknown or out of range.
+        ProblemsError: a setting is unknown or out of range.
         NotPossible: the study is not closed, nobody answered, it is being analysed, or somebody withdrew meanwhile.
     """
     settings = parse_settings(chosen or {}).as_data()

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
-from listening.analysis.reading.inputs import AnalysisInputError
+from common.errors import NotPossible, ProblemsError
 from listening.analysis.reading.ratings import COLUMNS, NEEDED
 from listening.app.results import context, selectors, services
 from listening.app.results.forms import AnalyseForm, ImportForm
@@ -23,7 +23,6 @@ from portal.accounts.access import member_page, open_page
 from portal.core.downloads import csv_response
 from portal.core.mail import if_mailed
 from portal.jobs.models import Job
-from portal.jobs.services import NotPossible
 from portal.leaderboard.selectors import leaderboard_for
 
 REFUSED = 409
@@ -167,7 +166,7 @@ def screen(request: HttpRequest, study: str) -> HttpResponse:
     given = {name: request.POST.get(name, "").strip() for name in ("rule", "reason")}
     try:
         rule, _ = services.screen_out(study=shown.study, by=request.user, **given)
-    except (NotPossible, AnalysisInputError) as reason:  # settings of an earlier analysis may have become unknown
+    except (NotPossible, ProblemsError) as reason:  # settings of an earlier analysis may have become unknown
         messages.error(request, str(reason))
         query = urlencode({"rule": given["rule"]})
         return redirect(f"{reverse('studies:results-listeners', args=[study])}?{query}#reason-{quote(given['rule'])}")

@@ -19,10 +19,11 @@ from django.http import Http404
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from common.errors import ProblemsError, Refused
 from listening.app.models import Answer, Item, Play, Serve, Session, SessionEvent, Study
 from listening.app.sessions import answer_timing, attention, block_leases, payloads, platforms, selectors
 from listening.app.sessions.block_leases import end_session, note
-from listening.app.sessions.payloads import Claim, Invalid, Refused, Report, ToldEvent, Value
+from listening.app.sessions.payloads import Claim, Report, ToldEvent, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, SessionProgress, measure_progress
 from listening.app.sessions.sql import Statement, Writes, read_together_with_clock
 from listening.app.studies.interface_words import speak
@@ -87,7 +88,7 @@ def receive_answers(token: str, body: bytes) -> dict[str, Any]:
         (rows, rated, served), now = read_together_with_clock(*asked)
         session = _read_session(rows)
         if len(body) > payloads.MOST_BYTES and session.study.form != Study.Form.LINKABILITY:
-            raise Invalid([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])
+            raise ProblemsError([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])
         answered = selectors.group_by_trial(rated)
         return _save(session, payload, answered, {slot: times for slot, *times in served}, now)
 
@@ -203,7 +204,7 @@ def _take_report(
     if report.is_skip and trial is not measure_progress(block, answered, session.skips).next:
         raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)
     if trial is None or all(report.slot != sample.slot for sample in trial.samples):
-        raise Invalid(["“slot” names a sample that this trial does not have."])
+        raise ProblemsError(["“slot” names a sample that this trial does not have."])
     if not report.is_skip and not session.serves.filter(trial=trial.trial.pk, slot=report.slot).exists():
         raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)  # nobody can say how it sounds
     session.last_seen_at = now
@@ -281,7 +282,7 @@ def _claim(session: Session, block: PlannedBlock, payload: dict[str, Any]) -> Cl
     try:
         with speak(session.study, session.language):
             return payloads.read_answers(payload, study=session.study, slots=slots)
-    except Invalid:
+    except ProblemsError:
         if session.state != Session.State.ACTIVE:
             raise ended(session) from None
         raise
@@ -375,4 +376,4 @@ def _keep_events(session: Session, events: list[ToldEvent], **place: int) -> Non
 
 def _refused(session: Session, status: int, problem: str, sentence: str | Promise, **more: Any) -> Refused:
     with speak(session.study, session.language):
-        return Refused(status, {"problem": problem, "sentence": str(sentence)} | more)
+        return Refused(status, str(sentence), problem=problem, **more)

@@ -18,6 +18,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.http import Http404
 
+from common.errors import Refused
 from listening.app.models import ItemSample, Serve, Session
 from listening.app.sessions import selectors
 from listening.app.sessions.clip_urls import can_be_name, is_clip_name
@@ -27,15 +28,6 @@ from portal.core.signed_urls import CONTENT_TYPES
 CHUNK_BYTES = 16 << 10  # small, so that little of what a broken connection never carried counts as sent
 MOST_REQUESTS = 30_000
 log = logging.getLogger(__name__)
-
-
-class Unavailable(Exception):  # noqa: N818
-    """No sound at this address for this session: the HTTP status, and a sentence that tells nothing else."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ def clip_for(token: str, name: str) -> Clip:
     """The sound behind an address.
 
     Raises:
-        Unavailable: 404 no such session or file, 403 not of this session or not yet, 410 the session is over, 503 the
+        Refused: 404 no such session or file, 403 not of this session or not yet, 410 the session is over, 503 the
             store of files cannot be reached.
     """
     try:
@@ -67,7 +59,7 @@ def clip_for(token: str, name: str) -> Clip:
     except Http404:
         raise _nothing() from None
     if session.state != Session.State.ACTIVE:
-        raise Unavailable(410, "This session is over.")
+        raise Refused(410, "This session is over.")
     if not can_be_name(name):
         raise _nothing()
     block = selectors.load_block(session)
@@ -90,7 +82,7 @@ def _is_stored(key: str) -> bool:
         return False
     except Exception:
         log.exception("The store of files cannot be reached.")
-        raise Unavailable(503, "The recordings cannot be read just now.") from None
+        raise Refused(503, "The recordings cannot be read just now.") from None
     return True
 
 
@@ -109,12 +101,12 @@ def _is_allowed(session: Session, block: selectors.PlannedBlock, planned: select
     return planned in progress.ahead or planned not in progress.left
 
 
-def _nothing() -> Unavailable:
-    return Unavailable(404, "There is no sound here.")
+def _nothing() -> Refused:
+    return Refused(404, "There is no sound here.")
 
 
-def _refused() -> Unavailable:
-    return Unavailable(403, "This sound is not for this session now.")
+def _refused() -> Refused:
+    return Refused(403, "This sound is not for this session now.")
 
 
 # Sending ------------------------------------------------------------------------------------------

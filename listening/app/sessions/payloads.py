@@ -30,6 +30,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.sessions.attention import MOST_PLAYS
 from listening.app.studies.settings import Problems
@@ -52,23 +53,6 @@ _TAB = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _KIND = re.compile(r"[a-z][a-z0-9-]{0,29}")
 _SLOT = re.compile(r"[a-z0-9]{1,2}")
 _ANSWER_KEYS = frozenset({"tab", "position", "answers", "text", "board", "client_ms", "is_late", "plays", "events"})
-
-
-class Refused(Exception):  # noqa: N818
-    """A request that changes nothing: the HTTP status and the JSON that say why."""
-
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
-        super().__init__(f"{status} {body.get('problem')}")
-        self.status = status
-        self.body = body
-
-
-class Invalid(Refused):
-    """What was sent cannot be taken; `sentences` tell everything that is wrong."""
-
-    def __init__(self, sentences: Sequence[str]) -> None:
-        self.sentences = list(sentences)
-        super().__init__(422, {"problem": "invalid", "sentences": self.sentences})
 
 
 @dataclass(frozen=True)
@@ -127,10 +111,10 @@ def decode(body: bytes) -> dict[str, Any]:
     """The JSON object of a request's body.
 
     Raises:
-        Invalid: it is too long, not UTF-8, not JSON, not an object, nested too deeply or has impossible text.
+        ProblemsError: it is too long, not UTF-8, not JSON, not an object, nested too deeply or has impossible text.
     """
     if len(body) > MOST_BYTES_OF_BOARD:
-        raise Invalid([f"The request has more than {MOST_BYTES_OF_BOARD >> 10} kB."])
+        raise ProblemsError([f"The request has more than {MOST_BYTES_OF_BOARD >> 10} kB."])
     try:
         text = body.decode()
         payload = json.loads(text, parse_constant=_refuse_constant)
@@ -139,11 +123,11 @@ def decode(body: bytes) -> dict[str, Any]:
             if "\\u0000" in text:
                 raise ValueError
     except RecursionError:
-        raise Invalid(["The request is nested too deeply."]) from None
+        raise ProblemsError(["The request is nested too deeply."]) from None
     except ValueError:
-        raise Invalid(["The request is not JSON in UTF-8 with text and finite numbers."]) from None
+        raise ProblemsError(["The request is not JSON in UTF-8 with text and finite numbers."]) from None
     if not isinstance(payload, dict):
-        raise Invalid(["The request is not a JSON object."])
+        raise ProblemsError(["The request is not a JSON object."])
     return payload
 
 
@@ -163,7 +147,7 @@ def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Sequence[st
         slots: those of the samples of the trial at `find_position`, None where there is no such trial.
 
     Raises:
-        Invalid: with everything that is wrong.
+        ProblemsError: with everything that is wrong.
     """
     problems = _unknown(payload, _ANSWER_KEYS)
     tab = _name(payload.get("tab"), "tab", problems)
@@ -177,7 +161,7 @@ def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Sequence[st
     problems.unless(isinstance(is_late, bool), "“is_late” must be true or false.")
     plays = _plays(payload.get("plays", []), slots or (), problems)
     events = _events(payload.get("events", []), problems)
-    problems.refuse(Invalid)
+    problems.refuse()
     return Claim(tab, position or 0, values, client_ms, is_late, plays, events)
 
 
@@ -185,7 +169,7 @@ def read_alive(payload: Mapping[str, Any]) -> tuple[str, list[ToldEvent]]:
     """The tab, and what it has to tell."""
     problems = _unknown(payload, {"tab", "events"})
     read = _name(payload.get("tab"), "tab", problems), _events(payload.get("events", []), problems)
-    problems.refuse(Invalid)
+    problems.refuse()
     return read
 
 
@@ -207,7 +191,7 @@ def read_report(payload: Mapping[str, Any]) -> Report:
         named = ", ".join(SOUND_PROBLEMS)
         problems.unless(what in SOUND_PROBLEMS, f"“what” of a recording that sounds wrong must be one of: {named}.")
     key = _name(key, "key", problems) if key != "" else ""
-    problems.refuse(Invalid)
+    problems.refuse()
     return Report(tab, position or 0, str(slot), what, is_skip, key)
 
 
@@ -227,8 +211,8 @@ def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], prob
             dimensions, has_groups = study.board_dimensions, study.board_groups
             data = validate_board(payload.get("board"), slots=slots, dimensions=dimensions, has_groups=has_groups)
             return {Task.LINKABILITY.value: Value(data=data)}
-    except Invalid as error:
-        problems += error.sentences
+    except ProblemsError as error:
+        problems += error.problems
         return {}
     return _ratings(answers, study, problems)
 
@@ -349,10 +333,10 @@ def validate_board(given: object, *, slots: Sequence[str], dimensions: int, has_
         dimensions: 1 or 2.
 
     Raises:
-        Invalid: with everything that is wrong, for the evaluator to read.
+        ProblemsError: with everything that is wrong, for the evaluator to read.
     """
     if not isinstance(given, Mapping) or not isinstance(given.get("samples"), Mapping):
-        raise Invalid([_("This answer is not a board.")])
+        raise ProblemsError([_("This answer is not a board.")])
     problems = Problems()
     placed = _samples(given["samples"], slots, dimensions, has_groups, problems)
     speakers = _whole_number(given.get("speakers"), len(slots)) or 0
@@ -367,7 +351,7 @@ def validate_board(given: object, *, slots: Sequence[str], dimensions: int, has_
         last = {move["slot"]: move["to"] for move in moves}
         is_led_to = all(last.get(slot) == sample["at"] for slot, sample in placed.items())
         problems.unless(is_led_to, _("The record of moves does not match the positions of the samples."))
-    problems.refuse(Invalid)
+    problems.refuse()
     trails = {slot: [move for move in moves if move["slot"] == slot] for slot in slots}
     samples = {slot: placed[slot] | _trail(trails[slot]) for slot in slots}
     return {"speakers": speakers, "samples": samples, "moves": moves, "left_out": left_out}
@@ -466,13 +450,13 @@ def validate_text(given: object) -> Transcript:
             for "I understood nothing".
 
     Raises:
-        Invalid: with everything that is wrong, for the evaluator to read.
+        ProblemsError: with everything that is wrong, for the evaluator to read.
     """
     if not isinstance(given, Mapping):
-        raise Invalid([_("This answer is not a transcription.")])
+        raise ProblemsError([_("This answer is not a transcription.")])
     raw, is_nothing = given.get("raw"), given.get("nothing", False)
     if not isinstance(raw, str) or not isinstance(is_nothing, bool):
-        raise Invalid([_("This answer is not a transcription.")])
+        raise ProblemsError([_("This answer is not a transcription.")])
     problems, has_words = Problems(), bool(raw.strip())
     too_long = _("The text has %(found)d characters; at most %(most)d are taken.")
     problems.unless(len(raw) <= LONGEST, too_long % {"found": len(raw), "most": LONGEST})
@@ -483,7 +467,7 @@ def validate_text(given: object) -> Transcript:
         problems.unless(not has_words, both)
     else:
         problems.unless(has_words, _("Write what you heard, or say that you understood nothing."))
-    problems.refuse(Invalid)
+    problems.refuse()
     return Transcript("" if is_nothing else raw, is_nothing)
 
 

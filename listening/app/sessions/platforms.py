@@ -7,7 +7,7 @@ reference to ask for pay with. Who is screened out or withdraws, or loses a plac
 
 All ids come from the address bar and are unproven; they are checked for their shape here and for their truth, where the
 study asks for it, by Prolific's API: one question, answered by a `Submission`, by None where there is none, or by
-`UnreachableError`. `HttpApi` asks Prolific itself (GET /api/v1/submissions/ID/, header
+`Unreachable`. `HttpApi` asks Prolific itself (GET /api/v1/submissions/ID/, header
 ``Authorization: Token …``) and waits for at most `TIMEOUT_S`; the token never leaves the server and stands in no
 message. Sources: Prolific's help on external studies and codes; Amazon's reference of the ExternalQuestion and of its
 submission.
@@ -30,9 +30,10 @@ from django.http import HttpResponse
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
+from common.errors import MetricInputError, ProblemsError, Unreachable
 from common.line_texts import JOINERS, find_hidden_character
 from listening.app.models import Session, Study
-from listening.app.studies.settings import LONGEST_OWN_ID, OWN_SIGNS, PlanError, PlatformPlan, parse_platform
+from listening.app.studies.settings import LONGEST_OWN_ID, OWN_SIGNS, PlatformPlan, parse_platform
 from portal.core.keys import keyed_hashes
 
 # What Mechanical Turk gives as the assignment while a worker only looks at a task.
@@ -91,10 +92,6 @@ NOT_HEARD = "not-heard"  # event of a session that was finished without listenin
 REFERENCE = re.compile(rf"({'|'.join(filter(None, PREFIXES.values()))})[{ALPHABET}]{{5}}-[{ALPHABET}]{{5}}")
 
 
-class ArrivalError(ValueError):
-    """The address does not lead into the study; the message says so in the language of the page."""
-
-
 @dataclass(frozen=True)
 class Arrival:
     """Somebody who opened the study's address. `person`: as the platform names them, empty on a bare own link."""
@@ -108,7 +105,7 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
     """Who comes, by the parameters of the address.
 
     Raises:
-        ArrivalError: what the platform adds is missing or cannot be its id.
+        MetricInputError: what the platform adds is missing or cannot be its id.
     """
     is_own = plan.platform == Study.Platform.OWN
     found = {part: query.get(name, "").strip() for part, name in plan.parameters.items()}
@@ -125,7 +122,7 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
 
 
 def _check_platform_ids(plan: PlatformPlan, found: Mapping[str, str]) -> None:
-    """Raise ArrivalError unless all ids can be the platform's: of its form, and no two alike."""
+    """Raise MetricInputError unless all ids can be the platform's: of its form, and no two alike."""
     looks = PLATFORM_IDS[Study.Platform(plan.platform)]
     given = list(found.values())
     problems = [
@@ -135,7 +132,7 @@ def _check_platform_ids(plan: PlatformPlan, found: Mapping[str, str]) -> None:
         and (looks[part].fullmatch(value) is None or len(set(value)) == 1 or given.count(value) > 1)
     ]
     if problems:
-        raise ArrivalError(
+        raise MetricInputError(
             _("This link is not complete. Open the study again from the platform. (Missing or not valid: %(names)s)")
             % {"names": ", ".join(dict.fromkeys(problems))}
         )
@@ -145,8 +142,8 @@ def read_own_id(query: Mapping[str, str], name: str) -> str:
     """Return what an own link says for this parameter, in NFC with single spaces; empty where it does not have it.
 
     Raises:
-        ArrivalError: what it says is no id: other signs, no letter or digit, too long, a word for a missing one, or the
-            name of an id.
+        MetricInputError: what it says is no id: other signs, no letter or digit, too long, a word for a missing one,
+            or the name of an id.
     """
     if name not in query:
         return ""
@@ -159,7 +156,7 @@ def read_own_id(query: Mapping[str, str], name: str) -> str:
     if word and word not in NO_IDS and not is_name and are_signs and len(found) <= LONGEST_OWN_ID:
         return found
     shown = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in query[name][:60])
-    raise ArrivalError(
+    raise MetricInputError(
         _(
             "This link says %(name)s=%(found)s, which names nobody. Expected an ID of your own, of at most %(most)d "
             "letters, digits, spaces and %(signs)s. Please ask the person who gave you this link for another one."
@@ -172,7 +169,7 @@ def mturk_submit_address(given: str) -> str:
     """Where a finished assignment is posted: on one of Mechanical Turk's own hosts, and nowhere else.
 
     Raises:
-        ArrivalError: the address names another host, another scheme, a port, a user, a path, or nothing.
+        MetricInputError: the address names another host, another scheme, a port, a user, a path, or nothing.
     """
     try:
         url = urlsplit(given)
@@ -180,7 +177,7 @@ def mturk_submit_address(given: str) -> str:
     except ValueError:
         is_sound = False
     if not is_sound or url.query or url.fragment or given != given.strip() or not given.isprintable():
-        raise ArrivalError(
+        raise MetricInputError(
             _("This address is not complete: turkSubmitTo is not one of Mechanical Turk's own addresses.")
         )
     return f"https://{url.netloc}/mturk/externalSubmit"
@@ -241,10 +238,6 @@ AT_WORK = frozenset({"RESERVED", "ACTIVE"})
 log = logging.getLogger(__name__)
 
 
-class UnreachableError(Exception):
-    """Prolific did not answer, or not in a way that tells anything about the submission."""
-
-
 @dataclass(frozen=True)
 class Submission:
     """What Prolific says about a submission; `status` in its own words, such as ``ACTIVE``."""
@@ -266,7 +259,7 @@ class HttpApi:
         """The submission of this id; None where there is none.
 
         Raises:
-            UnreachableError: nothing can be said.
+            Unreachable: nothing can be said.
         """
         import httpx
 
@@ -274,18 +267,18 @@ class HttpApi:
         try:
             answer = httpx.get(url, headers={"Authorization": f"Token {self.token}"}, timeout=self.timeout_s)
         except httpx.HTTPError as error:
-            raise UnreachableError(type(error).__name__) from None
+            raise Unreachable(type(error).__name__) from None
         if answer.status_code == httpx.codes.NOT_FOUND:
             return None
         if answer.status_code != httpx.codes.OK:
-            raise UnreachableError(f"status {answer.status_code}")
+            raise Unreachable(f"status {answer.status_code}")
         try:
             body = answer.json()
             found = [body[name] for name in ("participant", "study_id", "status")]
         except (ValueError, KeyError, TypeError):
-            raise UnreachableError("an answer that is no submission") from None
+            raise Unreachable("an answer that is no submission") from None
         if not all(isinstance(part, str) for part in found):
-            raise UnreachableError("an answer that is no submission")
+            raise Unreachable("an answer that is no submission")
         return Submission(*found)
 
 
@@ -307,7 +300,7 @@ def confirm_submission(api: HttpApi | None, submission: str, participant: str, s
         return CONTRADICTED
     try:
         found = api.submission(submission)
-    except UnreachableError as reason:
+    except Unreachable as reason:
         log.warning("Prolific could not be asked about a submission: %s", reason)
         return UNPROVEN
     if found is None:
@@ -352,7 +345,7 @@ def _code_for(session: Session) -> str:
 def _prolific_code(session: Session, outcome: Session.State) -> str:
     try:
         codes = parse_platform(session.study).codes
-    except PlanError:
+    except ProblemsError:
         return ""
     # Who finishes in good faith is paid: without a code of its own, a failed check gets the one for all.
     is_paid_all = session.state == Session.State.FAILED_ATTENTION

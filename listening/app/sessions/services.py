@@ -19,6 +19,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from common.errors import MetricInputError, NotPossible
 from listening.app.models import Participant, Session, Study, StudyText
 from listening.app.sessions import platforms, pre_screening
 from listening.app.sessions.block_leases import (
@@ -33,7 +34,7 @@ from listening.app.sessions.block_leases import (
     network_share,
     note,
 )
-from listening.app.sessions.platforms import Arrival, ArrivalError, person_keys
+from listening.app.sessions.platforms import Arrival, person_keys
 from listening.app.sessions.selectors import STEPS, list_steps, read_screening, session_for
 from listening.app.studies.interface_words import ships_words
 from listening.app.studies.rules import CONSENT_FIELDS, NETWORKS_OF_A_STUDY
@@ -48,29 +49,8 @@ LONGEST_AGENT = 300
 # Sessions that may begin: from one address as many as it may take places, in all some for each place.
 NETWORK_WINDOW, STUDY_WINDOW = timedelta(hours=1), timedelta(minutes=10)
 STARTS_PER_PLACE, FEWEST_STARTS = 4, 60
+OVER = "over"  # code of a refusal that stays: the study has ended, or they have taken part
 ALREADY = gettext_lazy("You have already taken part in this study.")
-
-
-class NoPlaceError(Exception):
-    """No place is to be had: ``full`` as all are taken, ``complete`` as all are finished, ``network`` as one
-    address has its share, or ``state``.
-    """
-
-
-class NotOpenError(Exception):
-    """Nobody can begin just now; the message says so in the language of the page."""
-
-
-class OverError(NotOpenError):
-    """Nor later: the study has ended, or they have taken part."""
-
-
-class TooManyError(NotOpenError):
-    """Too many have begun just now: `kind` says whether from one address or in all, as for `note_refusal`."""
-
-    def __init__(self, kind: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.kind = kind
 
 
 def study_of_link(key: str) -> Study:
@@ -92,8 +72,8 @@ def join(
         network: keyed hash of the address they come from; empty where it is unknown.
 
     Raises:
-        NotOpenError: they would begin, and the study takes nobody just now, or not them.
-        ArrivalError: the platform says that there is no such person at work on the study.
+        NotPossible: they would begin, and the study takes nobody just now, or not them.
+        MetricInputError: the platform says that there is no such person at work on the study.
     """
     if arrival.is_preview:
         raise ValueError("Who only looks gets no session.")
@@ -118,7 +98,7 @@ def start_again(session: Session, network: str, now: datetime) -> Session:
     """A new session for somebody whose block went to another; what they answered before stays as it is.
 
     Raises:
-        NotOpenError: the study takes nobody just now, or this session did not end that way.
+        NotPossible: the study takes nobody just now, or this session did not end that way.
     """
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=session.study_id)
     participant = Participant.objects.select_for_update(no_key=True).get(pk=session.participant_id)
@@ -126,7 +106,7 @@ def start_again(session: Session, network: str, now: datetime) -> Session:
     if newest is not None and newest.state == State.ACTIVE and _is_alike(newest, session.platform_data):
         return newest
     if newest is None or newest.state != State.EXPIRED:
-        raise OverError(ALREADY)
+        raise NotPossible(ALREADY, code=OVER)
     _check_starts(study, network, now)
     data = newest.platform_data.get("next", newest.platform_data)  # "next": of an earlier version
     return _begin(study, participant, language=session.language, device=session.device, network=network, data=data)
@@ -163,19 +143,19 @@ def _is_alike(session: Session, data: Mapping[str, str]) -> bool:
 
 def _check_open(study: Study) -> None:
     if study.state == Study.State.CLOSED:
-        raise OverError(_("This study has ended. Thank you for your interest."))
+        raise NotPossible(_("This study has ended. Thank you for your interest."), code=OVER)
     if is_complete(study):
-        raise OverError(_("This study has all the answers that it needs. Thank you for your interest."))
+        raise NotPossible(_("This study has all the answers that it needs. Thank you for your interest."), code=OVER)
     if study.state != Study.State.OPEN:
-        raise NotOpenError(_("This study is paused just now. Please try again later with the same link."))
+        raise NotPossible(_("This study is paused just now. Please try again later with the same link."))
 
 
 def _check_starts(study: Study, network: str, now: datetime) -> None:
     """Refuse a start that is not open, or one too many; the caller holds the study's row.
 
     Raises:
-        NotOpenError: the study takes nobody just now.
-        TooManyError: from this address within an hour, or in all within ten minutes.
+        NotPossible: the study takes nobody just now.
+        NotPossible: from this address within an hour, or in all within ten minutes.
     """
     _check_open(study)
     starts = study.sessions.filter(is_preview=False)
@@ -193,10 +173,10 @@ def _check_starts(study: Study, network: str, now: datetime) -> None:
             sentence = _(
                 "Too many people have begun this test from your network in the last hour. Please try again in an hour."
             )
-            raise TooManyError("network", sentence)
+            raise NotPossible(sentence, code="network")
     if newest.count() >= most:
         sentence = _("Very many people are beginning this test just now. Please try again in ten minutes.")
-        raise TooManyError("study", sentence)
+        raise NotPossible(sentence, code="study")
 
 
 def _join(
@@ -222,14 +202,14 @@ def _make_way(first: Session, proof: str, now: datetime) -> None:
     What only claims to be the same person takes nothing from somebody who is listening.
 
     Raises:
-        OverError: the session is over and cannot be continued.
-        NotOpenError: somebody may be at work in it.
+        NotPossible: the session is over and cannot be continued.
+        NotPossible: somebody may be at work in it.
     """
     first = session_for(first.token, lock=True)
     if first.state == State.ACTIVE:
         is_theirs = proof == platforms.CONFIRMED
         if not (is_theirs or first.consented_at is None or is_silent(first, now)):
-            raise NotOpenError(
+            raise NotPossible(
                 _(
                     "Your account on the platform is already taking part in another submission. If that was you, "
                     "continue there; if you returned it, try again in %(minutes)d minutes."
@@ -238,7 +218,7 @@ def _make_way(first: Session, proof: str, now: datetime) -> None:
             )
         end_session(first, State.EXPIRED, now, reason=OTHER_SUBMISSION)
     elif first.state not in {State.EXPIRED, State.TECHNICAL}:
-        raise OverError(ALREADY)
+        raise NotPossible(ALREADY, code=OVER)
 
 
 def _begin(
@@ -267,7 +247,7 @@ def _proof(plan: PlatformPlan, arrival: Arrival) -> str:
         platforms.configured_api(), arrival.data.get("session", ""), arrival.person, arrival.data.get("study", "")
     )
     if proof == platforms.CONTRADICTED:
-        raise ArrivalError(_("Prolific has no such submission. Open the study from Prolific again."))
+        raise MetricInputError(_("Prolific has no such submission. Open the study from Prolific again."))
     return proof
 
 
@@ -279,7 +259,7 @@ def give_consent(token: str, now: datetime) -> Session:
     """Consent is given: from here on sounds are served. A place is taken only when the trials are reached.
 
     Raises:
-        NoPlaceError: there is none to be had just now; nothing is kept.
+        NotPossible: there is none to be had just now; nothing is kept.
     """
     study = _lock_study(token)
     session = session_for(token, lock=True)
@@ -288,7 +268,7 @@ def give_consent(token: str, now: datetime) -> Session:
     if not session.is_preview:
         _require_place(study, session, now)
         if not has_free_block(study, now):
-            raise NoPlaceError("full")
+            raise NotPossible(code="full")
     session.consented_at = now
     session.save(update_fields=["consented_at"])
     told = {name: getattr(session.study, name) for name in CONSENT_FIELDS} | expected_effort(session.study)
@@ -352,7 +332,7 @@ def begin_trials(token: str, now: datetime) -> Session:
     """The role play was read: the session gets its place, and time runs from here.
 
     Raises:
-        NoPlaceError: there is none to be had just now; they may try again.
+        NotPossible: there is none to be had just now; they may try again.
     """
     study = _lock_study(token)
     session = session_for(token, lock=True)
@@ -361,7 +341,7 @@ def begin_trials(token: str, now: datetime) -> Session:
     if not session.is_preview:
         _require_place(study, session, now)
     if assign_block(session, now) is None:
-        raise NoPlaceError("full")
+        raise NotPossible(code="full")
     _go_on(session, now)
     return session
 
@@ -372,23 +352,23 @@ def _lock_study(token: str) -> Study:
 
 
 def explain_no_place(session: Session, now: datetime) -> str:
-    """Why somebody who is asked for consent would find no place, as of `NoPlaceError`; empty where there is one."""
+    """Say why somebody who is asked for consent would find no place: the code of `_require_place`, ``full`` or ""."""
     if session.is_preview:
         return ""
     try:
         _require_place(session.study, session, now)
-    except NoPlaceError as reason:
-        return str(reason)
+    except NotPossible as reason:
+        return reason.code
     return "" if has_free_block(session.study, now) else "full"
 
 
 def _require_place(study: Study, session: Session, now: datetime) -> None:
     if study.state != Study.State.OPEN:
-        raise NoPlaceError("state")
+        raise NotPossible(code="state")
     if is_complete(study):
-        raise NoPlaceError("complete")
+        raise NotPossible(code="complete")
     if is_share_taken(study, session.network, now):
-        raise NoPlaceError("network")
+        raise NotPossible(code="network")
 
 
 @transaction.atomic

@@ -21,14 +21,15 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 from rest_framework.throttling import BaseThrottle
 
+from common.errors import MetricInputError, NotPossible, ProblemsError, Refused
 from listening import texts
 from listening.app.models import Session, Study
 from listening.app.sessions import answers, pages, pre_screening, services
 from listening.app.sessions.block_leases import is_complete
 from listening.app.sessions.forms import LanguageForm
-from listening.app.sessions.media import Unavailable, clip_for, send
-from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD, Refused
-from listening.app.sessions.platforms import ArrivalError, allow_platform, network_key, read_arrival
+from listening.app.sessions.media import clip_for, send
+from listening.app.sessions.payloads import MOST_BYTES_OF_BOARD
+from listening.app.sessions.platforms import allow_platform, network_key, read_arrival
 from listening.app.sessions.selectors import describe_state, session_for
 from listening.app.studies.interface_words import speak
 from listening.app.studies.selectors import expected_effort
@@ -127,7 +128,7 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
             return render(request, "listening/sessions/welcome.html", shown)
         told = {"agent": request.headers.get("User-Agent", ""), "network": _network(request, study)}
         session = services.join(study, plan, arrival, language=language, now=read_clock(), **told)
-    except (ArrivalError, services.NotOpenError) as reason:
+    except (MetricInputError, NotPossible) as reason:
         return _no_entry(request, study, reason, shown)
     response = redirect(session)
     if not arrival.person:
@@ -135,14 +136,16 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
     return response
 
 
-def _no_entry(request: HttpRequest, study: Study, reason: Exception, shown: dict[str, Any]) -> HttpResponse:
-    """The page of who cannot begin: why, and what to do on the platform."""
-    status = 400 if isinstance(reason, ArrivalError) else 403
-    if isinstance(reason, services.TooManyError):
-        status = 429
-        services.note_refusal(study, reason.kind, read_clock())
-    shown |= {"reason": str(reason), "study": study, "is_over": isinstance(reason, services.OverError)}
-    shown["is_incomplete"] = isinstance(reason, ArrivalError)
+def _no_entry(
+    request: HttpRequest, study: Study, reason: MetricInputError | NotPossible, shown: dict[str, Any]
+) -> HttpResponse:
+    """Say why somebody cannot begin, and what to do on the platform."""
+    code = reason.code if isinstance(reason, NotPossible) else "incomplete"
+    status = {"incomplete": 400, "network": 429, "study": 429}.get(code, 403)
+    if code in {"network", "study"}:
+        services.note_refusal(study, code, read_clock())
+    shown |= {"reason": str(reason), "study": study, "is_over": code == services.OVER}
+    shown["is_incomplete"] = code == "incomplete"
     return render(request, "listening/sessions/no_entry.html", shown, status=status)
 
 
@@ -220,10 +223,10 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
         return render(request, *pages.current_page(session, form, **_told_before(request)), status=422)
     try:
         _take(session, form, request.POST)
-    except services.NoPlaceError as reason:
-        if str(reason) not in {"state", "complete"}:
-            services.note_refusal(session.study, str(reason), read_clock())
-        return render(request, *pages.current_page(session, no_place=str(reason)), status=409)
+    except NotPossible as reason:
+        if reason.code not in {"state", "complete"}:
+            services.note_refusal(session.study, reason.code, read_clock())
+        return render(request, *pages.current_page(session, no_place=reason.code), status=409)
     return redirect(session)
 
 
@@ -253,7 +256,7 @@ def _start_again(request: HttpRequest, session: Session) -> HttpResponse:
     """Begin again after the block went to somebody else."""
     try:
         return redirect(services.start_again(session, _network(request, session.study), read_clock()))
-    except services.NotOpenError as reason:
+    except NotPossible as reason:
         return _no_entry(request, session.study, reason, pages.session_frame(session))
 
 
@@ -283,6 +286,8 @@ def _receiver(receive: Callable[[str, bytes], dict[str, Any]]) -> View:
     def received(request: HttpRequest, token: str) -> JsonResponse:
         try:
             return _json(receive(token, _body(request)))
+        except ProblemsError as error:
+            return _json({"problem": "invalid", "sentences": error.problems}, 422)
         except Refused as refused:
             return _told(refused)
 
@@ -306,9 +311,9 @@ def _body(request: HttpRequest) -> bytes:
 
 
 def _told(refused: Refused) -> JsonResponse:
-    response = _json(refused.body, refused.status)
-    if "retry_after_s" in refused.body:
-        response["Retry-After"] = str(math.ceil(refused.body["retry_after_s"]))
+    response = _json({"sentence": str(refused)} | refused.more, refused.status)
+    if "retry_after_s" in refused.more:
+        response["Retry-After"] = str(math.ceil(refused.more["retry_after_s"]))
     return response
 
 
@@ -324,10 +329,10 @@ def clip(request: HttpRequest, token: str, clip: str) -> HttpResponseBase:
     """The sound of a slot of a trial, whole or the byte range asked for."""
     try:
         found = clip_for(token, clip)
-    except Unavailable as error:
+    except Refused as refused:
         headers = {"Cache-Control": "private, no-store"}
         return HttpResponse(
-            error.sentence, status=error.status, content_type="text/plain; charset=utf-8", headers=headers
+            str(refused), status=refused.status, content_type="text/plain; charset=utf-8", headers=headers
         )
     response = ranged_response(request, found.size, found.content_type, lambda start, stop: send(found, start, stop))
     return secured(response, KEPT_S)

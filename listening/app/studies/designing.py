@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils.crypto import salted_hmac
 
+from common.errors import NotPossible, ProblemsError
 from listening.app.models import Block, Item, ItemSample, Stimulus, Study, StudySystem, Trial
 from listening.app.studies.planning import (
     NO_SYSTEMS,
@@ -31,9 +32,8 @@ from listening.app.studies.selectors import (
     set_problems,
 )
 from listening.app.studies.stored_design import build_certificate, list_failures, read_rows
-from listening.design.requirements import DesignError, Progress
+from listening.design.requirements import Progress
 from portal.core import audit
-from portal.jobs.services import NotPossible
 
 State = Study.State
 ITEM_FIELDS = ("purpose", "key", "is_target", "expected")
@@ -50,7 +50,7 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
         progress: called with how many are done, of how many, and of what; whatever it raises leaves all as it was.
 
     Raises:
-        DesignError: the plan cannot be met.
+        ProblemsError: the plan cannot be met.
         NotPossible: the study is launched, its stimuli are being made, or it was changed meanwhile.
     """
     study = Study.objects.get(pk=study.pk)
@@ -58,11 +58,11 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
     submissions = heard_submissions(study)
     sets = list(study.data_sets.all())
     if problems := [*([] if submissions else [NO_SYSTEMS]), *set_problems(sets)]:
-        raise DesignError(problems)
+        raise ProblemsError(problems)
     pool = make_pool(sets, submissions)
     try:
         planned = plan_design(study, tuple(submissions), pool, progress=progress)
-    except DesignError as error:
+    except ProblemsError as error:
         keep_verdict(study, submissions, sets, error.problems)
         raise
     if progress is not None:
@@ -92,7 +92,7 @@ def extend_design(study: Study, blocks: int, by: Any) -> dict[str, Any]:
     prepared before anybody meets them, so the study has to rest meanwhile.
 
     Raises:
-        DesignError: no such blocks exist.
+        ProblemsError: no such blocks exist.
         NotPossible: the study is not launched, closed, has to be paused first, or was extended meanwhile.
     """
     study = Study.objects.get(pk=study.pk)
@@ -203,9 +203,9 @@ def _certify(study: Study, pool: StimulusPool) -> None:
     """Put the certificate of the rows on the study.
 
     Raises:
-        DesignError: it does not pass.
+        ProblemsError: it does not pass.
     """
     certificate = build_certificate(read_rows(study, pool))
     if not certificate["passes"]:
-        raise DesignError(list_failures(certificate))
+        raise ProblemsError(list_failures(certificate))
     study.certificate = certificate

@@ -10,18 +10,16 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
-from listening.analysis.reading.inputs import AnalysisInputError
+from common.errors import NotPossible, ProblemsError
 from listening.app.models import Study
 from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
-from listening.app.studies.settings import DEFAULT_SCREENING, PlanError
+from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.app.studies.sizes import describe_presets
-from listening.design.requirements import DesignError
 from listening.tasks import RATED_TASKS
 from portal.challenges.models import DataSet, Edition
 from portal.core.fields import LineField, SharedForm
-from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 
 LONGEST_TEXT = 20_000
@@ -448,7 +446,7 @@ class StudyForm(SharedForm):
         chosen = [SHIPPED_QUESTIONS[name] for name in SHIPPED_QUESTIONS if name in given.get("questions", [])]
         try:
             own = settings.read_questions(given.get("own_questions", ""), languages=languages, taken=SHIPPED_QUESTIONS)
-        except PlanError as error:
+        except ProblemsError as error:
             self.add_error("own_questions", error.problems)
             own = []
         self._take("questionnaire", settings.parse_questionnaire, [*chosen, *own], "own_questions")
@@ -475,7 +473,7 @@ class StudyForm(SharedForm):
         """Put a value among the cleaned ones, with every problem that its parser finds as an error of a field."""
         try:
             parse(value)
-        except PlanError as error:
+        except ProblemsError as error:
             self.add_error(field, error.problems)
         self.cleaned_data[name] = value
 
@@ -509,10 +507,10 @@ def or_errors(form: forms.Form, service: Any, /, faulty: str | None = None, **ar
     """
     try:
         return service(**arguments)
-    except rules.StudyProblems as error:
-        for field, sentences in error.problems.items():
+    except ValidationError as error:
+        for field, sentences in error.update_error_dict({}).items():
             form.add_error(field if field in form.fields else None, sentences)
-    except (DesignError, AnalysisInputError) as error:
+    except ProblemsError as error:
         form.add_error(faulty, error.problems)
     except NotPossible as reason:
         form.add_error(None, str(reason))

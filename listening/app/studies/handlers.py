@@ -12,18 +12,17 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Q, Sum
 
+from common.errors import NotPossible, ProblemsError
 from common.problems import Problem
 from listening.app.models import Stimulus, Study
 from listening.app.studies.designing import CHANGED, make_design
 from listening.app.studies.rules import LAUNCHED
 from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, settle_preparation
-from listening.design.requirements import DesignError
 from listening.stimuli.making import BITS, CHANNELS, GRID_SAMPLES, KBIT_PER_S, LEVEL_DBOV, RATE_HZ, make_stimulus
 from portal.core.storage import load_audio, store_bytes
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
-from portal.jobs.services import NotPossible
 from speech.audio.files import AudioError
 
 MAKING = "Making the stimuli"
@@ -49,7 +48,7 @@ def design(context: JobContext) -> dict[str, Any]:
 
     try:
         certificate = make_design(study, context.job.created_by, progress=tell)
-    except (DesignError, NotPossible) as error:
+    except (ProblemsError, NotPossible) as error:
         raise JobFailure(str(error), actor=Actor.ORGANIZER, remedy=REMEDY) from None
     return {name: certificate[name] for name in ("seed", "waves", "fingerprint")}
 

@@ -23,7 +23,8 @@ from pathlib import Path
 
 from django.utils.translation import deactivate, trans_real
 
-from common.csv_rows import CsvError, read_csv
+from common.csv_rows import read_csv
+from common.errors import MetricInputError, ProblemsError
 from common.harmless_cells import mark_text, unmark_text
 from common.tables import csv_lines
 from listening.app.models import Study, StudyText
@@ -39,14 +40,6 @@ REFUSED_SIGNS = {"<": "‹", ">": "›", "&": "a word for “and”", '"': "“ 
 TRIED_NUMBERS = 121  # every rule of a plural shows all of its forms below it
 MOST_NUMBERS = 5
 Key = tuple[str, int]
-
-
-class WordsError(ValueError):
-    """A file of words that cannot be taken; `problems` holds a sentence for each problem."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__(" ".join(problems))
-        self.problems = problems
 
 
 @dataclass(frozen=True)
@@ -180,16 +173,16 @@ def read_words(data: bytes, name: str, language: str) -> dict[Key, str]:
         name: of the file, for its problems.
 
     Raises:
-        WordsError: everything that is wrong, by line.
+        ProblemsError: everything that is wrong, by line.
     """
     if len(data) > LARGEST_FILE:
-        raise WordsError([f"{name}: expected at most {LARGEST_FILE >> 20} MB, found more."])
+        raise ProblemsError([f"{name}: expected at most {LARGEST_FILE >> 20} MB, found more."])
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         sentence = f"{name}, line {line}: expected UTF-8. Save the table as “CSV UTF-8”."
-        raise WordsError([sentence]) from None
+        raise ProblemsError([sentence]) from None
     rows = _rows(text, name)
     known = _words_by_row(language)
     problems, found, seen = [], {}, set()
@@ -209,7 +202,7 @@ def read_words(data: bytes, name: str, language: str) -> dict[Key, str]:
         if problem:
             problems.append(f"{name}, line {line}: {problem}")
     if problems:
-        raise WordsError(problems)
+        raise ProblemsError(problems)
     return {key: translation for key, translation in found.items() if translation}
 
 
@@ -217,11 +210,11 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
     """The rows of a file with the line of each, those without any content left out."""
     try:
         rows = list(read_csv(text, COLUMNS.__contains__).rows())
-    except CsvError as error:
-        raise WordsError([f"{name}, line {error.line}: expected a CSV table ({error})."]) from None
+    except MetricInputError as error:
+        raise ProblemsError([f"{name}, line {error.line}: expected a CSV table ({error})."]) from None
     header = [cell.strip() for cell in rows[0][1]] if rows else []
     if missing := [one for one in ("source", "form", "translation") if one not in header]:
-        raise WordsError(
+        raise ProblemsError(
             [f"{name}, line 1: expected the columns {', '.join(COLUMNS)}, found none called {' or '.join(missing)}."]
         )
     return [(line, dict(zip_longest(header, cells[: len(header)], fillvalue=""))) for line, cells in rows[1:]]

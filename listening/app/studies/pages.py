@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 
+from common.errors import NotPossible, ProblemsError
 from common.tables import Cell, Column, Group, Row, Table, number_columns, number_table
 from listening.analysis.reading.inputs import Settings
 from listening.app.models import Item, Study
@@ -26,22 +27,14 @@ from listening.app.studies.interface_words import count_missing, ships_words
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
 from listening.app.studies.services import DESIGN_JOB, missing_for_launch
-from listening.app.studies.settings import (
-    DEFAULT_PARAMETERS,
-    OWN_SIGNS,
-    PlanError,
-    parse_questionnaire,
-    parse_screening,
-)
+from listening.app.studies.settings import DEFAULT_PARAMETERS, OWN_SIGNS, parse_questionnaire, parse_screening
 from listening.app.studies.sizes import PRESETS, explain_size
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
-from listening.design.requirements import DesignError
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
 from portal.jobs.selectors import with_estimates
-from portal.jobs.services import NotPossible
 
 State = Study.State
 ONLY_HERE = ("127.0.0.1", "localhost")
@@ -417,7 +410,7 @@ def _before(study: Study) -> list[tuple[str, str]]:
     try:
         screening = parse_screening(study.screening)
         questions = parse_questionnaire(study.questionnaire, screening=screening)
-    except PlanError as error:
+    except ProblemsError as error:
         return [("Problems", str(error))]
     heard = {"none": "none", "huggins": "Huggins pitch", "woods": "antiphase", "both": "both"}[screening.headphones]
     gate = " (a gate)" if screening.headphones_gate == "gate" and screening.headphones != "none" else ""
@@ -504,7 +497,7 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
         page["ways"] = find_ways_out(tried, systems=submissions, data_sets=data_sets)
     try:
         page |= _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))
-    except DesignError as error:  # no system
+    except ProblemsError as error:  # no system
         return page | {"plan_problems": verdict.problems or error.problems}
     page["notes"] += [RATED_ONCE] if verdict.is_heard_once else []
     return page

@@ -26,6 +26,7 @@ from django.db.models import Count, Max
 from django.http import QueryDict
 from django.utils.http import urlencode
 
+from common.errors import ProblemsError
 from listening.app.models import Item, Study
 from listening.app.studies import stored_design
 from listening.app.studies.rules import (
@@ -39,7 +40,7 @@ from listening.app.studies.rules import (
 from listening.app.studies.selectors import StimulusPool, heard_submissions, make_pool, name_codes, set_problems
 from listening.design.allocation import allocate, extend
 from listening.design.ordering import insert_controls
-from listening.design.requirements import Candidate, Design, DesignError, PoolUtterance, Progress
+from listening.design.requirements import Candidate, Design, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
 from listening.design.unrated import Board, Writing, plan_boards, plan_transcription
 from listening.tasks import Task
@@ -84,17 +85,13 @@ class PlannedDesign:
     blocks: tuple[tuple[str, ...], ...]
 
 
-class OutOfTime(Exception):  # noqa: N818 - says nothing about the plan
-    """The search for a design takes longer than a page may take."""
-
-
 def limit_time(seconds: float) -> Progress:
-    """A `Progress` that raises `OutOfTime` once a search for a design has taken so much of the processor."""
+    """A `Progress` that raises `TimeoutError` once a search for a design has taken so much of the processor."""
     end = thread_time() + seconds
 
     def look(*_: int | str) -> None:
         if thread_time() > end:
-            raise OutOfTime
+            raise TimeoutError
 
     return look
 
@@ -123,7 +120,7 @@ def plan_design(
         progress, shuffles: as of `allocate`.
 
     Raises:
-        DesignError: the plan cannot be met, with the numbers that would do.
+        ProblemsError: the plan cannot be met, with the numbers that would do.
     """
     if study.form != Study.Form.RATING:
         return _plan_unrated(study, codes, pool, study.evaluators)
@@ -150,7 +147,7 @@ def choose_trials(
     """The controls of a study of ratings, and its candidates from the recordings that are left.
 
     Raises:
-        DesignError: there are too few recordings.
+        ProblemsError: there are too few recordings.
     """
     controls = choose_controls(study, codes, pool.utterances)
     taken = {utterance for one in controls for _, _, utterance in one.samples}
@@ -171,7 +168,7 @@ def choose_controls(study: Study, codes: Sequence[str], pool: Sequence[PoolUtter
     """Practice, control and bridge trials from recordings that no other of them uses; the same for the same seed.
 
     Raises:
-        DesignError: the pool has too few recordings.
+        ProblemsError: the pool has too few recordings.
     """
     supply = _Supply(pool, codes, np.random.default_rng([study.seed, STREAM]))
     names = [codes[place] for place in supply.rng.permutation(len(codes))]
@@ -188,7 +185,7 @@ def choose_controls(study: Study, codes: Sequence[str], pool: Sequence[PoolUtter
                 made.append(_plan_control(supply, purpose, number, system, is_target if has_pairs(study) else None))
     except LookupError as error:
         count = study.practice_trials + study.gold_trials + study.bridge_trials
-        raise DesignError(
+        raise ProblemsError(
             [
                 f"The {count} practice, control and bridge trials need recordings of their own, and the data sets have "
                 f"too few: {error.args[0]} Take fewer of these trials ({len(made)} would do), or data sets with more "
@@ -326,9 +323,9 @@ def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds:
             made = plan_design(study, codes, pool, progress=limit_time(seconds), shuffles=False)
             if study.form == Study.Form.TRANSCRIPTION:
                 is_once = len(made.items) == sum(map(len, made.blocks))
-    except DesignError as error:
+    except ProblemsError as error:
         return PlanVerdict(error.problems, is_tried=True)
-    except OutOfTime:
+    except TimeoutError:
         return PlanVerdict([], is_tried=False, is_heard_once=is_once)
     return PlanVerdict([], is_tried=bool(seconds) or not is_rating, is_heard_once=is_once)
 

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
+from common.errors import ProblemsError
 from listening.app.models import Session, Study
-from listening.app.studies.settings import PlanError, parse_platform, parse_questionnaire, parse_screening
+from listening.app.studies.settings import parse_platform, parse_questionnaire, parse_screening
 from listening.tasks import RATED, Task
 
 State = Study.State
@@ -51,15 +52,6 @@ PLACES_OF_A_ROOM = 12  # a class or a laboratory behind one address; more evalua
 SECONDS_TO_RATE, SECONDS_TO_PLACE, SECONDS_TO_WRITE = 4.0, 6.0, 20.0
 HEARD_ON_A_BOARD, HEARD_TO_WRITE = 3, 2
 PRACTICE_AT_MOST, GOLD_AT_MOST, BRIDGE_AT_MOST = 10, 12, 12
-
-
-class StudyProblems(ValueError):  # noqa: N818
-    """A study that does not hold together: `problems` are sentences by the name of the field, ``""`` of none."""
-
-    def __init__(self, problems: Mapping[str, list[str]]) -> None:
-        self.problems = dict(problems)
-        self.sentences = [sentence for sentences in problems.values() for sentence in sentences]
-        super().__init__(" ".join(self.sentences))
 
 
 def places_for_one_network(study: Study, places: int) -> int:
@@ -222,7 +214,7 @@ def platform_problems(study: Study) -> list[str]:
     ):
         try:
             parse(given)
-        except PlanError as error:
+        except ProblemsError as error:
             problems += error.problems
     return problems
 

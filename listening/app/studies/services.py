@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.urls import reverse
 
+from common.errors import NotPossible
 from listening import texts
 from listening.app.models import Session, Study, StudyText
 from listening.app.studies import interface_words, rules, selectors
@@ -22,7 +24,6 @@ from listening.app.studies.designing import clear_design, make_design
 from listening.app.studies.planning import (
     DESIGNED_AT_ONCE_AT_MOST,
     TRIED_IN_REQUEST_S,
-    OutOfTime,
     limit_time,
 )
 from listening.app.studies.selectors import lock_study, newest_text
@@ -35,7 +36,7 @@ from portal.challenges.rules import propose_test_title
 from portal.core import audit
 from portal.core.steps import Step
 from portal.jobs.models import Job, JobState
-from portal.jobs.services import NotPossible, create_job
+from portal.jobs.services import create_job
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, refuse_without_speech
 
@@ -62,7 +63,7 @@ def create_study(
         fields: of `Study`; those left out get their default.
 
     Raises:
-        StudyProblems: the name or the title is taken, or the name not usable.
+        ValidationError: the name or the title is taken, or the name not usable.
         NotPossible: a submission is being deleted.
     """
     study = Study(edition=edition, created_by=by, **FIRST_SETTINGS | _known_of(edition, by) | fields)
@@ -91,7 +92,7 @@ def change_study(
 
     Raises:
         NotPossible: the stimuli are being made, the study is closed, or a new submission is being deleted.
-        StudyProblems: a field cannot change any more, or the name or the title is taken.
+        ValidationError: a field cannot change any more, or the name or the title is taken.
     """
     study = lock_study(study, rules.CHANGEABLE, "changed")
     changed = {name: value for name, value in fields.items() if getattr(study, name) != value}
@@ -106,7 +107,7 @@ def change_study(
             before[name], changed[name] = sorted(map(str, relations[name])), sorted(map(str, chosen))
     if study.is_launched and (fixed := rules.LOCKED_AFTER_LAUNCH & changed.keys()):
         sentence = "This is fixed since the launch, because answers depend on it."
-        raise rules.StudyProblems({name: [sentence] for name in sorted(fixed)})
+        raise ValidationError({name: [sentence] for name in sorted(fixed)})
     wordings = _wordings(study)
     for name, value in changed.items():
         if name not in relations:
@@ -114,11 +115,9 @@ def change_study(
     check_names(study, by, with_title="title" in changed)
     emptied = [name for name in rules.CONSENT_FIELDS if name in changed and not changed[name]]
     if study.is_launched and emptied:
-        raise rules.StudyProblems(
-            {name: ["Evaluators are told this; it cannot be empty any more."] for name in emptied}
-        )
+        raise ValidationError({name: ["Evaluators are told this; it cannot be empty any more."] for name in emptied})
     if study.is_launched and (problems := rules.platform_problems(study)):  # evaluators may come at any moment
-        raise rules.StudyProblems({"platform": problems})
+        raise ValidationError({"platform": problems})
     if rules.PLAN_FIELDS & changed.keys():
         clear_design(study)
         if study.job is not None and study.job.has_ended:
@@ -176,7 +175,7 @@ def start_design(study: Study, by: Any) -> Job | None:
     """Make a small design now, which gives None; start the job that makes one that is large or takes long.
 
     Raises:
-        DesignError: the plan of a small one cannot be met.
+        ProblemsError: the plan of a small one cannot be met.
         NotPossible: the study is launched, something is being made for it, or a submission is being deleted.
     """
     if study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST:
@@ -185,7 +184,7 @@ def start_design(study: Study, by: Any) -> Job | None:
         _lock_to_design(study)
     try:
         make_design(study, by, progress=limit_time(TRIED_IN_REQUEST_S))
-    except OutOfTime:
+    except TimeoutError:
         return _start_design_job(study, by)
     Study.objects.filter(pk=study.pk, job=study.job_id).update(job=None)  # what it told was about the design before
     return None
@@ -256,12 +255,12 @@ def launch_study(*, study: Study, by: Any, now: datetime) -> Study:
 
     Raises:
         NotPossible: it is not ready to launch.
-        StudyProblems: the rows are not a balanced design, a stimulus, a text or a setting is missing.
+        ValidationError: the rows are not a balanced design, a stimulus, a text or a setting is missing.
     """
     study = lock_study(study, [State.PREPARED], "launched")
     problems = [*launch_problems(read_rows(study)), *(sentence for sentence, _ in missing_for_launch(study))]
     if problems:
-        raise rules.StudyProblems({"": problems})
+        raise ValidationError(problems)
     study.state, study.launched_at = State.OPEN, now
     study.save(update_fields=["state", "launched_at"])
     audit.record("study.launched", study, actor=by, certificate=study.certificate["fingerprint"])
@@ -343,14 +342,14 @@ def check_names(study: Study, by: Any, *, with_title: bool = True) -> None:
         by: who gives them; a title is compared with those of the studies that they see.
 
     Raises:
-        StudyProblems: one of them is taken.
+        ValidationError: one of them is taken.
     """
     if study.name in selectors.RESERVED_NAMES:
-        raise rules.StudyProblems({"name": [f"The address of “{study.name}” is taken. Choose another name."]})
+        raise ValidationError({"name": [f"The address of “{study.name}” is taken. Choose another name."]})
     if Study.objects.filter(name=study.name).exclude(pk=study.pk).exists():
-        raise rules.StudyProblems({"name": [f"Another study is called {study.name}. Choose another name."]})
+        raise ValidationError({"name": [f"Another study is called {study.name}. Choose another name."]})
     if with_title and (same := selectors.find_titled(study.title, by=by, besides=study)):
-        raise rules.StudyProblems({"title": [f"The listening test {same} has this title. Choose another one."]})
+        raise ValidationError({"title": [f"The listening test {same} has this title. Choose another one."]})
 
 
 # What stands in the way -----------------------------------------------------------------------------
@@ -408,7 +407,7 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, p
         consent: of `rules.CONSENT_FIELDS`; what is left out or empty is as in the newest study of the edition.
 
     Raises:
-        StudyProblems: the name is taken.
+        ValidationError: the name is taken.
     """
     systems = list(selectors.submissions_to_hear(edition)[:MOST_SYSTEMS])
     data_sets = best_sets(edition)

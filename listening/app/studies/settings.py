@@ -1,6 +1,6 @@
 """What a study asks before its trials and where its evaluators come from, read from the study's JSON fields.
 
-Each `parse_…` turns what an organizer's form or a stored field holds into a frozen dataclass, or raises `PlanError`
+Each `parse_…` turns what an organizer's form or a stored field holds into a frozen dataclass, or raises `ProblemsError`
 with every problem at once. Nothing below this door checks these fields again.
 
     screening          {"sound": true, "headphones": "none|huggins|woods|both", "headphones_gate": "flag|gate",
@@ -24,10 +24,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.texts import shipped_questionnaire
 
@@ -49,14 +50,6 @@ OWN_SIGNS = "._-+@:~='’/"
 LONGEST_OWN_ID = 120
 
 
-class PlanError(ValueError):
-    """What is wrong with a plan; `problems` holds a sentence for each problem."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__(" ".join(problems))
-        self.problems = problems
-
-
 class Problems(list[str]):
     """A sentence for everything that is wrong with what is read."""
 
@@ -66,10 +59,10 @@ class Problems(list[str]):
             self.append(sentence)
         return bool(is_right)
 
-    def refuse(self, error: Callable[[list[str]], Exception]) -> None:
-        """Raise the error that tells all of them, if there are any."""
+    def refuse(self) -> None:
+        """Raise `ProblemsError` with all of them, if there are any."""
         if self:
-            raise error(list(self))
+            raise ProblemsError(self)
 
 
 @dataclass(frozen=True)
@@ -135,10 +128,10 @@ def parse_screening(given: Any) -> Screening:
     """The screening of a study; what is not given is as `Screening` says.
 
     Raises:
-        PlanError: names every field that cannot be used.
+        ProblemsError: names every field that cannot be used.
     """
     if not isinstance(given, Mapping):
-        raise PlanError([f"The screening: expected an object, found {_kind(given)}."])
+        raise ProblemsError([f"The screening: expected an object, found {_kind(given)}."])
     problems = _unknown(given, DEFAULT_SCREENING, "The screening")
     sound = _flag(given, "sound", True, "The sound test", problems)
     headphones = _one_of(given, "headphones", HEADPHONE_TESTS, "none", "The headphone check", problems)
@@ -150,7 +143,7 @@ def parse_screening(given: Any) -> Screening:
     languages = given.get("native_languages", [])
     are_codes = isinstance(languages, list | tuple) and all(_matches(LANGUAGE, one) for one in languages)
     problems.unless(are_codes, f"Native languages: expected a list of codes such as en or fr, found {languages!r}.")
-    problems.refuse(PlanError)
+    problems.refuse()
     return Screening(sound, headphones, gate, attempts, tuple(dict.fromkeys(languages)), gold)
 
 
@@ -164,10 +157,10 @@ def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tu
     """The questions of a study; where the screening asks for native languages, that question is always among them.
 
     Raises:
-        PlanError: names every question that cannot be asked.
+        ProblemsError: names every question that cannot be asked.
     """
     if not isinstance(given, list | tuple):
-        raise PlanError([f"The questionnaire: expected a list of questions, found {_kind(given)}."])
+        raise ProblemsError([f"The questionnaire: expected a list of questions, found {_kind(given)}."])
     problems = Problems()
     too_many = f"The questionnaire: expected at most {QUESTIONS_AT_MOST} questions, found {len(given)}."
     problems.unless(len(given) <= QUESTIONS_AT_MOST, too_many)
@@ -177,7 +170,7 @@ def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tu
     is_asked_rightly = all(one.kind == "language" for one in found if one.name == NATIVE_LANGUAGE)
     kept_for = f"Question {NATIVE_LANGUAGE!r}: expected the kind 'language', which this name is kept for."
     problems.unless(is_asked_rightly, kept_for)
-    problems.refuse(PlanError)
+    problems.refuse()
     if screening and screening.native_languages:
         found = [replace(one, is_required=True) if one.name == NATIVE_LANGUAGE else one for one in found]
         if all(one.name != NATIVE_LANGUAGE for one in found):
@@ -244,20 +237,20 @@ def parse_platform(study: Study) -> PlatformPlan:
     """Where the evaluators of a study come from, by its `platform` and `platform_settings`.
 
     Raises:
-        PlanError: names every field that cannot be used.
+        ProblemsError: names every field that cannot be used.
     """
     given = study.platform_settings
     if study.platform not in DEFAULT_PARAMETERS:
-        raise PlanError([f"The platform: expected {', '.join(DEFAULT_PARAMETERS)}, found {study.platform!r}."])
+        raise ProblemsError([f"The platform: expected {', '.join(DEFAULT_PARAMETERS)}, found {study.platform!r}."])
     if not isinstance(given, Mapping):
-        raise PlanError([f"The settings of the platform: expected an object, found {_kind(given)}."])
+        raise ProblemsError([f"The settings of the platform: expected an object, found {_kind(given)}."])
     problems = _unknown(given, {"parameters", "codes", "confirm_by_api"}, "The settings of the platform")
     parameters = _parameters(study.platform, given.get("parameters", {}), problems)
     codes = _codes(study.platform, given.get("codes", {}), problems)
     confirm = _flag(given, "confirm_by_api", False, "Confirmation by API", problems)
     may_confirm = not confirm or study.platform == "prolific"
     problems.unless(may_confirm, "Confirmation by API: only Prolific can confirm a submission.")
-    problems.refuse(PlanError)
+    problems.refuse()
     return PlatformPlan(study.platform, parameters, codes, confirm)
 
 
@@ -343,7 +336,7 @@ def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] 
         taken: names that other questions have.
 
     Raises:
-        PlanError: a sentence for each line that is no question.
+        ProblemsError: a sentence for each line that is no question.
     """
     problems, found, names = Problems(), [], set(taken)
     for number, line in enumerate(text.splitlines(), 1):
@@ -366,7 +359,7 @@ def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] 
         # A choice is named by its words in the first language that has any.
         made = [{"value": next(iter(one.values()))[:60], "labels": one} for one in choices]
         found.append(question | {"kind": "choice", "choices": made})
-    problems.refuse(PlanError)
+    problems.refuse()
     return found
 
 

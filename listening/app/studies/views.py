@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -15,17 +16,15 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
+from common.errors import NotPossible, ProblemsError
 from listening.app.models import Study
 from listening.app.studies import pages, rules, selectors, services
 from listening.app.studies.forms import ExtendForm, NewStudyForm, StudyForm
 from listening.app.studies.planning import read_filled
-from listening.app.studies.rules import StudyProblems
-from listening.design.requirements import DesignError
 from portal.accounts.access import View, member_action, member_page
 from portal.challenges.models import Edition
 from portal.core.clock import read_clock
 from portal.core.downloads import as_download
-from portal.jobs.services import NotPossible
 
 PAGE_SIZE = 25
 REFUSED = 409
@@ -66,9 +65,9 @@ def study_action(
             return render(request, "confirm.html", asks(study))
         try:
             made = act(study, request.user)
-        except StudyProblems as error:
-            return _detail(request, study, error.sentences)
-        except DesignError as error:
+        except ValidationError as error:
+            return _detail(request, study, error.messages)
+        except ProblemsError as error:
             return _detail(request, study, error.problems)
         except NotPossible as reason:
             return _detail(request, study, [str(reason)])
@@ -147,7 +146,7 @@ def design(request: HttpRequest, study: Study) -> HttpResponse:
             if services.start_design(study, request.user) is None:
                 messages.success(request, "The design is made and certified.")
             return redirect("studies:design", study.name)
-        except DesignError as error:
+        except ProblemsError as error:
             problems = error.problems
         except NotPossible as reason:
             problems = [str(reason)]

@@ -7,6 +7,7 @@ from typing import Any, cast
 from django import forms
 from django.core.exceptions import ValidationError
 
+from common.errors import ProblemsError
 from listening.app.models import Study, StudyText
 from listening.app.studies import interface_words, selectors, services
 from listening.app.studies.forms import LONGEST_TEXT, or_errors
@@ -97,7 +98,7 @@ class WordsFileForm(forms.Form):
             return interface_words.read_words(
                 file.read(interface_words.LARGEST_FILE + 1), file.name[:80], self.language
             )
-        except interface_words.WordsError as error:
+        except ProblemsError as error:
             raise ValidationError(error.problems) from None
 
     def save(self, *, by: Any) -> StudyText | None:

@@ -27,6 +27,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from common.errors import NotPossible
 from listening.analysis.figures import list_figures
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
 from listening.app.models import Analysis, Flag, Participant, Session, Study, read_withdrawal_code
@@ -57,10 +58,6 @@ NOTE_OF_FEW = (
 )
 
 
-class TooManyGuessesError(Exception):
-    """From this address too many codes were tried within an hour."""
-
-
 def withdraw(session: Session, now: datetime) -> int:
     """Delete what this person answered in the study and free their block; how many answers there were."""
     with transaction.atomic():
@@ -84,10 +81,10 @@ def withdraw_by_code(code: str, address: str, now: datetime) -> Session | None:
     """Withdraw whose code this is, however it is typed; None where it is nobody's.
 
     Raises:
-        TooManyGuessesError: too many wrong codes came from this address.
+        NotPossible: too many wrong codes came from this address.
     """
     if cache.get(_counter(address), 0) >= GUESSES_AT_MOST:
-        raise TooManyGuessesError
+        raise NotPossible
     wanted = read_withdrawal_code(code)
     session = Session.objects.select_related("study").filter(withdrawal_code=wanted).first()
     if session is None:

@@ -9,6 +9,7 @@ from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
+from common.errors import NotPossible
 from listening import texts
 from listening.app.models import Session, Study
 from listening.app.sessions.forms import WithdrawalForm
@@ -20,7 +21,6 @@ from listening.app.studies.pages import forgetting
 from listening.app.studies.views import study_page
 from listening.app.withdrawal import services
 from portal.core.clock import read_clock
-from portal.jobs.services import NotPossible
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -54,7 +54,7 @@ def withdraw_by_code(request: HttpRequest) -> HttpResponse:
                 found = services.withdraw_by_code(form.cleaned_data["code"], visitor_address(request), read_clock())
                 status = 200 if found else 422
                 shown |= {"is_deleted": bool(found), "is_unknown": not found}
-            except services.TooManyGuessesError:
+            except NotPossible:
                 status = 429
                 shown |= {"is_too_often": True}
         response = render(request, "listening/sessions/withdraw_by_code.html", shown, status=status)

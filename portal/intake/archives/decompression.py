@@ -154,7 +154,7 @@ class StreamReader(Buffered):
     """A gzip, bzip2 or xz file of one stream or several in a row.
 
     Raises (from `read`):
-        ArchiveRefused: the file is cut, damaged, wants too much memory, or goes on with something else.
+        ProblemFound: the file is cut, damaged, wants too much memory, or goes on with something else.
     """
 
     def __init__(self, file: BinaryIO, packing: Packing, name: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from common.memory import format_size
-from common.problems import Problem
+from common.problems import ProblemFound
 from portal.intake.problem_codes import describe
 
 MEGABYTE = 10**6
@@ -78,21 +78,13 @@ class Member:
     position: int = 0
 
 
-class ArchiveRefused(Exception):  # noqa: N818 (the name tells what happened to the archive)
-    """The archive as a whole cannot be accepted; `problem` says why and what to do."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.sentence())
-        self.problem = problem
-
-
 def refuse(kind: str, file: str, /, **values: Any) -> NoReturn:
     """Refuse the whole archive; `kind` and `values` as in `portal.intake.problem_codes`.
 
     Raises:
-        ArchiveRefused: always.
+        ProblemFound: always.
     """
-    raise ArchiveRefused(describe(kind, file, **values))
+    raise ProblemFound(describe(kind, file, **values))
 
 
 def refuse_truncated(file: str, expected: str) -> NoReturn:

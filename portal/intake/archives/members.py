@@ -62,7 +62,7 @@ class MemberStream(io.BufferedIOBase):
         """The next bytes, at least one and at most as many as asked for.
 
         Raises:
-            ArchiveRefused: there are none.
+            ProblemFound: there are none.
         """
         raise NotImplementedError
 
@@ -158,7 +158,7 @@ def safe_path(text: str, limits: ArchiveLimits) -> str:
     """The path of a member without ``.`` and empty parts; empty for the folder that the archive itself is.
 
     Raises:
-        ArchiveRefused: the name leaves the archive, hides something or is beyond the limits.
+        ProblemFound: the name leaves the archive, hides something or is beyond the limits.
     """
     shown = shown_name(text)
     if len(text) > limits.path_characters:

@@ -2,7 +2,7 @@
 
 An archive is recognised by its content, streamed once and never extracted; each file is handed out as a stream that is
 counted while it is read. What is hostile or cannot be read refuses the whole archive with one sentence
-(`ArchiveRefused`); what is wrong with one file is reported and that file passed over.
+(`ProblemFound`); what is wrong with one file is reported and that file passed over.
 
 Refused (`Problem.code`): ``not-readable``, ``not-an-archive``, ``unsupported-archive``, ``empty-archive``,
 ``truncated-archive``, ``damaged-archive``, ``trailing-data``, ``encrypted-archive``, ``split-archive``,
@@ -29,13 +29,13 @@ from typing import BinaryIO
 from common.file_names import is_dropping, plain_name
 from common.problems import Problem, Severity
 from portal.intake.archives.decompression import PACKINGS, UNPACK_BYTES, PlainReader, Reader, open_packed
-from portal.intake.archives.limits import ArchiveLimits, ArchiveRefused, Member, Meter, refuse
+from portal.intake.archives.limits import ArchiveLimits, Member, Meter, refuse
 from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, safe_path
 from portal.intake.archives.tars import BLOCK, TarReader, is_tar_header
 from portal.intake.archives.zips import zip_entries
 from portal.intake.problem_codes import describe
 
-__all__ = ["ArchiveLimits", "ArchiveRefused", "Member", "read_archive"]
+__all__ = ["ArchiveLimits", "Member", "read_archive"]
 _ZIP, _EMPTY_ZIP, _SPLIT_ZIP = b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"
 # First bytes of archives and packed files, by the name that a sentence gives them.
 _SIGNATURES = {
@@ -70,7 +70,7 @@ def read_archive(
         report: is called with each problem of a single file, and with one note of droppings at the end.
 
     Raises:
-        ArchiveRefused: while iterating, from the first step or from reading a stream.
+        ProblemFound: while iterating, from the first step or from reading a stream.
     """
     first_dropping = ""
     dropping_count = file_count = 0
@@ -168,7 +168,7 @@ def read_folder(
             archive, and with one note of droppings at the end.
 
     Raises:
-        ArchiveRefused: a name that no archive may hold, or no file at all.
+        ProblemFound: a name that no archive may hold, or no file at all.
     """
     first_dropping = ""
     dropping_count = file_count = 0

@@ -70,7 +70,7 @@ class TarReader:
         """Each file; a step further reads what is left of the file before.
 
         Raises:
-            ArchiveRefused: at the first thing that is hostile or not readable.
+            ProblemFound: at the first thing that is hostile or not readable.
         """
         while True:
             extended = _Extended()

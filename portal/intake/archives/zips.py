@@ -119,7 +119,7 @@ class ZipDirectory:
         size: of the archive in bytes.
 
     Raises:
-        ArchiveRefused: anything in the list is hostile or does not agree with the rest of the file.
+        ProblemFound: anything in the list is hostile or does not agree with the rest of the file.
     """
 
     def __init__(self, file: BinaryIO, size: int, name: str, limits: ArchiveLimits) -> None:
@@ -327,7 +327,7 @@ def zip_entries(file: BinaryIO, listing: BinaryIO, size: int, meter: Meter) -> I
         size: of the archive in bytes.
 
     Raises:
-        ArchiveRefused: at the first thing that is hostile or not readable.
+        ProblemFound: at the first thing that is hostile or not readable.
     """
     directory = ZipDirectory(listing, size, meter.name, meter.limits)
     for record, following in directory.in_order():

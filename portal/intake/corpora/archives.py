@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from common.problems import Problem, ProblemList
+from common.problems import Problem, ProblemFound, ProblemList
 from common.progress import Progress
-from portal.intake.archives.limits import ArchiveLimits, ArchiveRefused
+from portal.intake.archives.limits import ArchiveLimits
 from portal.intake.archives.reading import read_archive
 from portal.intake.corpora.reading import detect_layout
 from portal.intake.documents import write_document
@@ -55,7 +55,7 @@ def unpack_corpus(
                 if error.errno != errno.ENAMETOOLONG:
                     raise
                 found.add(describe("long-name/disk", member.path))
-    except ArchiveRefused as refused:
+    except ProblemFound as refused:
         found.add(refused.problem)
         is_whole = False
     look_at("")

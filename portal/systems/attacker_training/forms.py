@@ -11,7 +11,7 @@ from django.forms.boundfield import BoundWidget
 from django.utils.functional import cached_property
 
 from anonymization.methods.contract import MethodError
-from common.errors import MetricInputError, UnderWay
+from common.errors import MetricInputError, NotPossible
 from evaluation.app.attacker_training.selectors import Material, TrainingCost, estimate_cost, list_material
 from evaluation.app.attacker_training.services import (
     MOST_SEEDS,
@@ -26,7 +26,6 @@ from portal.challenges.models import DataSet
 from portal.core.clock import read_clock
 from portal.core.fields import RadioField, RowsField, SeedsField, disable
 from portal.core.labels import roughly
-from portal.jobs.services import NotPossible
 from portal.jobs.workers import has_card
 from portal.submissions.models import Submission
 from speech.encoders.contract import Device
@@ -217,8 +216,10 @@ class TrainingForm(forms.Form):
         asked |= {"with_attack": self.cleaned_data["attack"], "with_originals": self.cleaned_data["originals"]}
         try:
             return train_and_attack(submission=self.submission, recipe=self.recipe, by=self.by, **asked)
-        except UnderWay as same:
-            return cast("EvaluationRun", same.thing)
-        except (NotPossible, MethodError) as error:
+        except NotPossible as reason:
+            if reason.under_way:
+                return cast("EvaluationRun", reason.under_way)
+            self.add_error(None, str(reason))
+        except MethodError as error:
             self.add_error(None, str(error))
         return None

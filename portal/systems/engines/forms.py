@@ -11,7 +11,7 @@ from django.forms.boundfield import BoundWidget
 from django.shortcuts import get_object_or_404
 
 from anonymization.app.selectors import sum_speech
-from common.errors import UnderWay
+from common.errors import NotPossible
 from evaluation.app.attacks.services import start_attack
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.services import start_recognition
@@ -20,7 +20,6 @@ from evaluation.app.runs.kinds import ATTACK, CHAINED_KINDS, RECOGNITION, Engine
 from evaluation.app.runs.selectors import EngineRuns, group_unfinished, list_runs, measure_pace
 from portal.core.fields import RadioField
 from portal.core.labels import Missing, group_missing
-from portal.jobs.services import NotPossible
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
 from portal.systems.selectors import View
@@ -163,10 +162,10 @@ class EngineForm(forms.Form):
         """Start what a valid form asks for, or find it under way; None with an error of the form where it cannot be."""
         try:
             return self.start_run(self.cleaned_data["engine"], self.cleaned_data["data_sets"])
-        except UnderWay as same:
-            self.under_way = str(same)
-            return cast("EvaluationRun", same.thing)
         except NotPossible as reason:
+            if reason.under_way:
+                self.under_way = str(reason)
+                return cast("EvaluationRun", reason.under_way)
             self.add_error(None, str(reason))
         return None
 

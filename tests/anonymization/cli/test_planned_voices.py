@@ -1,6 +1,7 @@
 """A method that plans its voices as mixtures and synthesises speech: planned, run, resumed, written, read, checked."""
 
 import json
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -33,7 +34,7 @@ from anonymization.methods.voices.vectors import hash_vector, read_vector, write
 from common.problems import Severity
 from portal.core.storage import load_audio
 from portal.jobs.models import JobState
-from portal.jobs.runner import JobCancelled, JobContext, execute
+from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import run_again
 from portal.submissions.services import create_baseline
 from portal.systems.anonymization.charts import draw_pipeline
@@ -289,7 +290,7 @@ def test_job_that_is_cancelled_while_it_plans_plans_the_same_voices_later(slower
     def stop_at_the_second(key):
         told.append(key)
         if len(told) == 2:
-            raise JobCancelled
+            raise CancelledError
         return read(key)
 
     monkeypatch.setattr(voice_assignment, "_read_recording", stop_at_the_second)

@@ -2,13 +2,14 @@
 
 import json
 import re
+from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
 import soundfile
 
 from anonymization.cli.listing import say_method
-from anonymization.methods.contract import CommandStopped, Item, MethodError, PseudoSpeaker, find_missing_members
+from anonymization.methods.contract import Item, MethodError, PseudoSpeaker, find_missing_members
 from anonymization.methods.external.method import load_command, read_output, watching
 from anonymization.methods.external.sandbox import find_missing_protections
 from tests.anonymization.programs import describe, items, make_command, noise, voice
@@ -231,7 +232,7 @@ def test_failure_of_a_command_of_files_is_a_sentence_with_its_line(line, sentenc
 
 def test_free_command_ends_when_the_run_is_stopped(tmp_path):
     command = make_command(tmp_path / "own", "", command="sleep 1000; cat {input} {output}", isolation="none")
-    with watching(should_stop=lambda: True), pytest.raises(CommandStopped):
+    with watching(should_stop=lambda: True), pytest.raises(CancelledError):
         command.anonymize(noise(1600), 16_000, voice())
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from anonymization.methods.external import leftovers
-from anonymization.methods.external.leftovers import UnmeasuredError, measure_folders, remove_folder
+from anonymization.methods.external.leftovers import measure_folders, remove_folder
 from anonymization.methods.external.method import watching
 from tests.anonymization.programs import items, make_command
 
@@ -67,5 +67,5 @@ def test_rest_that_cannot_be_removed_is_a_note_of_the_run(monkeypatch, tmp_path)
 def test_too_many_files_and_a_folder_that_is_gone(work, monkeypatch):
     assert measure_folders([str(work / "nowhere")]) == 0
     monkeypatch.setattr(leftovers, "MOST_FILES", 3)
-    with pytest.raises(UnmeasuredError, match="there are more than 3 files"):
+    with pytest.raises(RuntimeError, match="there are more than 3 files"):
         measure_folders([str(work)])

@@ -19,6 +19,7 @@ from anonymization.methods.content_decoder import network_files
 from anonymization.methods.content_decoder.retrained import FILES, find_retrained, read_training
 from anonymization.methods.contract import MethodError, VoiceRequest
 from anonymization.methods.registry import broken, find_method, get_method, methods
+from common.errors import MetricInputError
 from portal.core.models import AuditEvent
 from portal.jobs.models import JobState
 from portal.jobs.runner import execute
@@ -257,7 +258,7 @@ def test_network_of_another_size_is_read_and_compared_with_what_its_card_says(tm
     torch = pytest.importorskip("torch")
     from speech.conversion.content_decoder import ContentDecoder
     from speech.conversion.shape import DecoderShape
-    from speech.model_files.checkpoints import CheckpointError, save_checkpoint
+    from speech.model_files.checkpoints import save_checkpoint
 
     decoder, wide = train(tmp_path / "decoder"), DecoderShape(bottleneck=8, width=12, blocks=2, codes=5)
     torch.manual_seed(0)
@@ -270,7 +271,7 @@ def test_network_of_another_size_is_read_and_compared_with_what_its_card_says(tm
     converter = method._converter()
     assert converter.encode(np.zeros((3, 1536), np.float32)).shape == (3, 8)
     change_card(decoder, recipe={"name": "content-decoder", "shape": asdict(replace(wide, blocks=3))})
-    with pytest.raises(CheckpointError, match="does not hold this network"):
+    with pytest.raises(MetricInputError, match="does not hold this network"):
         find_method(str(describe(tmp_path / "other.toml", name="other")))._converter()
     change_card(decoder, recipe={"name": "content-decoder", "shape": {"wide": 3}})
     assert "expected the card of a training, found another file" in refuse(describe(tmp_path / "odd.toml"))

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from anonymization.methods.contract import CommandStopped, MethodError
+from anonymization.methods.contract import MethodError
 from anonymization.methods.external import confinement, sandbox
 from anonymization.methods.external.method import watching
 from anonymization.methods.external.sandbox import CommandCall, CommandLimits, find_missing_protections, run_confined
@@ -433,14 +434,14 @@ def test_program_that_cannot_be_started_is_told(tmp_path):
 
 def test_run_is_stopped_from_outside(tmp_path):
     command = make_command(tmp_path / "own", "time.sleep(1000)")
-    with watching(should_stop=lambda: True), pytest.raises(CommandStopped, match="ended because the run was stopped"):
+    with watching(should_stop=lambda: True), pytest.raises(CancelledError, match="ended because the run was stopped"):
         command.anonymize_batch(items(16_000), 16_000)
 
 
 def test_run_that_is_stopped_before_its_command_is_watched_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "_SUPERVISE", "import time; time.sleep(1000)")  # which SIGTERM ends at once
     command = make_command(tmp_path / "own", "pass")
-    with watching(should_stop=lambda: True), pytest.raises(CommandStopped, match="ended because the run was stopped"):
+    with watching(should_stop=lambda: True), pytest.raises(CancelledError, match="ended because the run was stopped"):
         command.anonymize_batch(items(16_000), 16_000)
 
 

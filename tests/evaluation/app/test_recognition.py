@@ -2,6 +2,7 @@
 
 import pytest
 
+from common.errors import MachineError, NotPossible
 from evaluation.app.models import Hypothesis
 from evaluation.app.recognition.selectors import align_texts, list_recognitions, read_utterances
 from evaluation.app.recognition.services import start_recognition
@@ -10,9 +11,7 @@ from evaluation.app.runs.selectors import list_jobs
 from portal.challenges.models import Utterance
 from portal.core.health import write_heartbeat
 from portal.jobs.models import JobState
-from portal.jobs.services import NotPossible
 from portal.submissions.models import SubmittedFile
-from speech.model_files.devices import DeviceError
 from speech.recognizers import registry
 from tests.evaluation.engines import require_recognizer
 from tests.portal.attacking import run_chain, store_samples, unprotected
@@ -135,7 +134,7 @@ def test_card_that_fails_at_work_ends_the_job_and_blames_no_recording(submission
 
     class Failing:
         def transcribe(self, *_):
-            raise DeviceError(sentence)
+            raise MachineError(sentence)
 
     monkeypatch.setattr(registry, "load", lambda *_: Failing())
     job = list_jobs(recognise(submission, engine="whisper-base", data_sets=[TRIALS]))[0]

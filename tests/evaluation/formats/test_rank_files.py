@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import MetricInputError
 from common.problems import Severity
 from evaluation.formats.results import AttackModel, Gender, Speech
-from evaluation.metrics.averages import AverageError
 from evaluation.objective_results.results.folders import read_results, track_average
 from evaluation.objective_results.results.rank_files import read_rank_file
 from evaluation.protocols.recipes import load_recipe
@@ -96,7 +96,7 @@ def test_averages_of_the_tracks():
     average = track_average(several, later, "eer", "test", track="track2")
     assert average.value == pytest.approx((3.734 + 1.750 + 1.830 + 2.630) / 4, abs=1e-12)
     gap = [one for one in several if not one.identity.data_set.startswith("fr_test")]
-    with pytest.raises(AverageError) as caught:
+    with pytest.raises(MetricInputError) as caught:
         track_average(gap, later, "eer", "test", track="track2")
     assert caught.value.missing == ("fr_test_trials_mixed",)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from common.errors import MetricInputError
 from common.problems import Severity
 from evaluation.formats.results import AttackModel, Gender, Speech, print_zebra
-from evaluation.metrics.averages import AverageError
 from evaluation.objective_results.results.expected import ResultKind
 from evaluation.objective_results.results.folders import read_results, track_average
 from evaluation.objective_results.results.results_2022 import make_reported_number, read_result_file
@@ -130,7 +130,7 @@ def test_average_of_a_whole_result_is_of_the_model_that_the_edition_or_the_calle
     assert average("eer", attack_model=AttackModel.LAZY_INFORMED) != average("eer", attack_model=AttackModel.IGNORANT)
     assert average("wer") == average("wer", training=Speech.ANONYMISED) == written["wer", Speech.ANONYMISED]
     assert average("pitch_correlation", training=Speech.ORIGINAL) == average("pitch_correlation")
-    with pytest.raises(AverageError) as caught:  # of the original recognizer the file has copies only
+    with pytest.raises(MetricInputError) as caught:  # of the original recognizer the file has copies only
         average("wer", training=Speech.ORIGINAL)
     assert caught.value.missing == ("libri_dev_asr", "vctk_dev_asr")
 

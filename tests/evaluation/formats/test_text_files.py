@@ -5,9 +5,9 @@ import os
 
 import pytest
 
+from common.errors import ProblemsError
 from common.text_files import LONGEST_LINE, read_text_file
 from evaluation.formats.results import parse_line
-from listening.analysis.reading.inputs import AnalysisInputError
 from listening.analysis.reading.text_tables import read_text
 
 
@@ -34,7 +34,7 @@ def test_line_has_a_longest_length(tmp_path):
     assert (text, problem.code, problem.line) == ("", "long-line", 5)
     sentence = "results.txt, line 5: expected at most 100,000 characters in a line, found 3,000,006. "
     assert problem.sentence() == f"{sentence}Break or shorten the line."
-    with pytest.raises(AnalysisInputError, match=sentence):
+    with pytest.raises(ProblemsError, match=sentence):
         read_text(path, "results.txt")
 
 

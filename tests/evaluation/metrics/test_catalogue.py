@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.formats.results import KINDS
 from evaluation.metrics.bootstrap import DETECTION_MEASURES
-from evaluation.metrics.catalogue import ALL_METRICS, METRICS, Direction, UnknownMetricError, find_metric
+from evaluation.metrics.catalogue import ALL_METRICS, METRICS, Direction, find_metric
 from evaluation.metrics.detection import detection_metrics
 from evaluation.objective_results.results.expected import ResultKind, expected_lines
 from evaluation.objective_results.results.folders import read_results
@@ -27,7 +27,7 @@ def test_find_metric_keeps_the_eers_apart_and_other_estimators_together():
 
 @pytest.mark.parametrize(("metric", "estimator"), [("eer", ""), ("eer", "praat"), ("accuracy_", ""), ("nonsense", "x")])
 def test_find_metric_refuses_what_has_no_description(metric, estimator):
-    with pytest.raises(UnknownMetricError, match=f"Found “{metric}”"):
+    with pytest.raises(LookupError, match=f"Found “{metric}”"):
         find_metric(metric, estimator)
 
 

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import MetricInputError
 from common.rounding import format_distinct
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Place, Reason
 from evaluation.protocols.ranking.policy import PolicyError, find_changes, make_policy, policy_as_dict, policy_in_words
-from evaluation.protocols.ranking.ranking import RankingError, moves, rank
+from evaluation.protocols.ranking.ranking import moves, rank
 from evaluation.protocols.recipes import load_recipe
 
 RECIPE = load_recipe("2022")
@@ -354,7 +355,7 @@ def test_systems_that_meet_no_condition_are_named_outside():
 
 
 def test_same_system_twice_is_refused():
-    with pytest.raises(RankingError, match="found “A” again"):
+    with pytest.raises(MetricInputError, match="found “A” again"):
         rank([entry("A", 16, 8), entry("B", 16, 8), entry("A", 17, 8)], policy())
 
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from common.errors import ProblemsError
 from listening.analysis.analyse import analyse
 from listening.analysis.figures import list_figures
-from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Inputs, Placements, Settings, Transcripts
+from listening.analysis.reading.inputs import ORIGINAL, Inputs, Placements, Settings, Transcripts
 from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
 from tests.listening.analysis.made_ratings import made_inputs
 
@@ -144,7 +145,7 @@ def test_where_every_session_is_excluded_the_tables_are_absent_and_a_note_says_s
 
 
 def test_nothing_to_analyse_is_told():
-    with pytest.raises(AnalysisInputError, match="expected ratings, boards or transcripts, found none"):
+    with pytest.raises(ProblemsError, match="expected ratings, boards or transcripts, found none"):
         analyse(Inputs(made_inputs().study), SETTINGS)
 
 

@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from common.errors import ProblemsError
 from listening.analysis import bundle as bundle_module
 from listening.analysis.analyse import analyse
 from listening.analysis.bundle import (
@@ -24,7 +25,7 @@ from listening.analysis.bundle import (
 )
 from listening.analysis.reading import text_tables
 from listening.analysis.reading.input_files import PARTS, Exclusions
-from listening.analysis.reading.inputs import AnalysisInputError, Inputs, Placements, Settings, Transcripts
+from listening.analysis.reading.inputs import Inputs, Placements, Settings, Transcripts
 from listening.analysis.tables import DICTIONARY, Results
 from tests.listening.analysis.made_ratings import columns_of, made_inputs
 from tests.listening.analysis.made_up_boards import placements_of
@@ -148,7 +149,7 @@ def changed(name, old, new, inputs=None):
     ],
 )
 def test_a_changed_file_is_told(name, old, new, words):
-    with pytest.raises(AnalysisInputError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         read_inputs(changed(name, old, new))
     assert any(words in problem for problem in raised.value.problems), raised.value.problems
 
@@ -162,16 +163,14 @@ def test_a_changed_file_is_told(name, old, new, words):
 )
 def test_boards_whose_samples_cannot_be_told_apart_are_refused(row, words):
     inputs = replace(made_inputs(), placements=placements_of([row, {"slot": "2"}]))
-    with pytest.raises(AnalysisInputError, match=re.escape(words)):
+    with pytest.raises(ProblemsError, match=re.escape(words)):
         read_inputs(write_inputs(inputs, SETTINGS))
 
 
 def test_one_long_cell_of_many_is_told_before_it_fills_the_memory(monkeypatch):
     monkeypatch.setattr(text_tables, "MOST_CHARACTERS", 50_000)
     read_inputs(write_inputs(made_inputs(), SETTINGS))
-    with pytest.raises(
-        AnalysisInputError, match=r"ratings\.csv, line 2: expected at most 86 char.* in “item” of 576 row"
-    ):
+    with pytest.raises(ProblemsError, match=r"ratings\.csv, line 2: expected at most 86 char.* in “item” of 576 row"):
         read_inputs(changed("ratings.csv", "original/u0", "original/u0" + "x" * 1000))
 
 
@@ -180,7 +179,7 @@ def test_other_compressions_are_told(compression):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as archive:
         archive.writestr("study.json", "{}")
-    with pytest.raises(AnalysisInputError, match=r"found 'study\.json' compressed in another way"):
+    with pytest.raises(ProblemsError, match=r"found 'study\.json' compressed in another way"):
         read_inputs(stream.getvalue())
 
 
@@ -189,7 +188,7 @@ def test_what_is_read_is_limited_whatever_the_sizes_say(monkeypatch):
     monkeypatch.setattr(bundle_module, "MOST_BYTES", 1 << 20)
     read_inputs(content)
     monkeypatch.setattr(bundle_module, "MOST_BYTES", 1000)
-    with pytest.raises(AnalysisInputError, match="of files, found more"):
+    with pytest.raises(ProblemsError, match="of files, found more"):
         read_inputs(content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         size = archive.getinfo("study.json").file_size
@@ -197,20 +196,20 @@ def test_what_is_read_is_limited_whatever_the_sizes_say(monkeypatch):
         place = content.rindex(b"study.json") - 46 + 24
         lying = content[:place] + said.to_bytes(4, "little") + content[place + 4 :]
         monkeypatch.setattr(bundle_module, "MOST_BYTES", 1 << 20)
-        with pytest.raises(AnalysisInputError, match=r"Bad CRC-32|found another number|Overlapped"):
+        with pytest.raises(ProblemsError, match=r"Bad CRC-32|found another number|Overlapped"):
             read_inputs(lying)
 
 
 def test_a_rating_off_its_scale_is_told():
     inputs = made_inputs()
     ratings = replace(inputs.ratings, rating=np.where(np.arange(len(inputs.ratings)) == 0, 11.0, inputs.ratings.rating))
-    with pytest.raises(AnalysisInputError, match=r"ratings\.csv, line 2: expected 1 to 10 for .* found “11”"):
+    with pytest.raises(ProblemsError, match=r"ratings\.csv, line 2: expected 1 to 10 for .* found “11”"):
         read_inputs(write_inputs(replace(inputs, ratings=ratings), SETTINGS))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04" + bytes(40), b"listener,task\n"])
 def test_what_is_no_zip_is_told(content):
-    with pytest.raises(AnalysisInputError, match="expected a zip of inputs or a bundle"):
+    with pytest.raises(ProblemsError, match="expected a zip of inputs or a bundle"):
         read_inputs(content)
 
 
@@ -221,7 +220,7 @@ def test_a_damaged_zip_is_told():
         damaged[place] ^= 0xFF
         try:
             read_inputs(bytes(damaged))
-        except AnalysisInputError:
+        except ProblemsError:
             continue
         # Dates and the like may change; whatever is read is as it was.
         assert compute_fingerprint(*read_inputs(bytes(damaged))) == compute_fingerprint(made_inputs(), SETTINGS)
@@ -232,7 +231,7 @@ def test_files_that_belong_to_no_inputs_are_told():
     with zipfile.ZipFile(stream, "a") as archive:
         archive.writestr("transcript.csv", "x\n")
         archive.writestr("../texts/evil.md", "x\n")
-    with pytest.raises(AnalysisInputError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         read_inputs(stream.getvalue())
     assert ["transcript.csv" in problem or "evil" in problem for problem in raised.value.problems] == [True, True]
 

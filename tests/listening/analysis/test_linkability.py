@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from common.errors import ProblemsError
 from listening.analysis.boards.linkability import PAIRS, make_linkability_tables
-from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Settings
+from listening.analysis.reading.inputs import ORIGINAL, Settings
 from tests.listening.analysis.made_up_boards import made_up_placements, placements_of
 
 SETTINGS = Settings(resamples=200)
@@ -158,7 +159,7 @@ def test_excluded_sessions_are_left_out():
     ],
 )
 def test_boards_that_cannot_be_read_are_refused_in_a_sentence(rows, words):
-    with pytest.raises(AnalysisInputError) as problem:
+    with pytest.raises(ProblemsError) as problem:
         make_linkability_tables(placements_of(rows), SETTINGS, "raw")
     assert words in " ".join(problem.value.problems)
     assert "Board b1" in problem.value.problems[0]

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Objective, Settings
+from common.errors import ProblemsError
+from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings
 from listening.analysis.scoring.objective import MOST_DISAGREEMENTS, make_objective_tables
 from tests.listening.analysis.made_ratings import columns_of, made_inputs
 from tests.listening.analysis.rated import scored_of
@@ -200,7 +201,7 @@ def test_utterances_without_a_name_and_other_tasks_are_not_joined():
 
 
 def test_two_results_of_one_utterance_are_refused():
-    with pytest.raises(AnalysisInputError, match="expected one row for each utterance of a system"):
+    with pytest.raises(ProblemsError, match="expected one row for each utterance of a system"):
         tables_of(made_inputs().ratings, objective_of([("T01", "u1", 1, 9, 0.1), ("T01", "u1", 1, 9, 0.2)]))
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError
+from common.errors import ProblemsError
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.reading.ratings import ReadOptions, read_objective, read_ratings
 
 PLAIN = """listener,task,system,rating
@@ -25,7 +26,7 @@ def read(text, name="lab.csv", **more):
 
 
 def problems(text, **more):
-    with pytest.raises(AnalysisInputError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         read(text, **more)
     return raised.value.problems
 
@@ -199,7 +200,7 @@ def test_an_original_that_is_not_there_is_named():
 
 def test_a_file_that_is_not_there_says_so(tmp_path):
     for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(AnalysisInputError, match="expected a readable file"):
+        with pytest.raises(ProblemsError, match="expected a readable file"):
             read_ratings(path, path.name)
 
 
@@ -216,7 +217,7 @@ def test_any_bytes_give_ratings_or_sentences(header, data):
     said, count = [], 0
     try:
         count = len(read_ratings(header + data, "any.csv").ratings)
-    except AnalysisInputError as error:
+    except ProblemsError as error:
         said = error.problems
     assert bool(said) != bool(count)
     assert all(sentence.startswith("any.csv") for sentence in said)
@@ -295,14 +296,14 @@ def test_objective_measures_are_read_and_checked():
     assert (found.system.tolist(), found.utterance.tolist()) == (["T01", "T01"], ["u1", "u2"])
     assert np.array_equal(found.errors, [1, np.nan], equal_nan=True)
     assert np.isnan(found.pitch_correlation).all()
-    with pytest.raises(AnalysisInputError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         read_objective(b"system,utterance,errors,pitch_correlation\nT01,u1,-1,2\nT01,u1,1,x\n", "o.csv")
     assert raised.value.problems[0].startswith(
         "o.csv, line 3: expected a number or nothing in pitch_correlation, found “x”"
     )
-    with pytest.raises(AnalysisInputError, match="found no utterance"):
+    with pytest.raises(ProblemsError, match="found no utterance"):
         read_objective(b"system,errors\nT01,1\n", "o.csv")
-    with pytest.raises(AnalysisInputError, match="u1 of T01 again"):
+    with pytest.raises(ProblemsError, match="u1 of T01 again"):
         read_objective(b"system,utterance\nT01,u1\nT01,u1\n", "o.csv")
 
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from listening.analysis.reading.inputs import ORIGINAL, AnalysisInputError, Objective, Settings, Transcripts
+from common.errors import ProblemsError
+from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings, Transcripts
 from listening.analysis.transcription.transcripts import count_transcripts, make_transcription_tables
 
 SETTINGS = Settings(resamples=300)
@@ -144,9 +145,7 @@ def test_recogniser_is_weighted_as_listeners_are():
 
 def test_two_results_of_one_utterance_are_refused():
     twice = objective_of([("T01", "u1", 2, 9), ("T01", "u1", 3, 9)])
-    with pytest.raises(
-        AnalysisInputError, match="expected one row for each utterance of a system, found 1 with more: u1"
-    ):
+    with pytest.raises(ProblemsError, match="expected one row for each utterance of a system, found 1 with more: u1"):
         make_transcription_tables(transcripts_of([{"text": "after"}]), twice, SETTINGS)
 
 

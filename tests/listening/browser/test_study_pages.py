@@ -7,11 +7,11 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.results.importing import import_study
 from listening.app.studies import services
 from listening.app.studies.services import close_study
-from listening.design.requirements import DesignError
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
 from tests.browsing import leap_until
@@ -219,7 +219,7 @@ def test_plan_that_a_job_cannot_meet_is_told_on_the_page(page, check_page, editi
     page.get_by_text("Making this design takes a while.").wait_for()
 
     def fail(*_given, **_more):
-        raise DesignError(["Order: no order was found.", "Gaps: 3 places would do."])
+        raise ProblemsError(["Order: no order was found.", "Gaps: 3 places would do."])
 
     monkeypatch.setattr("listening.app.studies.planning.allocate", fail)
     execute(Job.objects.get(kind="design-study").pk)

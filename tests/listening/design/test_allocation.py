@@ -9,10 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from common.errors import ProblemsError
 from listening.design import allocation
 from listening.design.allocation import allocate
 from listening.design.certificate import certify
-from listening.design.requirements import DesignError, compute_requirements
+from listening.design.requirements import compute_requirements
 from tests.listening.design.pools import designed_2022, layout_2022, make_pool, make_request
 
 
@@ -65,7 +66,7 @@ def test_criterion_17_the_layout_of_2022(systems, distinct, ratings, totals, twi
 
 
 def test_criterion_17_fourteen_systems_need_more_evaluators_or_more_trials():
-    with pytest.raises(DesignError) as error:
+    with pytest.raises(ProblemsError) as error:
         layout_2022(14)
     assert error.value.problems == [
         "Coverage: 14 systems with 104 trials each are 1456, but 52 evaluators × 26 anonymised trials rate 1352."
@@ -196,7 +197,7 @@ def test_any_request_with_many_utterances_has_a_passing_design(numbers):
     try:
         request = drawn_request(trial=3 * numbers["trials"], enrolment=2 * numbers["trials"], **numbers)
         design = allocate(request)
-    except DesignError as error:
+    except ProblemsError as error:
         refused = error.problems
     else:
         refused = []
@@ -219,7 +220,7 @@ def test_default_number_of_trials_of_a_system_fits_what_can_be_rated():
 
 
 def test_fewer_ratings_than_systems_are_refused_with_what_would_do():
-    with pytest.raises(DesignError) as refused:
+    with pytest.raises(ProblemsError) as refused:
         make_request(evaluators=2, trials=4, originals=2, systems=5, pool=make_pool(2, 2, 12, 8, NAMES))
     assert refused.value.problems == [
         "Coverage: 5 systems with 1 trials each are 5, but 2 evaluators × 2 anonymised trials rate 4. 3 evaluators, "
@@ -233,7 +234,7 @@ def test_any_request_with_few_utterances_has_a_passing_design_or_a_refusal_with_
         request = drawn_request(**numbers)
         with patch.object(allocation, "_ATTEMPTS", 2):  # most have no design, and all attempts say no more than one
             design = allocate(request)
-    except DesignError as error:
+    except ProblemsError as error:
         sentences = error.problems
     else:
         assert certify(request, design).passes

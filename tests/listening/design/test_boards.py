@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from listening.design.requirements import DesignError, PoolUtterance
+from common.errors import ProblemsError
+from listening.design.requirements import PoolUtterance
 from listening.design.unrated import Board, BoardRequest, BoardSample, plan_boards
 from listening.design.unrated_certificate import certify_boards
 
@@ -114,7 +115,7 @@ def test_utterances_that_a_system_has_not_anonymised_are_left_out():
 )
 def test_infeasible_request_says_what_would_do(change, words):
     request = replace(make_request(pool=make_pool(3, 3, enrolments=8, trials=8)), **change)
-    with pytest.raises(DesignError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         plan_boards(request)
     assert words in " ".join(raised.value.problems)
 
@@ -125,7 +126,7 @@ def test_what_would_do_does():
 
 
 def test_everything_wrong_with_a_request_is_told_at_once():
-    with pytest.raises(DesignError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         plan_boards(make_request(evaluators=0, samples=40, systems=()))
     assert len(raised.value.problems) == 3
 

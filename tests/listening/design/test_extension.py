@@ -5,11 +5,12 @@ from itertools import pairwise
 
 import pytest
 
+from common.errors import ProblemsError
 from listening.design import allocation
 from listening.design.allocation import BEGINNINGS, allocate, extend
 from listening.design.certificate import certify
 from listening.design.ordering import insert_controls
-from listening.design.requirements import DesignError, Extension
+from listening.design.requirements import Extension
 from tests.listening.design.pools import designed_2022, make_pool, make_request
 
 GOLD, BRIDGE, PRACTICE = ("gold-1", "gold-2"), ("bridge-1", "bridge-2", "bridge-3"), ("practice-1", "practice-2")
@@ -48,7 +49,7 @@ def test_other_beginnings_are_tried_where_few_blocks_have_no_way_from_the_first(
     def fill_at_last(*given):
         tried.append(given)
         if len(tried) % BEGINNINGS:
-            raise DesignError(["No allocation was found."])
+            raise ProblemsError(["No allocation was found."])
         return fill(*given)
 
     monkeypatch.setattr(allocation, "fill_blocks", fill_at_last)
@@ -56,7 +57,7 @@ def test_other_beginnings_are_tried_where_few_blocks_have_no_way_from_the_first(
     assert certify(request_, longer).passes
     assert len(tried) == BEGINNINGS
     monkeypatch.setattr(allocation, "FEW_TRIALS", 11)
-    with pytest.raises(DesignError, match="No allocation was found"):  # a block of 12 trials is tried once
+    with pytest.raises(ProblemsError, match="No allocation was found"):  # a block of 12 trials is tried once
         extend(request_, design, blocks=1, seed=2)
     assert len(tried) == BEGINNINGS + 1
 
@@ -66,9 +67,9 @@ def test_one_block_can_be_added(request_, design):
 
 
 def test_nothing_can_be_added_to_a_design_of_other_trials(request_, design):
-    with pytest.raises(DesignError, match="at least 1 block"):
+    with pytest.raises(ProblemsError, match="at least 1 block"):
         extend(request_, design, blocks=0, seed=1)
-    with pytest.raises(DesignError, match="trials asked for"):
+    with pytest.raises(ProblemsError, match="trials asked for"):
         extend(make_request(seed=99), design, blocks=1, seed=1)
 
 
@@ -100,13 +101,13 @@ def test_controls_of_few_blocks_leave_no_place_of_a_period_out(design):
 
 
 def test_more_controls_than_places_are_refused(design):
-    with pytest.raises(DesignError, match=r"found 11 places\. 11 of them, or 13 scored trials, would do"):
+    with pytest.raises(ProblemsError, match=r"found 11 places\. 11 of them, or 13 scored trials, would do"):
         insert_controls(design, practice=(), gold=[f"gold-{n}" for n in range(12)], bridge=(), seed=1)
     assert len(insert_controls(design, practice=(), gold=[f"g{n}" for n in range(11)], bridge=(), seed=1)[0]) == 23
 
 
 def test_a_scored_trial_is_no_control(design):
-    with pytest.raises(DesignError, match="occur once and are not scored"):
+    with pytest.raises(ProblemsError, match="occur once and are not scored"):
         insert_controls(design, practice=(), gold=[design.blocks[0][0]], bridge=(), seed=1)
-    with pytest.raises(DesignError, match="occur once"):
+    with pytest.raises(ProblemsError, match="occur once"):
         insert_controls(design, practice=["a"], gold=["a"], bridge=(), seed=1)

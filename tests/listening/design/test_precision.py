@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from common.errors import ProblemsError
 from evaluation.metrics.detection import interpolated_eers
 from listening.design.precision import interval_width, plan_precision
-from listening.design.requirements import DesignError
 from tests.listening.rated import RATED
 
 RATES = (0.05, 0.25, 0.40, 0.45, 0.50)
@@ -49,7 +49,7 @@ def test_the_interpolated_rate_of_known_ratings():
 
 @pytest.mark.parametrize(("trials", "rate"), [(1, 0.4), (52, 0.0), (52, 1.0)])
 def test_no_interval_of_nothing(trials, rate):
-    with pytest.raises(DesignError, match="at least 2 ratings"):
+    with pytest.raises(ProblemsError, match="at least 2 ratings"):
         interval_width("verifiability", trials, rate)
 
 
@@ -88,5 +88,5 @@ def test_what_the_study_of_2022_takes():
 
 
 def test_no_plan_without_systems():
-    with pytest.raises(DesignError, match="at least 1 system"):
+    with pytest.raises(ProblemsError, match="at least 1 system"):
         plan_precision(evaluators=5, trials=10, originals=5, systems=[])

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from listening.design.requirements import DesignError
+from common.errors import ProblemsError
 from listening.design.selection import choose_candidates
 from tests.listening.design.pools import make_pool
 
@@ -17,7 +17,7 @@ def choose(pool, **changes):
 
 
 def refusal(pool, **changes):
-    with pytest.raises(DesignError) as error:
+    with pytest.raises(ProblemsError) as error:
         choose(pool, **changes)
     return error.value.problems
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from listening.design.requirements import DesignError
+from common.errors import ProblemsError
 from listening.design.unrated import TranscriptionRequest, plan_transcription
 from listening.design.unrated_certificate import certify_transcription
 from tests.listening.design.test_boards import make_pool
@@ -85,7 +85,7 @@ def test_same_seed_gives_the_same_plan_and_another_seed_another_one():
     ],
 )
 def test_infeasible_request_says_what_would_do(change, words):
-    with pytest.raises(DesignError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         plan_transcription(replace(make_request(), **change))
     assert words in " ".join(raised.value.problems)
 

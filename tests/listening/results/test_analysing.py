@@ -3,7 +3,7 @@
 import pytest
 from django.core.files.storage import default_storage
 
-from listening.analysis.reading.inputs import AnalysisInputError
+from common.errors import NotPossible, ProblemsError
 from listening.app.models import Analysis, Session, Study
 from listening.app.periodic_tasks import analyse_closed_studies
 from listening.app.results import handlers
@@ -15,7 +15,7 @@ from listening.tasks import Task
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
-from portal.jobs.services import NotPossible, request_cancel
+from portal.jobs.services import request_cancel
 from tests.listening.factories import make_session, make_study
 from tests.listening.results.answered import CHOSEN, analysed, answer, close, make_answered
 
@@ -66,7 +66,7 @@ def test_analysis_is_refused_while_one_runs(study):
 
 
 def test_unknown_settings_are_refused(study):
-    with pytest.raises(AnalysisInputError, match="sead") as error:
+    with pytest.raises(ProblemsError, match="sead") as error:
         start_analysis(study, None, {"sead": 1, "level": 2})
     assert len(error.value.problems) == 1
     assert not Analysis.objects.exists()

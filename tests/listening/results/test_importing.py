@@ -8,21 +8,22 @@ import os
 import re
 import signal
 import time
+from concurrent.futures import CancelledError
 from itertools import islice
 from typing import TypeVar
 from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
-from django.core.management import call_command
-from django.core.management.base import CommandError
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
 from common.child_process import ChildLimits
+from common.errors import ProblemsError
 from listening.analysis.bundle import read_inputs
-from listening.analysis.reading.inputs import AnalysisInputError
 from listening.app.models import Participant, Session, Study
 from listening.app.monitor.services import create_rule, revoke_rule
 from listening.app.results import importing
@@ -30,9 +31,8 @@ from listening.app.results.importing import import_study
 from listening.app.results.inputs import collect_inputs, compute_basis, keys_of_sessions
 from listening.app.results.selectors import parsed_results
 from listening.app.results.services import start_analysis
-from listening.app.studies.rules import StudyProblems
 from portal.jobs.models import Job
-from portal.jobs.runner import JobCancelled, JobContext, execute
+from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import request_cancel, run_again
 from tests.listening.results.answered import CHOSEN, analysed, is_outdated
 from tests.official import VCC2020
@@ -143,7 +143,7 @@ def test_every_problem_of_a_file_is_said_at_once(edition):
     lines = csv_of().decode().splitlines()
     lines[3] = lines[3].replace("naturalness", "beauty")
     lines[5] = lines[5].rsplit(",", 2)[0] + ",much,1"
-    with pytest.raises(AnalysisInputError) as error:
+    with pytest.raises(ProblemsError) as error:
         bring(edition, "\n".join(lines).encode())
     text = " ".join(error.value.problems)
     assert "ratings.csv, line 4" in text
@@ -157,7 +157,7 @@ def test_every_problem_of_a_file_is_said_at_once(edition):
     "content", [b"", b"\x89PNG\r\n\x1a\n\x00", b"a,b\n1,2\n", b"\x1f\x8b broken", b"listener,task,system,rating\n"]
 )
 def test_what_is_no_table_of_ratings_is_refused_in_words(edition, content):
-    with pytest.raises(AnalysisInputError) as error:
+    with pytest.raises(ProblemsError) as error:
         bring(edition, content)
     assert all(sentence.startswith("ratings.csv") for sentence in error.value.problems)
     assert not Study.objects.exists()
@@ -167,10 +167,10 @@ def test_files_that_unzip_to_too_much_are_refused_before_they_are_read(edition, 
     monkeypatch.setattr(importing, "LARGEST_TEXT", 10 * importing.MEGABYTE)
     bomb = gzip.compress(b"0" * (6 * importing.MEGABYTE)) * 2
     assert len(bomb) < 100_000
-    with pytest.raises(AnalysisInputError, match="once unzipped"):
+    with pytest.raises(ProblemsError, match="once unzipped"):
         bring(edition, bomb)
     monkeypatch.setattr(importing, "LARGEST_FILE", 1000)
-    with pytest.raises(AnalysisInputError, match="expected at most"):
+    with pytest.raises(ProblemsError, match="expected at most"):
         bring(edition)
 
 
@@ -190,7 +190,7 @@ def crash(*_):
 def test_ratings_that_would_end_their_reader_are_refused(edition, monkeypatch, end, how):
     monkeypatch.setattr(importing, "read_ratings", end)
     monkeypatch.setattr(importing, "child_limits", lambda _: ChildLimits(1 if end is hang else 30, 1 << 28, 60))
-    with pytest.raises(AnalysisInputError, match=rf"ratings\.csv: .* was stopped: .*{how}"):
+    with pytest.raises(ProblemsError, match=rf"ratings\.csv: .* was stopped: .*{how}"):
         bring(edition)
     assert not Study.objects.exists()
 
@@ -206,7 +206,7 @@ def test_ratings_that_would_end_their_reader_are_refused(edition, monkeypatch, e
 )
 def test_hostile_lines_are_refused_in_words(edition, line):
     content = csv_of(listeners=2) + line + b"\n"
-    with pytest.raises(AnalysisInputError, match=r"ratings\.csv, line "):
+    with pytest.raises(ProblemsError, match=r"ratings\.csv, line "):
         bring(edition, content)
     assert not Study.objects.exists()
 
@@ -220,27 +220,27 @@ def test_limits_of_reading_grow_with_the_text():
 @pytest.mark.parametrize("name", ["import", "new", "there"])
 def test_names_that_are_taken_are_refused(edition, name):
     bring(edition, name="there", title="There")
-    with pytest.raises(StudyProblems) as error:
+    with pytest.raises(ValidationError) as error:
         bring(edition, name=name)
-    assert set(error.value.problems) == {"name"}
+    assert set(error.value.message_dict) == {"name"}
     assert Study.objects.count() == 1
 
 
 def test_no_system_is_called_as_results_call_every_system(edition):
-    with pytest.raises(AnalysisInputError, match="found “all”"):
+    with pytest.raises(ProblemsError, match="found “all”"):
         bring(edition, csv_of(systems=("original", "all")))
 
 
 def test_more_systems_than_can_be_compared_are_refused(edition):
     lines = [f"w{n % 5},naturalness,s{n},u,3" for n in range(importing.MOST_SYSTEMS + 1)]
-    with pytest.raises(AnalysisInputError, match="at most 150 systems, found 151"):
+    with pytest.raises(ProblemsError, match="at most 150 systems, found 151"):
         bring(edition, "\n".join(["listener,task,system,utterance,rating", *lines]).encode())
     assert not Study.objects.exists()
 
 
 def test_more_listeners_than_a_test_can_have_are_refused(edition, monkeypatch):
     monkeypatch.setattr(importing, "MOST_LISTENERS", 11)
-    with pytest.raises(AnalysisInputError, match=r"at most 11 listeners, found 12 .* column called listener"):
+    with pytest.raises(ProblemsError, match=r"at most 11 listeners, found 12 .* column called listener"):
         bring(edition)
     assert not Study.objects.exists()
 
@@ -344,7 +344,7 @@ def test_reading_of_a_large_file_can_be_cancelled(large, monkeypatch):
 
     def stop(context):
         if context.job.stage:
-            raise JobCancelled
+            raise CancelledError
 
     monkeypatch.setattr(importing, "read_ratings", read_slowly)
     began = time.monotonic()

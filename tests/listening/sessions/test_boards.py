@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from listening.app.sessions.payloads import MOVES_AT_MOST, Invalid, validate_board
+from common.errors import ProblemsError
+from listening.app.sessions.payloads import MOVES_AT_MOST, validate_board
 
 SLOTS = ["1", "2", "3"]
 
@@ -31,9 +32,9 @@ def check(given, *, dimensions=2, has_groups=False):
 
 
 def find_problems(given, **how):
-    with pytest.raises(Invalid) as raised:
+    with pytest.raises(ProblemsError) as raised:
         check(given, **how)
-    return raised.value.sentences
+    return raised.value.problems
 
 
 def changed(path, value, **how):

@@ -7,10 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from django.test import Client
 
+from common.errors import MetricInputError, ProblemsError, Unreachable
 from listening.app.models import Session
 from listening.app.sessions import platforms
-from listening.app.sessions.platforms import ArrivalError, mturk_submit_address
-from listening.app.studies.settings import PlanError, parse_platform
+from listening.app.sessions.platforms import mturk_submit_address
+from listening.app.studies.settings import parse_platform
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, prolific_id, text_of, to_trials
 
@@ -108,7 +109,7 @@ def test_prolific_that_hangs_is_waited_for_no_longer_than_the_limit():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         api = platforms.HttpApi(f"http://127.0.0.1:{silent.getsockname()[1]}", TOKEN, timeout_s=0.3)
         begun = time.monotonic()
-        with pytest.raises(platforms.UnreachableError, match="ReadTimeout"):
+        with pytest.raises(Unreachable, match="ReadTimeout"):
             api.submission("submission-1")
         assert time.monotonic() - begun < 30
 
@@ -168,7 +169,7 @@ def test_who_came_while_prolific_was_silent_sees_the_end_after_the_submission_is
     ],
 )
 def test_assignment_is_posted_to_mechanical_turk_alone(address):
-    with pytest.raises(ArrivalError):
+    with pytest.raises(MetricInputError):
         mturk_submit_address(address)
 
 
@@ -265,6 +266,6 @@ def test_settings_of_a_platform_are_read_strictly(platform, settings, problems):
 
     study = Given()
     study.platform, study.platform_settings = platform, settings
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         parse_platform(study)
     assert raised.value.problems == problems

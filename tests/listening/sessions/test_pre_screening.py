@@ -8,10 +8,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from common.errors import ProblemsError
 from listening.app.models import Block, ScreeningResult
 from listening.app.sessions.attention import fails_attention, is_gold_missed
 from listening.app.sessions.forms import QuestionsForm
-from listening.app.studies.settings import DEFAULT_SCREENING, PlanError, Question, Screening, parse_screening
+from listening.app.studies.settings import DEFAULT_SCREENING, Question, Screening, parse_screening
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of
 
@@ -202,7 +203,7 @@ def test_what_the_browsers_audio_was_like_is_kept():
 def test_default_screening_is_sound_and_every_problem_of_another_is_told():
     assert parse_screening({}) == Screening()
     assert parse_screening(DEFAULT_SCREENING).headphone_tests == ("huggins",)
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         parse_screening(
             {
                 "sound": "yes",

@@ -9,11 +9,12 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext
 
+from common.errors import ProblemsError
 from listening import texts
 from listening.app.models import Session, StudyText
 from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.forms import language_choices
-from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, PlanError, parse_questionnaire
+from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, parse_questionnaire
 from listening.tasks import RATED_TASKS, Task
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
@@ -113,7 +114,7 @@ def test_questions_may_be_optional_numbers_and_texts():
 
 
 def test_questionnaire_is_read_strictly_and_every_problem_told():
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(ProblemsError) as raised:
         parse_questionnaire(
             [
                 {"name": "Age", "kind": "choice", "labels": {"en": "Age"}, "choices": [{"value": "a", "labels": {}}]},

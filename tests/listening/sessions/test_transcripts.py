@@ -2,13 +2,14 @@
 
 import pytest
 
-from listening.app.sessions.payloads import LONGEST, Invalid, Transcript, validate_text
+from common.errors import ProblemsError
+from listening.app.sessions.payloads import LONGEST, Transcript, validate_text
 
 
 def find_problems(given):
-    with pytest.raises(Invalid) as raised:
+    with pytest.raises(ProblemsError) as raised:
         validate_text(given)
-    return raised.value.sentences
+    return raised.value.problems
 
 
 @pytest.mark.parametrize("text", ["he said so", "  Two  spaces, and: SIGNS!\n", "été 3½", "שלום", "क्षि", "👩‍👧"])

@@ -1,12 +1,13 @@
 """What evaluators are told before they consent; no study opens without it."""
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.test import Client
 from django.utils import timezone
 
 from listening.app.studies import services
 from listening.app.studies.pages import seconds_of_trial
-from listening.app.studies.rules import CONSENT_FIELDS, StudyProblems
+from listening.app.studies.rules import CONSENT_FIELDS
 from listening.app.studies.rules import seconds_of_trial as seconds
 from listening.app.studies.selectors import expected_effort
 from tests.listening.factories import make_study
@@ -99,9 +100,9 @@ def test_study_of_an_older_version_goes_on_without_what_nobody_filled_in():
 @pytest.mark.parametrize("empty", CONSENT_FIELDS)
 def test_criterion_30_study_cannot_open_while_one_is_empty(empty):
     study = make_study(state="prepared", launched_at=None, **TOLD | {empty: None if empty == "keep_months" else ""})
-    with pytest.raises(StudyProblems) as refused:
+    with pytest.raises(ValidationError) as refused:
         services.launch_study(study=study, by=None, now=timezone.now())
-    consent = [one for one in refused.value.sentences if one.startswith("Consent ")]
+    consent = [one for one in refused.value.messages if one.startswith("Consent ")]
     assert len(consent) == 1
     assert "on the page “Edit”" in consent[0]
     organizer = make_organizer()
@@ -116,7 +117,7 @@ def test_criterion_30_study_cannot_open_while_one_is_empty(empty):
 
 def test_what_evaluators_were_told_cannot_be_emptied_after_the_launch():
     study = make_told()
-    with pytest.raises(StudyProblems, match="cannot be empty any more"):
+    with pytest.raises(ValidationError, match="cannot be empty any more"):
         services.change_study(study=study, by=None, contact="")
     assert services.change_study(study=study, by=None, contact="other@example.org").contact == "other@example.org"
 

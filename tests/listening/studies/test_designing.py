@@ -3,13 +3,13 @@
 import pytest
 from django.urls import reverse
 
+from common.errors import NotPossible, ProblemsError
 from listening.app.models import Study
 from listening.app.studies import designing, planning, services
 from listening.app.studies.services import prepare_study
-from listening.design.requirements import DesignError
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, execute
-from portal.jobs.services import NotPossible, run_again
+from portal.jobs.services import run_again
 from tests.listening.heard import make_designed, make_draft, make_heard_edition
 from tests.portal.factories import make_organizer
 
@@ -52,7 +52,7 @@ def test_small_design_is_made_within_the_request(client, study, monkeypatch):
 
 def test_every_sentence_of_a_failed_allocation_reaches_the_page(client, study, monkeypatch):
     def fail(*_given, **_more):
-        raise DesignError(["Order: no order was found.", "Gaps: 3 places would do."])
+        raise ProblemsError(["Order: no order was found.", "Gaps: 3 places would do."])
 
     monkeypatch.setattr(planning, "allocate", fail)
     client.post(address(study))

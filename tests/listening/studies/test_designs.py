@@ -4,17 +4,16 @@ import json
 from itertools import count
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils import timezone
 
+from common.errors import NotPossible, ProblemsError
 from listening.app.models import Item, ItemSample, Study, Trial
 from listening.app.studies import designing, planning, services
-from listening.app.studies.rules import StudyProblems
 from listening.app.studies.stored_design import build_certificate, launch_problems, read_rows
-from listening.design.requirements import DesignError
 from portal.core.models import AuditEvent
 from portal.jobs.runner import execute
-from portal.jobs.services import NotPossible
 from tests.listening.heard import make_designed, make_draft, make_heard_edition, make_prepared
 
 pytestmark = pytest.mark.django_db
@@ -212,9 +211,9 @@ TAMPERINGS = [
 def test_criterion_17_launch_is_blocked_when_the_rows_were_changed(prepared, tamper):
     assert launch_problems(read_rows(prepared)) == []
     tamper(prepared)
-    with pytest.raises(StudyProblems) as refused:
+    with pytest.raises(ValidationError) as refused:
         launch(prepared)
-    assert refused.value.sentences
+    assert refused.value.messages
     prepared.refresh_from_db()
     assert (prepared.state, prepared.launched_at) == (Study.State.PREPARED, None)
 
@@ -231,7 +230,7 @@ def test_infeasible_plans_say_everything_at_once():
     study = make_draft(edition, evaluators=52, trials_per_evaluator=52, originals_per_evaluator=26)
     problems = planning.plan_problems(study)
     assert problems
-    with pytest.raises(DesignError) as refused:
+    with pytest.raises(ProblemsError) as refused:
         designing.make_design(study, study.created_by)
     assert refused.value.problems == problems
     assert not study.blocks.exists()
@@ -240,7 +239,7 @@ def test_infeasible_plans_say_everything_at_once():
 def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
     def find_nothing(_, *, progress, shuffles):
         assert (callable(progress), shuffles) == (True, False)
-        raise DesignError(["No allocation was found."])
+        raise ProblemsError(["No allocation was found."])
 
     monkeypatch.setattr(planning, "allocate", find_nothing)
     study = make_draft(make_heard_edition())
@@ -275,11 +274,11 @@ def test_design_that_reaches_its_limit_in_the_request_goes_on_as_a_job_with_the_
 
 def test_planner_knows_why_the_job_found_no_design(monkeypatch):
     def find_nothing(*_, **__):
-        raise DesignError(["No allocation was found."])
+        raise ProblemsError(["No allocation was found."])
 
     monkeypatch.setattr(planning, "allocate", find_nothing)
     study = make_draft(make_heard_edition())
-    with pytest.raises(DesignError):
+    with pytest.raises(ProblemsError):
         designing.make_design(study, study.created_by)
     assert planning.plan_problems(study) == ["No allocation was found."]
 
@@ -383,5 +382,5 @@ def test_criterion_17_holds_for_other_forms(form):
     nothing = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
     study = make_prepared(edition, form=form, tasks=[form], **numbers | nothing)
     give_twice(study)
-    with pytest.raises(StudyProblems):
+    with pytest.raises(ValidationError):
         launch(study)

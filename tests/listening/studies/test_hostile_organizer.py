@@ -1,11 +1,11 @@
 """Mistakes of organizers in the form of a study, each of which has to be told and must close no page."""
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from listening.app.models import Session
 from listening.app.studies import services
-from listening.app.studies.rules import StudyProblems
 from listening.app.studies.settings import parse_questionnaire, read_questions
 from portal.submissions.models import Submission
 from tests.listening.heard import make_draft, make_heard_edition, make_prepared
@@ -76,7 +76,7 @@ def test_code_of_a_launched_study_can_be_changed(client, on_prolific):
 
 
 def test_settings_of_a_launched_study_stay_sound_when_anyone_changes_them(on_prolific):
-    with pytest.raises(StudyProblems, match="completion code"):
+    with pytest.raises(ValidationError, match="completion code"):
         services.change_study(study=on_prolific, by=None, platform_settings=CODES | {"codes": {}})
     on_prolific.refresh_from_db()
     assert on_prolific.platform_settings == CODES

@@ -7,6 +7,7 @@ import re
 import threading
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
@@ -14,20 +15,12 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext, ngettext
 
+from common.errors import NotPossible, ProblemsError
 from listening.app.models import Session
 from listening.app.studies import interface_words, services
-from listening.app.studies.interface_words import (
-    Word,
-    WordsError,
-    find_problem,
-    list_words,
-    read_words,
-    speak,
-    write_words,
-)
+from listening.app.studies.interface_words import Word, find_problem, list_words, read_words, speak, write_words
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
 from portal.core.models import AuditEvent
-from portal.jobs.services import NotPossible
 from tests.listening.factories import make_study
 from tests.listening.heard import make_prepared
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
@@ -112,7 +105,7 @@ def test_file_that_was_downloaded_and_filled_in_gives_the_same_words():
 
 def test_file_tells_everything_that_is_wrong_by_line():
     lines = ["source,form,numbers,translation", "Next,,,<b>", "Nothing like it,,,x", "Pause,,,a", "Pause,,,b"]
-    with pytest.raises(WordsError) as refused:
+    with pytest.raises(ProblemsError) as refused:
         read_words("\n".join([*lines, "%(n)d speaker,9,,x"]).encode(), "my.csv", "ar")
     assert [one.partition(":")[0] for one in refused.value.problems] == [f"my.csv, line {n}" for n in (2, 3, 5, 6)]
     assert "“%(n)d speaker”, form 9 is not among the words" in refused.value.problems[3]
@@ -129,7 +122,7 @@ def test_file_tells_everything_that_is_wrong_by_line():
     ],
 )
 def test_file_that_is_no_such_table_is_refused(data, told):
-    with pytest.raises(WordsError, match=told):
+    with pytest.raises(ProblemsError, match=told):
         read_words(data, "my.csv", "ar")
 
 
@@ -310,7 +303,7 @@ def test_words_of_a_closed_study_stay(client, study):
 
 
 def test_translated_words_are_part_of_no_text_that_a_launch_needs(study):
-    with pytest.raises(services.rules.StudyProblems) as refused:
+    with pytest.raises(ValidationError) as refused:
         services.launch_study(study=study, by=None, now=timezone.now())
-    assert sum("in the language ar" in one for one in refused.value.sentences) == 4
-    assert "words" not in " ".join(refused.value.sentences)
+    assert sum("in the language ar" in one for one in refused.value.messages) == 4
+    assert "words" not in " ".join(refused.value.messages)

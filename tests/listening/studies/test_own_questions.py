@@ -2,7 +2,8 @@
 
 import pytest
 
-from listening.app.studies.settings import PlanError, parse_questionnaire, read_questions, write_questions
+from common.errors import ProblemsError
+from listening.app.studies.settings import parse_questionnaire, read_questions, write_questions
 
 TEXT = """Do you work with speech? // Travaillez-vous avec la parole ? = yes // oui; no // non
 How many hours a day do you listen to music? = number
@@ -23,7 +24,7 @@ def test_questions_become_the_same_lines_again():
 
 
 def test_every_faulty_line_is_told_at_once():
-    with pytest.raises(PlanError) as refused:
+    with pytest.raises(ProblemsError) as refused:
         read_questions("Do you sing?\n\nHow old? = number\nWhich one? = this", languages=["en"])
     assert refused.value.problems == [
         "Line 1: expected a question, = and its answers, such as Do you sing? = yes; no.",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from django.core.files.storage import default_storage
 
+from common.errors import NotPossible
 from listening.app.models import Stimulus, Study
 from listening.app.studies import handlers
 from listening.app.studies.services import prepare_study
@@ -13,7 +14,7 @@ from listening.stimuli.making import SILENCE_SAMPLES
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobReleased, execute
-from portal.jobs.services import NotPossible, request_cancel, run_again
+from portal.jobs.services import request_cancel, run_again
 from speech.audio.files import write_flac16
 from speech.audio.level import active_speech_level
 from tests.listening.factories import make_study

@@ -4,6 +4,7 @@ import html
 import re
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils import timezone
 
@@ -13,7 +14,6 @@ from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.pages import _platform, planner
 from listening.app.studies.planning import find_ways_out, plan_problems
-from listening.app.studies.rules import StudyProblems
 from listening.app.studies.services import make_study
 from portal.core.models import AuditEvent
 from tests.listening.factories import make_study as launched_study
@@ -304,7 +304,7 @@ def test_plan_is_fixed_after_the_launch(client, edition):
     assert save(client, study, title="Other", seed=7, scale_points=5).status_code == 302
     study.refresh_from_db()
     assert (study.title, study.seed, study.scale_points) == ("Other", 2022, 10)
-    with pytest.raises(StudyProblems, match="fixed since the launch"):
+    with pytest.raises(ValidationError, match="fixed since the launch"):
         services.change_study(study=study, by=None, seed=7)
 
 
@@ -343,9 +343,9 @@ def test_texts_of_a_language_that_ships_none_are_the_organizers_to_write(client,
     shown = client.get(f"{page('texts', study)}?kind=thanks&language=de").content.decode()
     assert "Nothing is written in German yet." in shown
     assert "The portal ships texts in English and French; those in German are yours to write." in shown
-    with pytest.raises(StudyProblems) as refused:
+    with pytest.raises(ValidationError) as refused:
         services.launch_study(study=make_prepared(edition, languages=["en", "de"]), by=None, now=timezone.now())
-    assert "The text “consent” is empty in the language de." in " ".join(refused.value.sentences)
+    assert "The text “consent” is empty in the language de." in " ".join(refused.value.messages)
     services.change_text(study=study, kind="thanks", language="de", text="Vielen Dank.", by=None)
     shown = client.get(f"{page('texts', study)}?kind=thanks&language=de").content.decode()
     assert "Vielen Dank." in shown

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from common.errors import Unreachable
 from evaluation.app.models import EvaluationRun
 from portal.accounts.tokens import create_token, revoke_token
 from portal.client import PORTAL_VERSION, RELEASE, api, results, submit
-from portal.client.api import Portal, Unavailable, Unreachable
+from portal.client.api import Portal
 from portal.client.main import main
 from portal.client.status import describe_outcome
 from portal.intake.report import IntakeReport
@@ -396,7 +397,7 @@ def test_report_is_waited_for_while_the_store_of_files_is_away(vp, team, archive
     def report(*_):
         asked.append(1)
         if len(asked) < 3:
-            raise Unavailable("The store of files does not answer just now.")
+            raise Unreachable("The store of files does not answer just now.", code="busy")
         return IntakeReport(archive="T11.zip", edition="vpc", findings=(), is_refused=True).to_json()
 
     monkeypatch.setattr(Portal, "text", report)

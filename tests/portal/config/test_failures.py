@@ -5,11 +5,12 @@ from collections import namedtuple
 from datetime import timedelta
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import default_storage
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from portal.config.environment import SettingsError, read_environment
+from portal.config.environment import read_environment
 from portal.core import health, storage_probes
 from portal.core.models import Heartbeat
 from portal.jobs import runner, workers
@@ -110,7 +111,7 @@ def take_much_memory(patch, settings):
 
 
 def misspell_setting(patch, settings):
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_DEBUGG": "true"})
     return str(raised.value).splitlines()[1]
 

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from portal.config.environment import (
     PREFIX,
     VARIABLES,
     FilesPlace,
     MailServer,
-    SettingsError,
     read_environment,
     settings_table,
 )
@@ -95,7 +95,7 @@ def test_empty_environment_gives_every_default():
     ],
 )
 def test_value_that_does_not_parse_is_named(name, text, sentence):
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({PREFIX + name: text})
     assert str(raised.value) == f"The environment cannot be used:\n{sentence}"
 
@@ -129,7 +129,7 @@ def test_mail_server_is_read_from_its_url(text, host, port, user, password, star
     ],
 )
 def test_mail_server_that_does_not_parse_is_refused_without_its_password(text):
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_MAIL_URL": text.replace("//", "//me:secret@")})
     assert "PORTAL_MAIL_URL: expected smtp://USER:PASSWORD@HOST:PORT" in str(raised.value)
     assert "secret" not in str(raised.value)
@@ -139,7 +139,7 @@ def test_mail_server_that_does_not_parse_is_refused_without_its_password(text):
     "text", ["portal.example.org", "ftp://x.org", "https://", "https://x.org/portal", "https://x.org?a"]
 )
 def test_site_that_is_no_address_of_a_host_is_refused(text):
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_SITE_URL": text})
     assert "PORTAL_SITE_URL: expected http://HOST or https://HOST" in str(raised.value)
 
@@ -147,7 +147,7 @@ def test_site_that_is_no_address_of_a_host_is_refused(text):
 def test_address_of_prolific_names_a_host_and_its_token_is_taken_as_it_is():
     found = read_environment({"PORTAL_PROLIFIC_TOKEN": " a-token "})
     assert (found["PROLIFIC_TOKEN"], found["PROLIFIC_URL"]) == ("a-token", "https://api.prolific.com")
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_PROLIFIC_TOKEN": "a-token", "PORTAL_PROLIFIC_URL": "https://x.org/api"})
     assert "PORTAL_PROLIFIC_URL: expected http://HOST or https://HOST" in str(raised.value)
     assert "a-token" not in str(raised.value)
@@ -165,7 +165,7 @@ def test_mail_goes_to_the_console_without_a_server_and_to_the_server_with_one(tm
 
 @pytest.mark.parametrize("part", ["speech", "./speech", "/nonexistent", "/tmp:/var", "/etc/hostname"])
 def test_import_root_must_be_an_existing_folder_by_its_absolute_path(part, tmp_path):
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_IMPORT_ROOTS": f"{tmp_path}, {part}"})
     assert str(raised.value).splitlines()[1:] == [
         f"PORTAL_IMPORT_ROOTS: expected absolute paths of existing folders with commas between them ({part} is not), "
@@ -203,16 +203,16 @@ def test_folder_for_imports_is_made_at_start_and_stays_open_beside_others(tmp_pa
 
 
 def test_misspelt_name_is_refused_with_the_nearest_one():
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_DEBUGG": "true"})
     assert "PORTAL_DEBUGG: there is no such setting. Did you mean PORTAL_DEBUG?" in str(raised.value)
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_FOO": "x"})
     assert "PORTAL_FOO: there is no such setting. docs/settings.md lists all." in str(raised.value)
 
 
 def test_all_problems_are_told_at_once():
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_DEBUG": "x", "PORTAL_HTTPS": "y", "PORTAL_NOTHING": "z"})
     assert [line.split(":")[0] for line in str(raised.value).splitlines()[1:]] == [
         "PORTAL_NOTHING",
@@ -314,6 +314,6 @@ def test_place_of_files_is_read_strictly():
         ("s3://portal-files?endpoint=", "a value for endpoint"),
         ("s3://portal-files?endpoint=s3.example.org", "http://HOST or https://HOST"),
     ):
-        with pytest.raises(SettingsError, match=said) as raised:
+        with pytest.raises(ImproperlyConfigured, match=said) as raised:
             read(text)
         assert "portal-files" not in str(raised.value)

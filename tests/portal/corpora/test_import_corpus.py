@@ -17,7 +17,7 @@ from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 
 from common.child_process import ChildLimits
-from common.errors import UnderWay
+from common.errors import NotPossible
 from portal.challenges.models import Corpus, DataSet, Speaker, TrialList, Utterance
 from portal.core.models import AuditEvent
 from portal.corpora import handlers
@@ -25,7 +25,6 @@ from portal.corpora.selectors import data_set_table, plan_table, trial_table
 from portal.corpora.services import start_import
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, JobReleased, execute
-from portal.jobs.services import NotPossible
 from portal.jobs.terminal import report_lines
 from tests.portal.factories import make_organizer
 from tests.recordings import DEMO
@@ -352,12 +351,12 @@ def test_second_import_of_a_corpus_under_way_is_refused(corpus):
 
 def test_same_import_under_way_is_named(corpus):
     job = start_import(folder=str(corpus), name="little", run_here=True)
-    with pytest.raises(UnderWay, match="under way already") as found:
+    with pytest.raises(NotPossible, match="under way already") as found:
         start_import(folder=str(corpus), name="little")
-    assert found.value.thing == job
+    assert found.value.under_way == job
     with pytest.raises(NotPossible) as other:
         start_import(folder=str(corpus), name="little", is_synthetic=True)
-    assert not isinstance(other.value, UnderWay)
+    assert other.value.under_way is None
 
 
 def test_command_imports_and_tells_what_was_gained(corpus, capsys):

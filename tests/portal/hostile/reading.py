@@ -16,7 +16,8 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from portal.intake.archives.reading import ArchiveLimits, ArchiveRefused, read_archive
+from common.problems import ProblemFound
+from portal.intake.archives.reading import ArchiveLimits, read_archive
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def read(path: Path, limits: ArchiveLimits) -> Reading:
             handed_out.append(member.path)
             while stream.read(2**16):
                 pass
-    except ArchiveRefused as error:
+    except ProblemFound as error:
         refused = (error.problem.code, error.problem.sentence())
     elapsed = process_time() - begin
     rows = [(problem.code, problem.sentence()) for problem in reported]

@@ -1,4 +1,4 @@
-"""Healthy archives of every format come out byte for byte; damage raises nothing but `ArchiveRefused`."""
+"""Healthy archives of every format come out byte for byte; damage raises nothing but `ProblemFound`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.file_names import plain_name
-from common.problems import Problem
-from portal.intake.archives.reading import ArchiveLimits, ArchiveRefused, Member, read_archive
+from common.problems import Problem, ProblemFound
+from portal.intake.archives.reading import ArchiveLimits, Member, read_archive
 from tests.portal.hostile.packing import WAV, ZipEntry, pax_header, tar, tar_file, tar_header, zip_of
 
 Tree = Mapping[str, bytes]
@@ -112,7 +112,7 @@ def read_all(path: Path, limits: ArchiveLimits | None = None) -> tuple[dict[str,
 
 def refusal(content: bytes, path: Path, limits: ArchiveLimits | None = None) -> str:
     path.write_bytes(content)
-    with pytest.raises(ArchiveRefused) as caught:
+    with pytest.raises(ProblemFound) as caught:
         read_all(path, limits)
     assert str(caught.value) == caught.value.problem.sentence()
     return caught.value.problem.code
@@ -259,7 +259,7 @@ def test_bomb_among_healthy_files_is_refused_by_its_own_ratio(tmp_path: Path) ->
 
 def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.zip"):
-        with pytest.raises(ArchiveRefused) as caught:
+        with pytest.raises(ProblemFound) as caught:
             read_all(path)
         assert caught.value.problem.code == "not-readable"
 
@@ -288,7 +288,7 @@ def test_damage_raises_nothing_but_refusals(
     sentence = ""
     try:
         read_all(path, ArchiveLimits(total_bytes=2**24, member_bytes=2**23))
-    except ArchiveRefused as refused:
+    except ProblemFound as refused:
         sentence = refused.problem.sentence()
     assert not sentence or ": expected " in sentence
     assert not sentence or sentence.isprintable()

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from common.child_process import ChildLimits
+from common.errors import MetricInputError
 from common.problems import Severity
 from evaluation.protocols.recipes import FOLDER
 from portal.intake import pdf_files
 from portal.intake.archives.limits import LARGEST_SPEECH_BYTES, ArchiveLimits
 from portal.intake.check import _in_order
 from portal.intake.contents import Content
-from portal.intake.expectation import ExpectedError, ExpectedSubmission, pcm_sha256
+from portal.intake.expectation import ExpectedSubmission, pcm_sha256
 from portal.intake.speech import Inspection
 from portal.intake.utterances import Placed
 from tests.portal.intake.packing import (
@@ -411,21 +412,21 @@ def test_expectation_survives_its_file():
     ["", "[]", "{}", '{"format": "voiceprivacy-expected-submission", "version": 9}', "\x00", '{"a": 1}', "[" * 100_000],
 )
 def test_other_files_are_no_expectation(text):
-    with pytest.raises(ExpectedError, match="expected"):
+    with pytest.raises(MetricInputError, match="expected"):
         ExpectedSubmission.from_json(text)
 
 
 @pytest.mark.parametrize("part", ["limits", "recipe", "data_sets", "utterances", "audio_required", "edition"])
 def test_damaged_expectation_names_the_part(part):
     text = expect(ORIGINALS, SETS).to_json().replace(f'"{part}":', f'"{part}":7,"x":')
-    with pytest.raises(ExpectedError, match=part):
+    with pytest.raises(MetricInputError, match=part):
         ExpectedSubmission.from_json(text)
 
 
 @pytest.mark.parametrize("row", ["[1, 2]", "[1, 16000, 5]", '[1, 16000, "abc"]', '[0, 16000, ""]', '["1", null, ""]'])
 def test_damaged_utterance_is_named(row):
     text = expect({}, {}).to_json().replace('"utterances":{}', f'"utterances":{{"u7":{row}}}')
-    with pytest.raises(ExpectedError, match=r"utterances\.u7"):
+    with pytest.raises(MetricInputError, match=r"utterances\.u7"):
         ExpectedSubmission.from_json(text)
 
 

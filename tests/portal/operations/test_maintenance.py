@@ -10,6 +10,7 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from django.utils import timezone
 
+from common.errors import NotPossible
 from listening.app.models import Block, Session
 from listening.app.periodic_tasks import expire_leases
 from portal.accounts.models import User
@@ -24,7 +25,6 @@ from portal.jobs.turns import find_next
 from portal.operations.maintenance import begin_maintenance, end_maintenance
 from portal.submissions import receiving
 from portal.submissions.models import Submission
-from portal.submissions.receiving import UploadError
 from portal.submissions.resumable_uploads import UploadPlan, create_upload, receive_part, upload_path
 from tests.listening.answering import answer, hear, stored
 from tests.listening.factories import make_session, make_study
@@ -198,7 +198,7 @@ def test_upload_on_its_way_stops_and_makes_no_submission_before_the_end():
 
     for arrives in (content[:stop], content[stop:]):
         rest, before = io.BytesIO(arrives), upload.offset
-        with pytest.raises(UploadError, match=f"The portal is under maintenance. .* {MESSAGE}"):
+        with pytest.raises(NotPossible, match=f"The portal is under maintenance. .* {MESSAGE}"):
             receive_part(upload=upload, offset=before, read=read_while_maintenance_begins, by=owner)
         upload.refresh_from_db()
         assert (upload.offset, upload.state) == (stop, "receiving")

@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import zipfile
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,13 @@ from django.core.files.storage import default_storage
 from django.db import connection
 from django.utils import timezone
 
-from common.child_process import ChildFailedError, ChildLimits
+from common.child_process import ChildLimits
 from portal.challenges.models import DataSet
 from portal.client.verify import verify
 from portal.core.storage import load_audio
 from portal.intake import check as check_module
 from portal.jobs.models import Job, JobState
-from portal.jobs.runner import JobCancelled, JobReleased, execute
+from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import claim_job
 from portal.submissions import handlers, services, staging
 from portal.submissions.handlers import StagedFiles, run_intake
@@ -566,7 +567,7 @@ def stop_after(monkeypatch, count, error):
     def read(*given, **named):
         try:
             return read_apart(*given, **named)
-        except ChildFailedError:
+        except RuntimeError:
             raise error from None
 
     monkeypatch.setattr(StagedFiles, "keep_speech", keep)
@@ -747,7 +748,7 @@ def test_cancelled_check_ends_what_hangs(team, members, monkeypatch):
         def cancel():
             asked.append(1)
             if len(asked) == 3:
-                raise JobCancelled
+                raise CancelledError
             check()
 
         return original(work, limits, check=cancel, **named)

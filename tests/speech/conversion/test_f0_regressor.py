@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from common.errors import MetricInputError
+
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
 from speech.conversion.content_decoder import ContentDecoder  # noqa: E402 (needs torch)
 from speech.conversion.f0_regressor import F0Regressor, Regressor, load, smooth  # noqa: E402
 from speech.conversion.shape import DecoderShape, RegressorShape  # noqa: E402
-from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
+from speech.model_files.checkpoints import save_checkpoint  # noqa: E402
 
 SHAPE = RegressorShape(content=4, speaker=3, width=8, layers=4)
 
@@ -52,10 +54,10 @@ def test_weights_of_another_network_are_refused_with_a_sentence(network, tmp_pat
     path = tmp_path / "weights.safetensors"
     save_checkpoint(path, network)
     load(path, shape=SHAPE)
-    with pytest.raises(CheckpointError, match=r"does not hold this network.*of another shape: enter\.weight is 8×4"):
+    with pytest.raises(MetricInputError, match=r"does not hold this network.*of another shape: enter\.weight is 8×4"):
         load(path, shape=RegressorShape(content=5, speaker=3, width=8, layers=4))
     save_checkpoint(path, ContentDecoder(DecoderShape(inputs=6, bottleneck=4, stages=1, codes=2, speaker=3, width=8)))
-    with pytest.raises(CheckpointError, match=r"does not hold this network.*missing: .*layers\.0\.along\.weight"):
+    with pytest.raises(MetricInputError, match=r"does not hold this network.*missing: .*layers\.0\.along\.weight"):
         load(path, shape=SHAPE)
-    with pytest.raises(CheckpointError, match="found no file"):
+    with pytest.raises(MetricInputError, match="found no file"):
         load(tmp_path / "none.safetensors")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from common.errors import MetricInputError
+
 torch = pytest.importorskip("torch", reason="files of weights are read by torch, which is not installed here")
 
 from safetensors.numpy import save_file  # noqa: E402 (comes with torch)
 
 from speech.conversion.recognizer_map import RecognizerMap, fit_map, load, mean_features  # noqa: E402
-from speech.model_files.checkpoints import CheckpointError  # noqa: E402
 
 
 class Ramp:
@@ -63,5 +64,5 @@ def test_file_of_other_shapes_is_refused(tmp_path):
     again = load(tmp_path / "map.safetensors")
     assert again.weights == pytest.approx(fitted.weights, abs=1e-3)
     save_file({"weights": np.zeros((512, 256), np.float16)}, tmp_path / "other.safetensors")
-    with pytest.raises(CheckpointError, match=r"other.safetensors: expected .*features.* found"):
+    with pytest.raises(MetricInputError, match=r"other.safetensors: expected .*features.* found"):
         load(tmp_path / "other.safetensors")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from common.errors import MetricInputError
+
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
 from speech.conversion.content_decoder import sharpen  # noqa: E402 (needs torch)
@@ -17,7 +19,7 @@ from speech.conversion.source_filter import (  # noqa: E402
     low_pass,
     respond,
 )
-from speech.model_files.checkpoints import CheckpointError, save_checkpoint  # noqa: E402
+from speech.model_files.checkpoints import save_checkpoint  # noqa: E402
 from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, log_mels  # noqa: E402
 
 SHAPE = SourceFilterShape(speaker=3, width=8, blocks=2, hidden=4, filters=2, layers=3, taps=31)
@@ -128,5 +130,5 @@ def test_file_of_another_shape_is_refused(network, tmp_path):
     path = tmp_path / "weights.safetensors"
     save_checkpoint(path, network)
     assert load(path, shape=SHAPE).synthesize(spectra_of(2), np.zeros(2), VOICE).shape == (2 * HOP_SAMPLES,)
-    with pytest.raises(CheckpointError, match="does not hold this network"):
+    with pytest.raises(MetricInputError, match="does not hold this network"):
         load(path)

@@ -13,7 +13,7 @@ import pytest
 from common.errors import MetricInputError
 from speech.audio.files import read_pcm16
 from speech.encoders import ge2e, registry, wespeaker
-from speech.encoders.contract import Engine, UtteranceError
+from speech.encoders.contract import Engine
 from tests.evaluation.engines import require_engine
 
 CORPUS = Path(__file__).parents[3] / "demo" / "corpus"
@@ -217,12 +217,12 @@ def test_ge2e_cuts_long_pauses_and_keeps_short_ones():
 def test_ge2e_refuses_a_click_in_silence():
     click = np.zeros(RATE_HZ, np.int16)
     click[8000:8020] = 20_000
-    with pytest.raises(UtteranceError, match=r"Utterance 1 of 1: expected at least 0\.25 s of speech between pauses"):
+    with pytest.raises(MetricInputError, match=r"Utterance 1 of 1: expected at least 0\.25 s of speech between pauses"):
         encoder("ge2e").embed([click], RATE_HZ)
 
 
 def test_utterance_error_carries_the_position_so_that_a_caller_can_name_it():
-    with pytest.raises(UtteranceError) as caught:
+    with pytest.raises(MetricInputError) as caught:
         encoder("long-term-spectrum").embed([speech(), speech(), speech(0.01)], RATE_HZ)
     assert caught.value.position == 2
     assert str(caught.value) == "Utterance 3 of 3: expected at least 0.025 s, found 0.01 s."

@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch", reason="the encoder needs torch, which is n
 from common.errors import MetricInputError  # noqa: E402 (needs torch)
 from speech.features import whisper_layers  # noqa: E402
 from speech.features.whisper_layers import WhisperEncoder, WhisperLayers, WhisperShape, cut_evenly  # noqa: E402
-from speech.model_files.checkpoints import CheckpointError  # noqa: E402
 from tests.speech.model_files.test_ctranslate2 import whole  # noqa: E402
 
 SMALL = WhisperShape(width=8, depth=2, heads=2)
@@ -77,9 +76,9 @@ def test_a_file_gives_the_same_network_and_every_difference_is_named(tmp_path):
     loaded = whisper_layers.load_encoder(path, SMALL)
     for name, tensor in encoder.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor)
-    with pytest.raises(CheckpointError, match="12 missing: layer_2") as caught:
+    with pytest.raises(MetricInputError, match="12 missing: layer_2") as caught:
         whisper_layers.load_encoder(path, WhisperShape(width=4, depth=3, heads=2))
     assert "conv1.weight is 8×80×3 instead of 4×80×3" in str(caught.value)
     path.write_bytes(saved(encoder, heads=4))
-    with pytest.raises(CheckpointError, match="expected 2 heads of attention, found 4"):
+    with pytest.raises(MetricInputError, match="expected 2 heads of attention, found 4"):
         whisper_layers.load_encoder(path, SMALL)

