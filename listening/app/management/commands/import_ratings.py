@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
-from common.errors import CommandError, ProblemsError
+from common.errors import ProblemsError
 from common.terminal import ProgressBar
 from listening.app.results.forms import RatingsForm
 from listening.app.results.importing import Imported, import_study
