@@ -1,6 +1,6 @@
 """Histograms on common axes: a panel for each group, its share of values in each bin.
 
-`draw_histogram` draws a `Distribution` from `evaluation.metrics.averages`, whose bins are the rows of the table beside
+`make_pitch_plot` shows a `Distribution` from `evaluation.metrics.averages`, whose bins are the rows of the table beside
 the figure; `HistogramPlot` is the figure itself, with a second series as a line where there is one to compare. Groups
 have a panel each and series are filled or a line, so that they differ without colour, too.
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaluation.figures.row_plots import set_value_axis
-from evaluation.figures.style import SMALL, TEXT, ImageFormat, Look, Palette, Size, Theme, draw_limit, draw_plot
+from evaluation.figures.style import SMALL, TEXT, Look, Palette, Size, draw_limit
 from evaluation.metrics.averages import Distribution, Summary, distribute
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
@@ -160,37 +160,7 @@ def make_pitch_plot(
     Raises:
         MetricInputError: no value at all, or one that is not finite.
     """
-    axis_label, decimals = PITCH_CORRELATION.label, PITCH_CORRELATION.decimals
-    return _make_plot(distribute(rho_by_group), axis_label=axis_label, threshold=threshold, decimals=decimals)
-
-
-def draw_histogram(
-    distribution: Distribution,
-    *,
-    axis_label: str,
-    threshold: Threshold | None = None,
-    decimals: int = 3,
-    theme: Theme = "light",
-    image_format: ImageFormat = "svg",
-) -> bytes:
-    """Draw a distribution: bars by group, a mark over each mean, a dashed line at the threshold.
-
-    Args:
-        distribution: what to draw, from `evaluation.metrics.averages.distribute`.
-        axis_label: what was measured, with its unit.
-        threshold: drawn through all rows; None for no line.
-        decimals: of the means, as in the table beside the figure.
-        theme: for a light or a dark page; the background is transparent.
-        image_format: ``svg``, ``png`` or ``pdf``.
-    """
-    plot, words = _make_plot(distribution, axis_label=axis_label, threshold=threshold, decimals=decimals)
-    return draw_plot(plot, **words, theme=theme, image_format=image_format)
-
-
-def _make_plot(
-    distribution: Distribution, *, axis_label: str, threshold: Threshold | None, decimals: int
-) -> tuple[HistogramPlot, dict[str, str]]:
-    """The figure, and its title and description."""
+    distribution, decimals = distribute(rho_by_group), PITCH_CORRELATION.decimals
     panels = []
     for row, (group, summary) in enumerate(zip(distribution.groups, distribution.summaries, strict=True)):
         bins = [(each.lower, each.upper, 100 * each.counts[row] / summary.n) for each in distribution.bins]
@@ -201,12 +171,12 @@ def _make_plot(
         panels,
         (distribution.bins[0].lower, distribution.bins[-1].upper),
         next(scale for scale in SCALES_PERCENT if highest <= scale),
-        axis_label,
+        PITCH_CORRELATION.label,
         "Share of utterances, %",
         threshold=threshold,
     )
     return plot, {
-        "title": f"Histogram of {axis_label}",
+        "title": f"Histogram of {PITCH_CORRELATION.label}",
         "description": describe(distribution, threshold, decimals),
     }
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from common.errors import MetricInputError
 from common.rounding import fixed
-from evaluation.figures.style import TEXT, ImageFormat, Palette, Plot, Size, Theme, draw_plot
+from evaluation.figures.style import TEXT, Palette, Plot, Size, Theme
 from evaluation.metrics.catalogue import DE_IDENTIFICATION, GAIN_OF_VOICE_DISTINCTIVENESS
 from evaluation.metrics.voice_similarity import SimilarityMatrix, VoiceDistinctiveness
 
@@ -34,35 +34,17 @@ _COLOURS: dict[Theme, tuple[str, ...]] = {
 }
 
 
-def draw_similarity(
-    voices: VoiceDistinctiveness,
-    *,
-    genders: Mapping[str, str] | None = None,
-    theme: Theme = "light",
-    image_format: ImageFormat = "svg",
-) -> bytes:
-    """Draw the matrices side by side.
+def make_similarity_plot(
+    voices: VoiceDistinctiveness, genders: Mapping[str, str] | None, theme: Theme = "light"
+) -> Plot:
+    """The matrices side by side; their shades are those of a theme.
 
     Args:
         voices: of one set of speakers.
         genders: speaker → ``f`` or ``m``; speakers of one gender then stand together, with a line between.
-        theme: for a light or a dark page; the background is transparent.
-        image_format: ``svg``, ``png`` or ``pdf``.
 
     Raises:
         MetricInputError: a speaker without a gender where genders are given.
-    """
-    plot = make_similarity_plot(voices, genders, theme)
-    return draw_plot(plot, title=TITLE, description=describe(voices), theme=theme, image_format=image_format)
-
-
-def make_similarity_plot(
-    voices: VoiceDistinctiveness, genders: Mapping[str, str] | None, theme: Theme = "light"
-) -> Plot:
-    """The figure of `draw_similarity` before it is drawn; its shades are those of a theme.
-
-    Raises:
-        MetricInputError: as `draw_similarity`.
     """
     return _MatrixMaps(voices, _order(voices.oo.speakers, genders), genders, theme)
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from common.errors import MetricInputError
-from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, draw_histogram, make_pitch_plot
+from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, make_pitch_plot
 from evaluation.figures.scatter_plots import CountPlot, Measure
 from evaluation.figures.style import PALETTES, draw_plot
 from evaluation.metrics.averages import distribute
@@ -114,10 +114,8 @@ def test_histogram_without_values_is_refused():
         draw({"Female": []})
 
 
-def test_histogram_of_another_measure_needs_no_threshold():
+def test_histogram_without_a_threshold_says_nothing_of_one():
     distribution = distribute({"all": [-3.0, 2.0]}, bins_per_unit=1, lower=-5, upper=5)
-    svg = draw_histogram(distribution, axis_label="Level change (dB)")
-    assert "Level change (dB)" in texts(svg)
     assert "Dashed" not in describe(distribution)
     assert describe(distribution, Threshold(1.0, "limit")).endswith("Dashed line: limit, 1.")
 

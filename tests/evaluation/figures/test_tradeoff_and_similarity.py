@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from common.errors import MetricInputError
 from evaluation.figures.similarity import describe as describe_similarity
-from evaluation.figures.similarity import draw_similarity
-from evaluation.figures.style import PALETTES
+from evaluation.figures.similarity import make_similarity_plot
+from evaluation.figures.style import PALETTES, draw_plot
 from evaluation.figures.tradeoff import SystemPoint, _TradeoffPlot, draw_tradeoff
 from evaluation.metrics.catalogue import WER
 from evaluation.metrics.voice_similarity import voice_distinctiveness_of_embeddings
@@ -55,6 +55,11 @@ def test_tradeoff_refuses_what_is_no_rate(point):
         draw_tradeoff([point])
     with pytest.raises(MetricInputError, match="at least one system"):
         draw_tradeoff([])
+
+
+def draw_similarity(voices, genders=None):
+    plot = make_similarity_plot(voices, genders)
+    return draw_plot(plot, title="Similarity", description=describe_similarity(voices))
 
 
 def test_similarity_tells_dominance_and_groups():
