@@ -111,11 +111,18 @@ def share_done(jobs: Sequence[Job]) -> float:
     return done / len(jobs) if jobs else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JobsProgress:
-    """How far some jobs are, which are `with_estimates` and in the order of their work."""
+    """How far some jobs are, which are `with_estimates` and in the order of their work.
+
+    Attributes:
+        estimate: how long all of them still need, in words.
+        is_part: whether jobs are left out that have pages of their own.
+    """
 
     jobs: list[Job]
+    estimate: str = ""
+    is_part: bool = False
 
     @property
     def parts(self) -> list[Job]:
@@ -133,6 +140,14 @@ class JobsProgress:
     @property
     def percent(self) -> int:
         return int(100 * share_done(self.parts))
+
+    @property
+    def failed(self) -> list[Job]:
+        return [job for job in self.parts if job.state == JobState.FAILED]
+
+    @property
+    def cancelled(self) -> int:
+        return sum(job.state == JobState.CANCELLED for job in self.parts)
 
     @property
     def running(self) -> list[Job]:

@@ -143,7 +143,7 @@ class SubmissionProgress(JobsProgress):
         """Of the newest evaluation: what failed in one before is past."""
         evaluations = [job.created_at for job in self.jobs if job.kind == "objective"]
         since = evaluations[-2] if len(evaluations) > 1 else None
-        return [job for job in self.parts if job.state == JobState.FAILED and (since is None or job.created_at > since)]
+        return [job for job in super().failed if since is None or job.created_at > since]
 
     @property
     def mismatches(self) -> int:
@@ -153,7 +153,7 @@ class SubmissionProgress(JobsProgress):
 
 
 def summarize_progress(submission: Submission) -> SubmissionProgress:
-    return SubmissionProgress(with_estimates(list_jobs(submission)))
+    return SubmissionProgress(jobs=with_estimates(list_jobs(submission)))
 
 
 class ReportSection(NamedTuple):

@@ -512,27 +512,7 @@ def measuring_per_second() -> float | None:
 # Progress of a system ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class VersionProgress(JobsProgress):
-    """How far the jobs of a version of a system are, in the order of their work.
-
-    Attributes:
-        lacks_engines: whether jobs of attacks, recognition or trainings are left out, which their own pages show.
-    """
-
-    estimate: str
-    lacks_engines: bool = False
-
-    @property
-    def failed(self) -> list[Job]:
-        return [job for job in self.jobs if job.state == JobState.FAILED]
-
-    @property
-    def cancelled(self) -> int:
-        return sum(job.state == JobState.CANCELLED for job in self.jobs)
-
-
-def describe_progress(submission: Submission) -> VersionProgress:
+def describe_progress(submission: Submission) -> JobsProgress:
     """The jobs of a version of a system, while it is at work with those of its attacks, recognition and trainings."""
     of_runs = Q(anonymization_run__submission=submission) | Q(evaluation_run__submission=submission)
     found = list(Job.objects.filter(of_runs).exclude(kind=VERSION.job).select_related("evaluation_run"))
@@ -542,7 +522,7 @@ def describe_progress(submission: Submission) -> VersionProgress:
     if of_engines and any(not job.has_ended for job in jobs):
         jobs = [*found, *list_chained_jobs(of_engines.values())]
     jobs = with_estimates(sorted(jobs, key=lambda job: (job.created_at, job.pk)))
-    return VersionProgress(jobs, time_left(_remaining(jobs)), lacks_engines=len(jobs) < len(found))
+    return JobsProgress(jobs=jobs, estimate=time_left(_remaining(jobs)), is_part=len(jobs) < len(found))
 
 
 def _remaining(jobs: list[Job]) -> timedelta | None:

@@ -189,7 +189,7 @@ class Pace:
 
 
 @dataclass
-class _CacheProgress:
+class _Extraction:
     done: int
     total: int
     tried: int = 0
@@ -241,20 +241,20 @@ def extract(
     known = extractor.cache.find_known(list(by_key))
     # Alike in length within a batch, so that little of it is padding.
     pending = sorted((one for key, one in by_key.items() if key not in known), key=lambda one: (one.samples, one.audio))
-    progress = _CacheProgress(len(known), len(by_key))
-    context.progress(stage, progress.done, progress.total)
+    state = _Extraction(len(known), len(by_key))
+    context.progress(stage, state.done, state.total)
     for batch in _batches(pending):
-        loaded = _loaded(context, extractor, batch, progress)
+        loaded = _loaded(context, extractor, batch, state)
         for wanted_hz in dict.fromkeys(rate for _, _, rate in loaded):
             same_rate = [one for one in loaded if one[2] == wanted_hz]
             began = time.monotonic()
-            _work_on(extractor, same_rate, progress)
+            _work_on(extractor, same_rate, state)
             pace.add(sum(samples.size / rate for _, samples, rate in same_rate), time.monotonic() - began)
-        progress.tried += len(batch)
-        if progress.is_hopeless:
-            raise _hopeless(extractor, stage, progress)
-        context.progress(stage, progress.done, progress.total)
-    return progress.problems
+        state.tried += len(batch)
+        if state.is_hopeless:
+            raise _hopeless(extractor, stage, state)
+        context.progress(stage, state.done, state.total)
+    return state.problems
 
 
 def _batches(pending: Sequence[Recording]) -> Iterator[Sequence[Recording]]:
@@ -265,7 +265,7 @@ def _batches(pending: Sequence[Recording]) -> Iterator[Sequence[Recording]]:
 
 
 def _loaded(
-    context: JobContext, extractor: Extractor[Any], batch: Sequence[Recording], progress: _CacheProgress
+    context: JobContext, extractor: Extractor[Any], batch: Sequence[Recording], state: _Extraction
 ) -> list[Loaded]:
     found = []
     for recording in batch:
@@ -273,16 +273,16 @@ def _loaded(
         try:
             samples, rate_hz = load_audio(recording.audio)
         except (AudioError, OSError) as error:
-            progress.problems.append(_unusable(recording, "audio that can be read", str(error)))
+            state.problems.append(_unusable(recording, "audio that can be read", str(error)))
             continue
         if not samples.any() and (extractor.refuses_silence or not samples.size):
-            progress.problems.append(_unusable(recording, "speech", "silence" if samples.size else "no samples"))
+            state.problems.append(_unusable(recording, "speech", "silence" if samples.size else "no samples"))
             continue
         found.append((recording, samples, rate_hz))
     return found
 
 
-def _work_on(extractor: Extractor[Any], batch: list[Loaded], progress: _CacheProgress) -> None:
+def _work_on(extractor: Extractor[Any], batch: list[Loaded], state: _Extraction) -> None:
     """The whole batch, or one by one where something in it cannot be used."""
     try:
         results = extractor.apply(extractor.model, [samples for _, samples, _ in batch], batch[0][2])
@@ -290,17 +290,17 @@ def _work_on(extractor: Extractor[Any], batch: list[Loaded], progress: _CachePro
         if len(batch) == 1:
             if isinstance(error, MachineError):  # no fault of the recording
                 raise engine_failure(str(error)) from error
-            progress.problems.append(_unusable(batch[0][0], "speech that the engine can use", str(error)))
+            state.problems.append(_unusable(batch[0][0], "speech that the engine can use", str(error)))
             return
         for one in batch:
-            _work_on(extractor, [one], progress)
+            _work_on(extractor, [one], state)
         return
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and _TOLD_AS_MEMORY not in str(error).lower():
             raise
         raise _too_little_memory(extractor, batch) from error
     extractor.cache.keep([(recording.audio, result) for (recording, _, _), result in zip(batch, results, strict=True)])
-    progress.done += len(batch)
+    state.done += len(batch)
 
 
 def _unusable(recording: Recording, expected: str, found: str) -> Problem:
@@ -308,13 +308,13 @@ def _unusable(recording: Recording, expected: str, found: str) -> Problem:
     return Problem("unusable-recording", f"{recording.utterance} ({recording.speech})", expected, found, remedy)
 
 
-def _hopeless(extractor: Extractor[Any], stage: str, progress: _CacheProgress) -> JobFailure:
+def _hopeless(extractor: Extractor[Any], stage: str, state: _Extraction) -> JobFailure:
     return JobFailure(
-        f"{extractor.title} made no {extractor.what} of the first {progress.tried} of {progress.total} recordings at "
-        f"“{stage}”, so the others were not tried: {progress.problems[0].found}",
+        f"{extractor.title} made no {extractor.what} of the first {state.tried} of {state.total} recordings at "
+        f"“{stage}”, so the others were not tried: {state.problems[0].found}",
         actor=Actor.ORGANIZER,
         remedy="The report names each with its reason. Fix the speech or choose another engine, and run it again.",
-        problems=progress.problems,
+        problems=state.problems,
     )
 
 

@@ -138,7 +138,7 @@ def measure_pace(engine_key: str) -> float | None:
     return found["work_s"] / found["speech_s"] if found else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EngineRun(JobsProgress):
     """A run of an engine that has not ended, or has ended without numbers. jobs: its chain, first to last."""
 
@@ -153,8 +153,9 @@ class EngineRun(JobsProgress):
     @property
     def stopped(self) -> Job | None:
         """The job that failed, or else the one that was cancelled; those behind it only followed."""
-        failed = (job for job in self.jobs if job.state == JobState.FAILED)
-        return next(failed, None) or next((job for job in self.jobs if job.state == JobState.CANCELLED), None)
+        return next(iter(self.failed), None) or next(
+            (job for job in self.jobs if job.state == JobState.CANCELLED), None
+        )
 
     @property
     def state(self) -> JobState:
@@ -203,5 +204,5 @@ def group_unfinished(runs: Iterable[EvaluationRun]) -> EngineRuns:
     open_runs = [run for run in newest.values() if run.job is None or run.job.state != JobState.SUCCEEDED]
     chains: Mapping[int, list[Job]] = list_job_chains(open_runs) if open_runs else {}
     with_estimates(job for jobs in chains.values() for job in jobs)
-    shown = [EngineRun(chains.get(run.pk, []), run, describe_engine(run)) for run in open_runs]
+    shown = [EngineRun(jobs=chains.get(run.pk, []), run=run, engine=describe_engine(run)) for run in open_runs]
     return EngineRuns([one for one in shown if one.is_active], [one for one in shown if not one.is_active])
