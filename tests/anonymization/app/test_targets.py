@@ -79,14 +79,6 @@ def test_run_at_utterance_level_keeps_the_target_of_each_utterance(corpus):
         assert find_pseudo_speaker(run, utterance).target == run.targets[utterance.name]
 
 
-def test_nobody_lends_their_voice_to_themselves(corpus):
-    run = start(corpus, "lenders")
-    others = {"tones-s4": "tones-s5", "tones-s5": "tones-s4"}
-    assert run.targets == {
-        name: others[speaker] for name, speaker in run.data_set.utterances.values_list("name", "speaker__name")
-    }
-
-
 def test_targets_are_refused_in_words(corpus):
     data_set = corpus.data_sets.get(name="tones_trials_f")
     submission = create_baseline(name="filtered", title="Filter by a target", corpus=corpus)

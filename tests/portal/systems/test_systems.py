@@ -171,7 +171,6 @@ def test_form_describes_the_method_and_the_levels(organizer):
         "Utterance level",
         "enrolment · 4 utterances · 2.4 s",
         "trial · 2 utterances · 1.2 s",
-        "3 data sets, a few seconds of speech.</output>",
         "The first run shows how long others will take.",
     ):
         assert words in page
