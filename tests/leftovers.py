@@ -142,7 +142,7 @@ surroundings = Surroundings()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef):
-    if fixturedef.scope == "function":
+    if fixturedef.scope in {"function", "class"}:  # that of a class is made for each test of none, too
         return (yield)
     before = read_environment()
     try:

@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 from django.utils import timezone
 
-from listening.app.models import Item, ItemSample, Stimulus, Study, Trial
+from listening.app.models import Block, Item, ItemSample, Stimulus, Study, Trial
 from listening.stimuli.making import write_wav
 from portal.core.storage import store_bytes
 from tests.listening.rated import RATED
@@ -47,11 +47,12 @@ def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edi
     )
     of_study = [_make_system(study, index) for index in range(systems)]
     items = _make_items(study, of_study, trials)
-    for block_number in range(1, evaluators + 1):
-        block = study.blocks.create(number=block_number)
-        shift = block_number % len(items)
-        in_order = enumerate([*items[shift:], *items[:shift]], 1)
-        block.trials.bulk_create(Trial(block=block, position=position, item=item) for position, item in in_order)
+    blocks = Block.objects.bulk_create(Block(study=study, number=number) for number in range(1, evaluators + 1))
+    Trial.objects.bulk_create(
+        Trial(block=block, position=position, item=items[(block.number + position - 1) % len(items)])
+        for block in blocks
+        for position in range(1, len(items) + 1)
+    )
     return study
 
 

@@ -5,6 +5,7 @@ Every corpus has data sets as the challenge has them: `<name>_enrolls`, `<name>_
 
 import csv
 import io
+from collections import Counter
 from functools import cache
 from itertools import count
 
@@ -16,7 +17,7 @@ from django.utils import timezone
 from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.recipe_making import Choices, SpeakerShare, SpeechSet, make_recipe, write_recipe
 from portal.accounts.models import User
-from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, TrialList, Utterance
+from portal.challenges.models import Corpus, DataSet, Edition, Gender, Role, Speaker, TrialList, Utterance
 from portal.core.storage import store_bytes
 from portal.jobs.models import Job, Queue
 from portal.submissions.models import Submission, SubmittedFile, System
@@ -66,39 +67,46 @@ def make_corpus(name="tones", *, speakers=2, utterances=2, with_audio=True, **fi
     """
     defaults = {"layout": "manifest", "source": f"/speech/{name}", "is_shared": True}
     corpus = Corpus.objects.create(name=name, **defaults | fields)
-    sets = {key: _data_set(corpus, key) for key in ("enrolls", "trials_f", "trials_m")}
-    for number in range(speakers):
-        gender = (Gender.FEMALE, Gender.MALE)[number % 2]
-        speaker = corpus.speakers.create(name=f"{name}-s{number}", gender=gender)
-        made = corpus.utterances.bulk_create(
-            Utterance(
-                corpus=corpus,
-                speaker=speaker,
-                name=f"{speaker.name}-{sentence:03d}",
-                transcript=f"SENTENCE {sentence} OF SPEAKER {number}",
-                duration_s=0.6,
-                **_audio(100 + 20 * number + sentence) if with_audio else {},
-            )
-            for sentence in range(2 * utterances)
+    roles = {"enrolls": Role.ENROLMENT, "trials_f": Role.TRIAL, "trials_m": Role.TRIAL}
+    rows = [DataSet(corpus=corpus, name=f"{name}_{key}", role=role) for key, role in roles.items()]
+    sets = dict(zip(roles, DataSet.objects.bulk_create(rows), strict=True))
+    people = Speaker.objects.bulk_create(
+        Speaker(corpus=corpus, name=f"{name}-s{number}", gender=(Gender.FEMALE, Gender.MALE)[number % 2])
+        for number in range(speakers)
+    )
+    made = Utterance.objects.bulk_create(
+        Utterance(
+            corpus=corpus,
+            speaker=speaker,
+            name=f"{speaker.name}-{sentence:03d}",
+            transcript=f"SENTENCE {sentence} OF SPEAKER {number}",
+            duration_s=0.6,
+            **_audio(100 + 20 * number + sentence) if with_audio else {},
         )
-        sets["enrolls"].utterances.add(*made[:utterances])
-        sets[f"trials_{gender}"].utterances.add(*made[utterances:])
-    for gender in Gender:
-        of_gender = corpus.speakers.filter(gender=gender).count()
-        TrialList.objects.create(
+        for number, speaker in enumerate(people)
+        for sentence in range(2 * utterances)
+    )
+    held = DataSet.utterances.through
+    held.objects.bulk_create(
+        held(
+            dataset=sets["enrolls" if place % (2 * utterances) < utterances else f"trials_{utterance.speaker.gender}"],
+            utterance=utterance,
+        )
+        for place, utterance in enumerate(made)
+    )
+    of_gender = Counter(speaker.gender for speaker in people)
+    TrialList.objects.bulk_create(
+        TrialList(
             trial_set=sets[f"trials_{gender}"],
             enrolment_set=sets["enrolls"],
             origin=TrialList.Origin.PRODUCT,
-            model_count=of_gender,
-            target_count=of_gender * utterances,
-            nontarget_count=of_gender * (of_gender - 1) * utterances,
+            model_count=of_gender[gender],
+            target_count=of_gender[gender] * utterances,
+            nontarget_count=of_gender[gender] * (of_gender[gender] - 1) * utterances,
         )
+        for gender in Gender
+    )
     return corpus
-
-
-def _data_set(corpus, key):
-    role = Role.ENROLMENT if key == "enrolls" else Role.TRIAL
-    return DataSet.objects.create(corpus=corpus, name=f"{corpus.name}_{key}", role=role)
 
 
 def _audio(hertz):
