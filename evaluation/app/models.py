@@ -23,7 +23,6 @@ class EvaluationRun(models.Model):
         ATTACK = "attack", "the portal's own attack"
         RECOGNITION = "recognition", "the portal's own speech recognition"
         TRAINING = "training", "training of a semi-informed attacker"
-        VERSION = "version", "objective numbers by a version of the recipe"
         RETRAINED = "retrained", "recognition by a retrained recogniser"
 
     kind = models.CharField(max_length=12, choices=Kind.choices)

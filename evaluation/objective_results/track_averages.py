@@ -1,4 +1,4 @@
-"""Which averages a track has, which numbers enter each, and the averages of another recipe over numbers at hand.
+"""Which averages a track has, which numbers enter each, and averages by other weights of numbers at hand.
 
 Conventions: averages are weighted sums of unrounded numbers; beside the EER that ranks stand, by the same weights, the
 ROCCH-EER, what lies beyond the EER, and the predicted naturalness.
@@ -54,50 +54,10 @@ def weights_by_average(track: Track) -> dict[tuple[str, str, str], Mapping[str, 
     return found
 
 
-def asked_numbers_differ(one: Track, other: Track) -> bool:
-    """Return whether two tracks average other numbers, weigh them otherwise, or hold other ones against minima.
-
-    Another minimum alone asks for no other number.
-    """
-    return weights_by_average(one) != weights_by_average(other) or _list_gated(one) != _list_gated(other)
-
-
-def _list_gated(track: Track) -> set[tuple[str, str, str]]:
-    """Return metric, estimator and data set of each number that is held against a minimum."""
-    gates = track.ranking.gates if track.ranking else ()
-    return {(gate.metric, gate.estimator, name) for gate in gates for group in gate.groups for name in group}
-
-
-def average_again(
-    numbers: Mapping[NumberIdentity, values.Number], recipe: Recipe, track: Track, known: Track
-) -> dict[NumberIdentity, values.Number]:
-    """The numbers with the averages of another recipe on the same data sets.
-
-    An average that both recipes weigh alike stays as it was computed, with its interval. Any other is made from the
-    numbers of its data sets, without one: it needs the resamples of these, which only a new evaluation makes.
-
-    Args:
-        recipe, track: that average now.
-        known: the track by which the averages at hand were computed.
-    """
-    found = {identity: one for identity, one in numbers.items() if not one.is_average}
-    before = weights_by_average(known)
-    for average in list_averages(track):
-        for split, weights in average.weights.items():
-            is_same = before.get((average.metric, average.estimator, split)) == weights
-            for identity in list_identities(recipe, average, split):
-                if identity in found:
-                    continue
-                number = numbers.get(identity) if is_same else _average(numbers, recipe, identity, weights)
-                if number is not None:
-                    found[identity] = number
-    return found
-
-
 def correct_averages(
     numbers: Mapping[NumberIdentity, values.Number], recipe: Recipe, track: Track
 ) -> dict[NumberIdentity, values.Number]:
-    """The numbers with averages as a recipe weighs them, where they were made by another version of it.
+    """The numbers with averages as a recipe weighs them, where they were made by a former one.
 
     An average that both weigh alike stays, with its interval; so does one of which a data set has no number.
     """

@@ -175,8 +175,11 @@ class EditionSerializer(Shape):
     audio_required = Computed(FLAG, lambda edition, _: requires_audio(edition))
     scores_required = Computed(FLAG, lambda edition, _: requires_scores(edition))
     description_required = serializers.BooleanField()
-    recipe_number = serializers.IntegerField(help_text="Of the version of its recipe that is in use.")
     published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its leaderboard is public.")
+    recipe_changed_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Since its leaderboard was published; null while the leaderboard follows the recipe.",
+    )
     frozen_at = serializers.DateTimeField(
         allow_null=True, help_text="The time that its leaderboard is frozen to; null if it is not frozen."
     )
@@ -307,27 +310,18 @@ class HeardStudySerializer(Shape):
     systems = HeardSystemSerializer(many=True)
 
 
-class RecipeVersionNameSerializer(Shape):
-    """The version of the recipe that a leaderboard is by."""
-
-    number = serializers.IntegerField()
-    adopted_at = serializers.DateTimeField()
-
-
 class RuleChangeSerializer(Shape):
     """A change of the rules: what held and what holds, in sentences."""
 
     at = serializers.DateTimeField()
     before = after = serializers.ListField(child=serializers.CharField())
-    version = serializers.IntegerField(allow_null=True, help_text="Of the recipe; null for a deadline.")
-    note = serializers.CharField(help_text="Why.")
+    is_pending = serializers.BooleanField(help_text="Whether the leaderboard follows only once published again.")
 
 
 class LeaderboardSerializer(Shape):
     """A leaderboard with its policy, its rankings, and the systems that are in none of them."""
 
     edition = title = protocol = serializers.CharField()
-    recipe_version = RecipeVersionNameSerializer()
     published_at = as_of = measured_at = serializers.DateTimeField(allow_null=True)
     changes = RuleChangeSerializer(many=True, help_text="Since it was first published, the newest first.")
     policy = serializers.DictField()
@@ -406,7 +400,7 @@ def copy_edition(api: ApiView, edition: str) -> Response:
 def show_recipe(api: ApiView, edition: str) -> HttpResponse:
     """The recipe of an edition as a TOML file."""
     chosen = edition_for(api.user, edition)
-    return _as_toml(chosen.recipe_file, export_recipe(chosen))
+    return _as_toml(f"{chosen.name}.toml", export_recipe(chosen))
 
 
 @operation(OpenApiTypes.STR, kinds=[TomlRenderer], who=Who.ORGANIZER)
@@ -480,14 +474,8 @@ def _changed(api: ApiView, edition: str, service: Callable[..., Edition], **give
 
 @operation(EditionSerializer)
 def publish_leaderboard(api: ApiView, edition: str) -> Response:
-    """Publish the leaderboard and notify its teams."""
+    """Publish the leaderboard, after a change of the recipe once more, and notify its teams."""
     return _changed(api, edition, services.publish_leaderboard, now=timezone.now())
-
-
-@operation(EditionSerializer)
-def publish_again(api: ApiView, edition: str) -> Response:
-    """Publish a published leaderboard again, by the adopted version of the recipe, and notify its teams."""
-    return _changed(api, edition, services.publish_version, now=read_clock())
 
 
 @operation(EditionSerializer)

@@ -20,7 +20,7 @@ from evaluation.protocols.ranking.policy import PolicyError
 from portal.challenges.services import InvalidEdition
 from portal.core.errors import AGAIN_S, FILES_AWAY, error_page, internal_error
 from portal.core.storage import StorageAway
-from portal.leaderboard.services import LeaderboardError, VersionError
+from portal.leaderboard.services import LeaderboardError
 
 CONTENT_TYPE = "application/problem+json"
 NOT_FOUND = "There is nothing at this address, or nothing that you may see."
@@ -46,8 +46,6 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return problem(404, NOT_FOUND) if request.user.is_authenticated else _who_are_you(UNKNOWN_ASKER)
     if isinstance(error, InvalidEdition):
         return _of_framework(exceptions.ValidationError(error.problems))
-    if isinstance(error, VersionError):
-        return _of_framework(exceptions.ValidationError({"recipe_text": list(error.problems)}))
     if isinstance(error, PolicyError):
         return _of_framework(exceptions.ValidationError([str(error)]))
     if isinstance(error, NotPossible | LeaderboardError):

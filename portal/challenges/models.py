@@ -2,7 +2,7 @@
 
 A `Corpus` holds speakers and utterances; a `DataSet` is a list of its utterances with one role; a `TrialList` says
 which enrolled speaker (model) is compared with which trial utterance. An `Edition` is a challenge that runs on a
-corpus by a recipe, of which there may be versions.
+corpus by a recipe.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
-from django.utils import timezone
 
 from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.protocols.recipes import Recipe, load_recipe, parse_recipe
@@ -26,6 +25,8 @@ from portal.core.fields import LineText
 GIGABYTE = 10**9
 LARGEST_GB = 1024  # that an edition may allow as the size of an archive
 LONGEST_TEXT = 10_000
+# Fields of an edition that its numbers and ranks follow from.
+FOLLOWED = ("protocol", "recipe_text", "leaderboard_policy", "recipe_number")
 
 
 class Gender(models.TextChoices):
@@ -157,10 +158,10 @@ class Edition(models.Model):
     """A challenge: which recipe on which corpus, who organises it, when what is open, and what its leaderboard shows.
 
     `recipe_text`, where given, is the organizer's custom recipe and takes the place of the shipped one that `protocol`
-    names. `leaderboard_policy` holds what it is ranked by where that differs from the recipe, `draft_policy` what
-    an organizer is trying out. `recipe_number` is the number of the adopted version of the recipe, whose text the
-    edition has; `published_number` that of the version which the published leaderboard shows, empty for the adopted
-    one. Empty times do not limit. The leaderboard is public once `published_at` is set, and
+    names. `leaderboard_policy` holds what it is ranked by where that differs from the recipe. `recipe_number` counts
+    the recipes by which submissions were evaluated; each number is of one of them. Where the recipe was changed since
+    the leaderboard was published, `recipe_changed_at` says when, and `published_recipe` holds the fields `FOLLOWED` of
+    before. Empty times do not limit. The leaderboard is public once `published_at` is set, and
     rests on what had been evaluated by `frozen_at`, where that is set too. With `holds_evaluations` a submission whose
     evaluation ends stands on no leaderboard until an organizer releases it.
     """
@@ -256,16 +257,16 @@ class Edition(models.Model):
         default=False,
         help_text="No leaderboard, not even a published one, shows them until an organizer releases them.",
     )
-    recipe_number = models.PositiveIntegerField(default=1, help_text="Of the adopted version of the recipe.")
-    published_number = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Of the version that is published; empty for the adopted one."
-    )
+    recipe_number = models.PositiveIntegerField(default=1, help_text="Of the recipe that submissions are evaluated by.")
     leaderboard_policy = models.JSONField(default=dict, blank=True)
-    draft_policy = models.JSONField(default=dict, blank=True)
+    recipe_changed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Since the leaderboard was published; empty while it follows the recipe.",
+    )
+    published_recipe = models.JSONField(default=dict, blank=True)
     published_at = models.DateTimeField(null=True, blank=True)
     frozen_at = models.DateTimeField("as of", null=True, blank=True)
-
-    _shown_number: int | None = None
 
     class Meta:
         ordering = ["-created_at", "-pk"]
@@ -281,23 +282,20 @@ class Edition(models.Model):
         """The shipped recipe that it follows, or ``own`` for a custom one, as the API names it."""
         return "own" if self.recipe_text else self.protocol
 
-    @property
-    def recipe_file(self) -> str:
-        """Return the name of its recipe as a file: from the second version on with its number."""
-        return f"{self.name}-version-{self.shown_number}.toml" if self.shown_number > 1 else f"{self.name}.toml"
+    def as_published(self) -> Edition:
+        """This edition as its published leaderboard shows it: by the recipe of before a change, as of that change.
 
-    @property
-    def shown_number(self) -> int:
-        """The number of the version of the recipe that this object has: the adopted one, or that of `by_version`."""
-        return self._shown_number or self.recipe_number
-
-    def by_version(self, version: RecipeVersion) -> Edition:
-        """This edition as it is by a version of its recipe, to be read only."""
+        To be read only. It is the edition itself where the leaderboard follows the recipe of now.
+        """
+        changed_at = self.recipe_changed_at
+        if changed_at is None or not self.published_recipe:
+            return self
         found = copy(self)
         found.__dict__.pop("recipe", None)
-        found.protocol, found.recipe_text = version.protocol, version.recipe_text
-        found.leaderboard_policy = version.policy
-        found._shown_number = version.number
+        for name in FOLLOWED:
+            setattr(found, name, self.published_recipe[name])
+        found.frozen_at = min(self.frozen_at or changed_at, changed_at)
+        found.published_recipe = {}
         return found
 
     @cached_property
@@ -317,46 +315,6 @@ class Edition(models.Model):
 def _parse_own(text: str, name: str) -> Recipe:
     """An edition's own recipe; each text is read once in a process."""
     return parse_recipe(text, file=f"{name}.toml", is_stored=True)
-
-
-class RecipeVersion(models.Model):
-    """A version of the recipe of an edition: a draft until it is adopted or withdrawn.
-
-    The first has a row as soon as there is a second one; it is what the edition began with. `protocol`, `recipe_text`
-    and `policy` as those of an edition; they never change. `note` says why there is this version.
-    """
-
-    edition = models.ForeignKey(Edition, on_delete=models.CASCADE, related_name="recipe_versions")
-    number = models.PositiveIntegerField()
-    protocol = models.CharField(max_length=10, blank=True)
-    recipe_text = models.TextField(blank=True)
-    policy = models.JSONField(default=dict, blank=True)
-    note = models.TextField(blank=True)
-    created_at = models.DateTimeField(default=timezone.now)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
-    adopted_at = models.DateTimeField(null=True, blank=True)
-    adopted_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
-    withdrawn_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        ordering = ["number"]
-        constraints = [models.UniqueConstraint(fields=["edition", "number"], name="recipe_version_once")]
-
-    def __str__(self) -> str:
-        return f"Recipe version {self.number}"
-
-    @property
-    def is_draft(self) -> bool:
-        return self.adopted_at is None and self.withdrawn_at is None
-
-    @property
-    def state(self) -> str:
-        """In one word."""
-        return "draft" if self.is_draft else "adopted" if self.adopted_at else "withdrawn"
 
 
 class DataFile(models.Model):

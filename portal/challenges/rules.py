@@ -237,7 +237,8 @@ def track_problem(recipe: Recipe, track: str) -> str:
 
 def publishes_at_once(edition: Edition) -> bool:
     """Whether the numbers of a submission are public as soon as they are computed."""
-    return edition.published_at is not None and edition.frozen_at is None and not edition.holds_evaluations
+    is_fixed = edition.frozen_at is not None or edition.recipe_changed_at is not None
+    return edition.published_at is not None and not is_fixed and not edition.holds_evaluations
 
 
 def contradictions(recipe: Recipe, corpus: str, held: Mapping[str, HeldSet]) -> list[str]:

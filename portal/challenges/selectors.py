@@ -1,4 +1,4 @@
-"""Which corpora and editions somebody may open, and what is kept of an edition: recipe, versions, data sets, terms."""
+"""Which corpora and editions somebody may open, and what is kept of an edition: recipe, data sets, terms."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 from django.db.models import Q, QuerySet
-from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from evaluation.protocols.ranking.policy import write_policy
 from evaluation.protocols.recipe_making import write_recipe
 from evaluation.protocols.recipes import FOLDER, parse_recipe
 from evaluation.protocols.recipes import DataSet as RecipeSet
-from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Role, TrialList, Utterance
+from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
 from portal.challenges.rules import HeldSet, retitle_recipe
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
@@ -119,55 +118,14 @@ def has_submissions(edition: Edition) -> bool:
     return edition.systems.filter(submissions__isnull=False).exists()
 
 
-def is_in_use(edition: Edition) -> bool:
-    """Whether the recipe of an edition is fixed: something was submitted to it, or it has versions."""
-    return has_submissions(edition) or edition.recipe_versions.exists()
-
-
-def list_versions(edition: Edition) -> list[RecipeVersion]:
-    """The versions of the recipe of an edition by number; the first alone where there is no other, without a row."""
-    found = list(edition.recipe_versions.select_related("created_by", "adopted_by"))
-    for one in found:
-        one.edition = edition
-    return found or [first_version(edition)]
-
-
-def first_version(edition: Edition) -> RecipeVersion:
-    """What an edition began with, as a row to be saved."""
-    began = edition.created_at
-    text = {"protocol": edition.protocol, "recipe_text": edition.recipe_text, "policy": edition.leaderboard_policy}
-    return RecipeVersion(edition=edition, number=1, created_at=began, adopted_at=began, **text)
-
-
-def find_version(edition: Edition, number: int) -> RecipeVersion:
-    """A version of the recipe of an edition, or "not found"."""
-    for one in list_versions(edition):
-        if one.number == number:
-            return one
-    raise Http404
-
-
-def find_predecessor(versions: Iterable[RecipeVersion], version: RecipeVersion) -> RecipeVersion | None:
-    """The adopted version that another one follows, or would follow."""
-    earlier = [one for one in versions if one.number < version.number and one.adopted_at is not None]
-    return max(earlier, key=lambda one: one.number, default=None)
-
-
-def shown_edition(edition: Edition) -> Edition:
-    """The edition by the version of its recipe that its leaderboard shows: the published one, else the adopted one."""
-    if edition.published_at is None or edition.published_number in (None, edition.shown_number):
-        return edition
-    return edition.by_version(find_version(edition, edition.published_number))
-
-
 def was_published(edition: Edition) -> bool:
     """Whether the leaderboard of an edition is or ever was public."""
     told = AuditEvent.objects.filter(subject_type="challenges.edition", subject_id=str(edition.pk))
     return edition.published_at is not None or told.filter(action="board.published").exists()
 
 
-def stored_recipe(edition: Edition | RecipeVersion) -> str:
-    """The recipe of an edition, or a version of it, as it was stored: its own text, or the file of the shipped one."""
+def stored_recipe(edition: Edition) -> str:
+    """The recipe of an edition as it was stored: its own text, or the file of the shipped one."""
     return edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
 
 
@@ -191,11 +149,6 @@ def export_recipe(edition: Edition) -> str:
         ranked = write_policy(recipe, edition.track, keep_known_gates(edition, edition.leaderboard_policy))
         text = write_recipe(ranked, comment="With the conditions that the organizers of the edition have set.")
     return retitle_recipe(text, edition.title) if edition.recipe_text else text
-
-
-def export_version(version: RecipeVersion) -> str:
-    """Return the same of a version of it."""
-    return export_recipe(version.edition.by_version(version))
 
 
 def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, HeldSet]:

@@ -13,7 +13,7 @@ from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
-from portal.challenges.selectors import DATA_FILES, editions_for, export_recipe, held_sets, is_in_use, may_pass_on
+from portal.challenges.selectors import DATA_FILES, editions_for, export_recipe, has_submissions, held_sets, may_pass_on
 from portal.core import audit
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import NotPossible, create_job
@@ -31,8 +31,8 @@ RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
 DATA_FIELDS = RECIPE_FIELDS | {"shares_data"}  # the files for teams follow from these
 NOT_YOURS = "Only the owner of the corpus {corpus} or an operator may let teams download its speech."
 LOCKED = (
-    "Something was submitted to this edition, and its results depend on this. Propose a version of the recipe (page "
-    "“Recipe” of the leaderboard), or copy the edition to try something else."
+    "Something was submitted to this edition, and its results depend on this. Change averages and conditions on the "
+    "page “Recipe” of the leaderboard, or copy the edition to try something else."
 )
 
 
@@ -75,7 +75,7 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     if changed.keys() & RECIPE_FIELDS - {"corpus"} and edition.leaderboard_policy:
         changed["leaderboard_policy"] = {}
     before = {name: getattr(edition, name) for name in changed}
-    locked = rules.locked_fields(has_submissions=is_in_use(edition)) & changed.keys()
+    locked = rules.locked_fields(has_submissions=has_submissions(edition)) & changed.keys()
     if locked:
         raise InvalidEdition({name: [LOCKED] for name in sorted(locked)})
     for name, value in changed.items():
@@ -153,7 +153,7 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     own["recipe_text"] = _name_in_recipe(export_recipe(edition), edition.name, name)
     own["speech_kept_until"] = None
     own["shares_data"] = edition.shares_data and may_pass_on(by, edition.corpus)
-    copied = Edition(**fields | own, draft_policy=edition.draft_policy)
+    copied = Edition(**fields | own)
     # The recipe of the original holds, or held when it was stored.
     _hold_together(copied, [by], by=by, with_recipe=False, with_title=True)
     copied.save()

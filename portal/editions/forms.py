@@ -16,7 +16,7 @@ from portal.accounts.models import User
 from portal.accounts.selectors import find_organizers
 from portal.challenges import rules, services
 from portal.challenges.models import GIGABYTE, LARGEST_GB, Corpus, Edition
-from portal.challenges.selectors import corpora_for_edition, explain_terms, export_recipe, is_in_use
+from portal.challenges.selectors import corpora_for_edition, explain_terms, export_recipe, has_submissions
 from portal.core.fields import SharedForm
 
 OWN = "own"
@@ -146,7 +146,7 @@ class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
         own = (OWN, "Custom recipe")
         cast("forms.ChoiceField", self.fields["protocol"]).choices = [*shipped_recipes(), own]
         self.fields["corpus"].queryset = corpora_for_edition(user, edition)  # type: ignore[attr-defined]
-        submitted = edition is not None and is_in_use(edition)
+        submitted = edition is not None and has_submissions(edition)
         self.locked = rules.locked_fields(has_submissions=submitted)
         self._show_terms(edition.corpus if edition else None)
         disabled = self.locked | ({"recipe_file"} if self.locked else set())

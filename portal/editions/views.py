@@ -113,7 +113,7 @@ def recipe(request: HttpRequest, edition: str) -> HttpResponse:
     """The recipe as a TOML file."""
     chosen = selectors.edition_for(request.user, edition)
     response = HttpResponse(selectors.export_recipe(chosen), content_type="application/toml; charset=utf-8")
-    return as_download(response, chosen.recipe_file)
+    return as_download(response, f"{chosen.name}.toml")
 
 
 def _sent(request: HttpRequest) -> tuple[Any, ...]:

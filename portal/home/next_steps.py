@@ -401,14 +401,14 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, begun: Upl
 def _place_on_leaderboard(edition: Edition, newest: Submission | None) -> str:
     if newest is None:
         return "Your team has no system on it."
-    of_leaderboard = {"published_at": edition.published_at, "frozen_at": edition.frozen_at}
+    of_leaderboard = {"published_at": edition.published_at, "frozen_at": edition.as_published().frozen_at}
     if newest.evaluated_at is None:
         what = _OF_A_STOPPED[0] if newest.is_stopped else OF_A_SUBMISSION[newest.state][0]  # type: ignore[attr-defined]
         return f"{newest} is not on it: it {what}."
     if newest.is_held:
         return f"{newest} is not on it until the organizer releases its numbers."
     if not is_on_leaderboard(evaluated_at=newest.evaluated_at, is_held=False, **of_leaderboard):
-        return f"{newest} is not on it: it was evaluated after the leaderboard was frozen."
+        return f"{newest} is not on it: the leaderboard is as of an earlier time."
     return "See your ranks."
 
 

@@ -1,25 +1,28 @@
-"""What changed in the rules of an edition: between two versions of its recipe, and since its leaderboard was published.
-
-A version is its recipe with what organizers rank by (*policy*): a change of either is a change of the recipe.
-"""
+"""What changed in the rules of an edition: by another recipe or policy, and since its leaderboard was published."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils.dateparse import parse_datetime
 
 from evaluation.app.runs.context import track_of
-from evaluation.protocols.ranking.policy import FIELDS, list_policy_changes, policy_in_words
-from evaluation.protocols.versions import Change, list_changes
-from portal.challenges.models import Edition, RecipeVersion
-from portal.challenges.selectors import find_predecessor, list_versions, stored_recipe
+from evaluation.protocols.ranking.policy import policy_in_words, write_policy
+from evaluation.protocols.recipe_changes import list_changes
+from evaluation.protocols.recipe_making import write_recipe
+from portal.challenges.models import Edition
+from portal.challenges.selectors import keep_known_gates
 from portal.core.models import AuditEvent
 from portal.leaderboard.selectors import policy_by
 
 # Of the form of an edition what decides which submissions are late.
 DEADLINES = {"submissions_close_at": "Deadline for submissions", "late_until": "Late submissions are taken until"}
+# Of a ranking what `policy_in_words` says.
+IN_WORDS = ("minimum_eers", "policy", "inclusive", "gates", "late", "basis", "several", "utilities", "split", "attack")
+RECIPE_CHANGED = "board.recipe_changed"
+PUBLISHED = ("board.published", "board.published_again")
 
 
 @dataclass(frozen=True)
@@ -27,30 +30,31 @@ class PublishedChange:
     """A change of the rules since a leaderboard was first published.
 
     Attributes:
-        version: of the recipe; None of a deadline.
-        note: why, as the organizers say it.
         before, after: what held and what holds, in sentences.
+        is_pending: whether the leaderboard follows it only once it is published again.
     """
 
     at: datetime
     before: tuple[str, ...]
     after: tuple[str, ...]
-    version: int | None = None
-    note: str = ""
+    is_pending: bool = False
 
 
-def list_version_changes(edition: Edition, before: RecipeVersion, after: RecipeVersion) -> list[Change]:
-    """Return each value in which two versions of a recipe differ, by its dotted key, what ranks last."""
-    old, new = edition.by_version(before), edition.by_version(after)
-    start = f"tracks.{track_of(edition).name}.ranking."
+def describe_change(before: Edition, after: Edition) -> tuple[list[str], list[str]]:
+    """Return what held and what holds by two recipes of an edition: ranking in sentences, all else by its key.
 
-    def ranks(key: str) -> bool:
-        field = key.removeprefix(start) if key.startswith(start) else ""
-        return field in {*FIELDS} - {"gates"} or (field.startswith("gates.") and field.endswith(".minimum"))
-
-    found = [one for one in list_changes(stored_recipe(before), stored_recipe(after)) if not ranks(one.key)]
-    policies = (policy_by(one, one.leaderboard_policy) for one in (old, new))
-    return found + [Change(start + one.key, one.before, one.after) for one in list_policy_changes(*policies)]
+    Both are empty where the recipes say the same.
+    """
+    changes = list_changes(*(_write_recipe(one) for one in (before, after)))
+    if not changes:
+        return [], []
+    old, new = (policy_in_words(policy_by(one, one.leaderboard_policy)) for one in (before, after))
+    said = tuple(f"tracks.{track_of(before).name}.ranking.{name}" for name in IN_WORDS) if old != new else ()
+    others = [one for one in changes if not one.key.startswith(said)]
+    return (
+        [*_only_in(old, new), *(f"{one.key}: {one.before}" for one in others if one.before)],
+        [*_only_in(new, old), *(f"{one.key}: {one.after}" for one in others if one.after)],
+    )
 
 
 def list_published_changes(edition: Edition) -> list[PublishedChange]:
@@ -58,35 +62,29 @@ def list_published_changes(edition: Edition) -> list[PublishedChange]:
     if edition.published_at is None:
         return []
     of_edition = AuditEvent.objects.filter(subject_type=edition._meta.label_lower, subject_id=str(edition.pk))
-    events = list(of_edition.filter(action__in=("board.published", "edition.changed")).order_by("pk"))
-    first = next((place for place, one in enumerate(events) if one.action == "board.published"), None)
-    if first is None:
-        return []
-    found = [
-        _describe_deadlines(one) for one in events[first:] if DEADLINES.keys() & one.data.get("changes", {}).keys()
-    ]
-    versions = list_versions(edition) if edition.shown_number > 1 else []
-    for version in versions:
-        before = find_predecessor(versions, version)
-        is_shown = version.number <= edition.shown_number
-        if before and is_shown and version.adopted_at and version.adopted_at >= events[first].at:
-            found.append(_describe_version(edition, before, version, version.adopted_at))
-    return sorted(found, key=lambda one: one.at, reverse=True)
+    events = list(of_edition.filter(action__in=(*PUBLISHED, RECIPE_CHANGED, "edition.changed")).order_by("pk"))
+    published = [place for place, one in enumerate(events) if one.action in PUBLISHED]
+    found = []
+    for place, event in enumerate(events):
+        if not published or place < published[0]:
+            continue
+        if event.action == RECIPE_CHANGED:
+            before, after = (tuple(event.data[key]) for key in ("before", "after"))
+            found.append(PublishedChange(event.at, before, after, is_pending=place > published[-1]))
+        elif DEADLINES.keys() & event.data.get("changes", {}).keys():
+            found.append(_describe_deadlines(event))
+    return found[::-1]
 
 
-def _describe_version(edition: Edition, before: RecipeVersion, after: RecipeVersion, at: datetime) -> PublishedChange:
-    """Return what changed by a version: what ranks in sentences, everything else by its key."""
-    policies = [policy_by(one, one.leaderboard_policy) for one in map(edition.by_version, (before, after))]
-    old, new = map(policy_in_words, policies)
-    start = f"tracks.{track_of(edition).name}.ranking."
-    others = [one for one in list_version_changes(edition, before, after) if not one.key.startswith(start)]
-    return PublishedChange(
-        at,
-        (*(one for one in old if one not in new), *(f"{one.key}: {one.before}" for one in others if one.before)),
-        (*(one for one in new if one not in old), *(f"{one.key}: {one.after}" for one in others if one.after)),
-        after.number,
-        after.note,
-    )
+def _write_recipe(edition: Edition) -> str:
+    """Return the recipe of an edition with all that its organizers rank by, each default as it is written."""
+    policy = keep_known_gates(edition, edition.leaderboard_policy)
+    return write_recipe(write_policy(edition.recipe, edition.track, policy))
+
+
+def _only_in(sentences: Iterable[str], others: Iterable[str]) -> list[str]:
+    known = set(others)
+    return [one for one in sentences if one not in known]
 
 
 def _describe_deadlines(event: AuditEvent) -> PublishedChange:

@@ -22,7 +22,7 @@ from portal.leaderboard.tables import (
 
 COLUMNS = (
     *("minimum_eer", "below_eer", "ranked_by", "place", "rank", "group"),
-    *("system", "label", "team", "kind", "late", "reported", "doubts", "recipe_version"),
+    *("system", "label", "team", "kind", "late", "reported", "doubts"),
 )
 
 
@@ -33,7 +33,6 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
         "edition": edition.name,
         "title": edition.title,
         "protocol": edition.protocol_name,
-        "recipe_version": {"number": leaderboard.version.number, "adopted_at": _time(leaderboard.version.adopted_at)},
         "published_at": _time(edition.published_at),
         "changes": [asdict(one) | {"at": _time(one.at)} for one in list_published_changes(edition)],
         "as_of": _time(leaderboard.as_of),
@@ -80,7 +79,6 @@ def leaderboard_as_latex(leaderboard: Leaderboard) -> str:
     """A booktabs table for each ranking that has a competitor."""
     edition = leaderboard.edition
     lines = [f"% {' '.join(edition.title.split())}: leaderboard, needs \\usepackage{{booktabs}}"]
-    lines.append(f"% {leaderboard.version}, adopted {leaderboard.version.adopted_at:%Y-%m-%d}")
     for ranking in leaderboard.table.tables:
         if ranking.competitors:
             title = condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy)
@@ -88,7 +86,7 @@ def leaderboard_as_latex(leaderboard: Leaderboard) -> str:
             attack = f"EERs of {leaderboard.policy.attack_model} attacks; 95 % intervals in brackets"
             caption = f"{edition.title}: {title}, by {utility}. {attack}."
             lines += ["", *latex_table(_printed(leaderboard, ranking), caption)]
-    if len(lines) == 2:
+    if len(lines) == 1:
         lines.append("% No condition has a system.")
     return "\n".join(lines) + "\n"
 
@@ -162,10 +160,9 @@ def _entry_cells(leaderboard: Leaderboard, entry: LeaderboardEntry) -> tuple[Any
     for column in (*leaderboard.averages, *leaderboard.further):
         found = measured_of(entry, column)
         numbers += (found.value, found.low, found.high) if found else (None, None, None)
-    number = leaderboard.version.number
     name = (entry.key, entry.label, entry.team_name, entry.kind)
     said = ("yes" if entry.is_late else "no", "yes" if entry.is_reported else "no")
-    return (*name, *said, "; ".join(list_doubts(leaderboard, entry)), number, *numbers)
+    return (*name, *said, "; ".join(list_doubts(leaderboard, entry)), *numbers)
 
 
 def _time(at: Any) -> str | None:

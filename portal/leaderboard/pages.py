@@ -101,7 +101,7 @@ def leaderboard_page(
 
 
 def _unknown_condition(ranking: RankingTable | None, asked: str) -> str:
-    """What to say of an address that asks for a condition that is not there, such as one of an earlier version."""
+    """What to say of an address that asks for a condition that is not there, such as one of a former recipe."""
     if ranking is None or not asked or asked == f"{ranking.minimum:g}":
         return ""
     return f"There is no condition of {asked[:12]} % on this leaderboard. Shown is the lowest one."
@@ -115,7 +115,7 @@ def draw_ahead() -> None:
     newest = Max("systems__submissions__evaluated_at")
     for edition in Edition.objects.filter(archived_at=None).annotate(newest=newest).exclude(newest=None):
         mark = f"{edition.newest} {edition.frozen_at} {edition.published_at} {edition.leaderboard_policy}"
-        mark += f" {edition.recipe_number} {edition.published_number}"
+        mark += f" {edition.recipe_number} {edition.recipe_changed_at}"
         if _drawn_marks.get(edition.pk) != mark:
             _drawn_marks[edition.pk] = mark
             leaderboard_page(build_leaderboard(edition))

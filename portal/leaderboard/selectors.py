@@ -35,15 +35,8 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import Average, RecipeError, Track
 from portal.accounts.models import User
-from portal.challenges.models import Edition, RecipeVersion
-from portal.challenges.selectors import (
-    find_predecessor,
-    find_version,
-    first_version,
-    keep_known_gates,
-    list_versions,
-    shown_edition,
-)
+from portal.challenges.models import Edition
+from portal.challenges.selectors import keep_known_gates
 from portal.leaderboard.languages import list_language_columns, measure_languages
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Relation, SystemPart, may_see
@@ -151,12 +144,6 @@ class Leaderboard:
         """What a reader may ask for beside the averages of the edition."""
         return (*self.by_language, *self.beyond, *self.retrained, *self.predicted)
 
-    @cached_property
-    def version(self) -> RecipeVersion:
-        """The version of the recipe that it is by."""
-        number = self.edition.shown_number
-        return first_version(self.edition) if number == 1 else find_version(self.edition, number)
-
     @property
     def is_empty(self) -> bool:
         """Whether nothing but the original speech stands here."""
@@ -180,53 +167,6 @@ def shown_edition_for(user: Any, name: str) -> Edition:
     return edition
 
 
-def versions_for(user: Any, name: str) -> tuple[Edition, bool, list[RecipeVersion]]:
-    """The versions of an edition's recipe that this person may read, or "not found".
-
-    Who may see the leaderboard reads adopted versions; its organizers read drafts and withdrawn ones, too.
-
-    Returns:
-        the edition, whether this person organizes it, and the versions by number.
-    """
-    edition = shown_edition_for(user, name)
-    manages = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
-    return edition, manages, [one for one in list_versions(edition) if manages or one.adopted_at is not None]
-
-
-@dataclass(frozen=True)
-class VersionView:
-    """A version of a recipe as one person may see it.
-
-    Attributes:
-        before: the adopted version that it follows; None of the first.
-        manages: whether this person organizes the edition.
-        may_compare: whether this person may see who moves by it.
-    """
-
-    edition: Edition
-    version: RecipeVersion
-    before: RecipeVersion | None
-    manages: bool
-    may_compare: bool
-
-
-def version_for(user: Any, name: str, number: int) -> VersionView:
-    """A version of an edition's recipe that this person may read, or "not found"."""
-    edition, manages, versions = versions_for(user, name)
-    version = next((one for one in versions if one.number == number), None)
-    if version is None:
-        raise Http404
-    before = find_predecessor(versions, version)
-    return VersionView(
-        edition, version, before, manages, before is not None and may_compare(edition, version, manages=manages)
-    )
-
-
-def may_compare(edition: Edition, version: RecipeVersion, *, manages: bool) -> bool:
-    """Whether somebody may see who moves by a version: everybody once a leaderboard by it is published."""
-    return manages or version.number <= (edition.published_number or edition.recipe_number)
-
-
 def find_unpublished(name: str) -> Edition | None:
     """A listed edition whose leaderboard is not published, which everybody may know."""
     return Edition.objects.filter(name=name, is_listed=True, published_at=None).first()
@@ -241,21 +181,19 @@ def may_see_leaderboard(user: Any, edition: Edition) -> bool:
     return organizes and may_see(SystemPart.NUMBERS, Relation.ORGANIZER, is_published=is_published)
 
 
-def build_leaderboard(edition: Edition, changes: Mapping[str, Any] | None = None) -> Leaderboard:
-    """The leaderboard of an edition, by its live policy or by the one that these changes of the recipe make.
+def build_leaderboard(edition: Edition) -> Leaderboard:
+    """Return the leaderboard of an edition, a published one by the recipe with which it was published."""
+    return rank_leaderboard(edition.as_published())
 
-    It is by the version of the recipe with which it was published, else by the adopted one.
+
+def rank_leaderboard(edition: Edition, *, with_retrained: bool = True) -> Leaderboard:
+    """Return the leaderboard by the recipe of the edition at hand.
+
+    Args:
+        with_retrained: as `load_entries` takes it.
     """
-    edition = shown_edition(edition)
-    entries, measured_at = load_entries(edition)
-    return rank_leaderboard(edition, entries, measured_at, edition.leaderboard_policy if changes is None else changes)
-
-
-def rank_leaderboard(
-    edition: Edition, entries: tuple[LeaderboardEntry, ...], measured_at: datetime | None, changes: Mapping[str, Any]
-) -> Leaderboard:
-    """Entries at hand ranked by a policy: several policies need the numbers only once."""
-    policy = policy_by(edition, changes)
+    entries, measured_at = load_entries(edition, with_retrained=with_retrained)
+    policy = policy_by(edition, edition.leaderboard_policy)
     return Leaderboard(
         edition=edition,
         is_preview=edition.published_at is None,

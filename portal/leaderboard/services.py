@@ -1,8 +1,9 @@
-"""What an organizer does with a leaderboard: try a policy or a version of the recipe, publish, take back, freeze."""
+"""What an organizer does with a leaderboard: change what it computes and ranks by, publish, take back, freeze."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from datetime import datetime
 from typing import Any
 
@@ -10,38 +11,35 @@ from django.db import transaction
 from django.urls import reverse
 
 from evaluation.app.models import MetricValue
-from evaluation.app.objective_results.services import cancel_version, start_version
+from evaluation.app.objective_results.services import start_again
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.metrics.catalogue import find_metric
-from evaluation.objective_results.track_averages import asked_numbers_differ
 from evaluation.objective_results.values import AVERAGE
-from evaluation.protocols.ranking.policy import FIELDS, LeaderboardPolicy, find_changes, policy_as_dict
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, find_changes
+from evaluation.protocols.recipe_changes import find_obstacles
 from evaluation.protocols.recipes import Recipe, RecipeError, Track, load_recipe
 from evaluation.protocols.tracks import narrow_to_track
-from evaluation.protocols.versions import find_obstacles
 from portal.accounts.rules import NotificationKind
-from portal.challenges.models import Edition, RecipeVersion
+from portal.challenges.models import FOLLOWED, Edition
 from portal.challenges.rules import read_recipe_text
-from portal.challenges.selectors import find_version, has_submissions, is_in_use, list_versions
+from portal.challenges.selectors import has_submissions
+from portal.challenges.services import InvalidEdition
 from portal.core import audit
-from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.jobs.services import NotPossible
-from portal.leaderboard.changes import list_version_changes
-from portal.leaderboard.selectors import policy_by, submissions_on_leaderboard
+from portal.leaderboard.changes import RECIPE_CHANGED, describe_change
+from portal.leaderboard.selectors import submissions_on_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.services import refuse_removed, release_parts
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 from portal.teams.services import lock_edition
 
-FROZEN = "The leaderboard is frozen and must not change; unfreeze it before making another policy live."
 NO_SUBMISSION = "Nothing was submitted yet, so the recipe itself can be changed: on the page “Edit” of the edition."
-UNCHANGED = "This recipe computes and ranks as the adopted one does: change something, or go back."
-FROZEN_RECIPE = "The leaderboard is frozen and must not change; unfreeze it before adopting a version of the recipe."
-NO_DRAFT = "This version of the recipe is no draft any more."
+UNCHANGED = "This is what the leaderboard computes and ranks by already: change something, or go back."
+FOLLOWS: dict[str, Any] = {"published_recipe": {}, "recipe_changed_at": None}  # the leaderboard shows the recipe of now
 FUTURE = "A leaderboard can be frozen as of now or of a time that has passed."
 
 
@@ -50,55 +48,73 @@ class LeaderboardError(Exception):
 
 
 @transaction.atomic
-def save_draft_policy(*, edition: Edition, policy: LeaderboardPolicy, by: Any) -> Edition:
-    """Keep a policy to look at; one that is live already leaves no draft."""
-    edition = lock_edition(edition)
-    is_live = policy == policy_by(edition, edition.leaderboard_policy)
-    draft = {} if is_live else _whole(policy, edition)
-    return _changed(edition, "board.policy-drafted", by, {"policy": draft}, draft_policy=draft)
-
-
-@transaction.atomic
-def discard_draft_policy(*, edition: Edition, by: Any) -> Edition:
-    """Forget the draft."""
-    edition = lock_edition(edition)
-    return _changed(edition, "board.draft-discarded", by, {"policy": edition.draft_policy}, draft_policy={})
-
-
-@transaction.atomic
-def make_policy_live(*, edition: Edition, by: Any) -> Edition:
-    """Rank the leaderboard by the draft from now on.
-
-    Once something was submitted, that is another version of the recipe. A published leaderboard is published again by
-    it, unless it waits for that with an earlier version.
+def change_policy(*, edition: Edition, policy: LeaderboardPolicy, now: datetime, by: Any) -> Edition:
+    """Rank by another policy; a published leaderboard stays as it is until it is published again.
 
     Raises:
-        LeaderboardError: there is no draft, the leaderboard is frozen, or a version of the recipe is a draft.
+        LeaderboardError: nothing would change.
     """
-    edition, now = lock_edition(edition), read_clock()
-    if not edition.draft_policy:
-        raise LeaderboardError("There is no draft: the policy that you see is live already.")
-    if edition.frozen_at is not None:
-        raise LeaderboardError(FROZEN)
-    live = find_changes(policy_by(edition, edition.draft_policy), edition.recipe, edition.track)
-    told: dict[str, Any] = {"before": edition.leaderboard_policy, "after": live}
-    fields: dict[str, Any] = {"leaderboard_policy": live, "draft_policy": {}}
-    follows = edition.published_at is not None and edition.published_number is None
-    if is_in_use(edition):
-        _refuse_draft(list_versions(edition))
-        text = {"protocol": edition.protocol, "recipe_text": edition.recipe_text, "policy": live}
-        version = _next_version(edition, note="The organizers changed how systems are ranked.", created_by=by, **text)
-        version.adopted_at, version.adopted_by = now, by
-        version.save()
-        fields["recipe_number"] = told["recipe_version"] = version.number
-        fields["published_number"] = edition.recipe_number if follows else edition.published_number
-    _changed(edition, "board.policy-live", by, told, **fields)
-    return publish_version(edition=edition, now=now, by=by) if follows and "recipe_number" in fields else edition
+    edition = lock_edition(edition)
+    return _follow(edition, now, by, leaderboard_policy=find_changes(policy, edition.recipe, edition.track))
+
+
+@transaction.atomic
+def change_recipe(*, edition: Edition, text: str = "", protocol: str = "", now: datetime, by: Any) -> Edition:
+    """Compute and rank by another recipe, and evaluate by it again what was evaluated.
+
+    A published leaderboard stays as it is until it is published again.
+
+    Args:
+        text: the recipe, unless `protocol` names a shipped one.
+
+    Raises:
+        LeaderboardError: nothing was submitted, nothing would change, or a submission is being deleted.
+        InvalidEdition: every reason why the recipe cannot be computed from what was submitted.
+    """
+    edition = lock_edition(edition)
+    if not has_submissions(edition):
+        raise LeaderboardError(NO_SUBMISSION)
+    _refuse_removed(edition)
+    try:
+        recipe = load_recipe(protocol) if protocol else read_recipe_text(text, file=f"{edition.name}.toml")
+    except RecipeError as error:
+        raise InvalidEdition({"recipe_text": list(error.problems)}) from None
+    problems = find_obstacles(edition.recipe, narrow_to_track(recipe, edition.track), edition.track)
+    if problems := problems or _find_unmeasured(edition, recipe):
+        raise InvalidEdition({"recipe_text": problems})
+    text = "" if protocol else text
+    fields = {"protocol": protocol, "recipe_text": text, "leaderboard_policy": {}}
+    edition = _follow(edition, now, by, **fields, recipe_number=edition.recipe_number + 1)
+    states = (Submission.State.EVALUATED, Submission.State.WITHDRAWN)  # what is being evaluated follows by itself
+    submissions = list(Submission.objects.filter(system__edition=edition, state__in=states).select_related("system"))
+    for one in submissions:
+        one.system.edition = edition
+    start_again(submissions=submissions, by=by)
+    if baseline := next((one for one in submissions if one.system.is_baseline), None):
+        start_originals(submission=baseline, by=by)
+    return edition
+
+
+def _follow(edition: Edition, now: datetime, by: Any, **fields: Any) -> Edition:
+    """Write what a locked edition computes and ranks by; a published leaderboard keeps what it followed."""
+    former = copy(edition)
+    for name, value in fields.items():
+        setattr(edition, name, value)
+    edition.__dict__.pop("recipe", None)
+    before, after = describe_change(former, edition)
+    if not before and not after:
+        raise LeaderboardError(UNCHANGED)
+    if edition.published_at is not None and edition.recipe_changed_at is None:
+        fields["published_recipe"] = {name: getattr(former, name) for name in FOLLOWED}
+        fields["recipe_changed_at"] = now
+    return _changed(edition, RECIPE_CHANGED, by, {"before": before, "after": after}, **fields)
 
 
 @transaction.atomic
 def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: bool = False) -> Edition:
     """Show the leaderboard to everybody and tell each team that stands on it.
+
+    After a change of the recipe a published one is published again, by the recipe of now.
 
     Args:
         releases: whether everybody hears the samples and reads the descriptions that teams offered, too.
@@ -107,15 +123,16 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: b
         LeaderboardError: it is published already, or a submission is being deleted.
     """
     edition = lock_edition(edition)
-    if edition.published_at is not None:
+    is_again = edition.recipe_changed_at is not None
+    if edition.published_at is not None and not is_again:
         raise LeaderboardError("The leaderboard is published already.")
     _refuse_removed(edition)
     teams = _teams_on_leaderboard(edition)
-    told = {"teams": [str(team) for team in teams], "recipe_version": edition.recipe_number}
-    _changed(edition, "board.published", by, told, published_at=now, published_number=None)
+    told, news = {"teams": [str(team) for team in teams]}, "published_again" if is_again else "published"
+    _changed(edition, f"board.{news}", by, told, published_at=now, **FOLLOWS)
     if releases:
         release_parts(submissions=submissions_on_leaderboard(edition), by=by, now=now, notifies=False)
-    _tell(teams, edition, "published", reverse("leaderboard:detail", args=[edition.name]), by=by, releases=releases)
+    _tell(teams, edition, news, reverse("leaderboard:detail", args=[edition.name]), by=by, releases=releases)
     return edition
 
 
@@ -129,136 +146,9 @@ def unpublish_leaderboard(*, edition: Edition, by: Any) -> Edition:
     edition = lock_edition(edition)
     if edition.published_at is None:
         raise LeaderboardError("The leaderboard is not published.")
-    number = edition.published_number or edition.recipe_number
-    told = {"published_at": edition.published_at.isoformat(), "recipe_version": number}
-    _tell(_teams_on_leaderboard(edition), edition, "taken_back", edition.get_absolute_url(), by=by)
-    return _changed(edition, "board.unpublished", by, told, published_at=None, published_number=None)
-
-
-@transaction.atomic
-def publish_version(*, edition: Edition, now: datetime, by: Any) -> Edition:
-    """Publish a published leaderboard again, by the adopted version of the recipe, and tell each team on it.
-
-    Raises:
-        LeaderboardError: it is not published, or by that version already.
-    """
-    edition = lock_edition(edition)
-    if edition.published_at is None or edition.published_number is None:
-        raise LeaderboardError("There is no later version of the recipe to publish the leaderboard with.")
-    _refuse_removed(edition)
-    told = {"before": edition.published_number, "recipe_version": edition.recipe_number}
-    _changed(edition, "board.published_again", by, told, published_at=now, published_number=None)
-    url = reverse("leaderboard:detail", args=[edition.name])
-    _tell(_teams_on_leaderboard(edition), edition, "published_again", url, by=by)
-    return edition
-
-
-class VersionError(Exception):
-    """A version of a recipe that cannot be: `problems` are sentences for the organizer."""
-
-    def __init__(self, *problems: str) -> None:
-        super().__init__(" ".join(problems))
-        self.problems = problems
-
-
-@transaction.atomic
-def propose_version(*, edition: Edition, text: str = "", protocol: str = "", note: str, by: Any) -> RecipeVersion:
-    """A draft of another recipe for an edition with submissions; nothing changes before it is adopted.
-
-    Args:
-        text: the recipe, unless `protocol` names a shipped one.
-
-    Raises:
-        LeaderboardError: nothing was submitted, there is a draft, or nothing would change.
-        VersionError: every reason why the recipe cannot be that of a version.
-    """
-    edition = lock_edition(edition)
-    versions = list_versions(edition)
-    if not has_submissions(edition) and len(versions) == 1:
-        raise LeaderboardError(NO_SUBMISSION)
-    _refuse_draft(versions)
-    try:
-        recipe = load_recipe(protocol) if protocol else read_recipe_text(text, file=f"{edition.name}.toml")
-    except RecipeError as error:
-        raise VersionError(*error.problems) from None
-    problems = find_obstacles(edition.recipe, narrow_to_track(recipe, edition.track), edition.track)
-    if problems := problems or _find_unmeasured(edition, recipe):
-        raise VersionError(*problems)
-    text = "" if protocol else text
-    made = RecipeVersion(edition=edition, protocol=protocol, recipe_text=text)
-    if not list_version_changes(edition, find_version(edition, edition.recipe_number), made):
-        raise LeaderboardError(UNCHANGED)
-    made = _next_version(edition, protocol=protocol, recipe_text=text, note=note, created_by=by)
-    made.save()
-    audit.record("edition.recipe_proposed", edition, actor=by, recipe_version=made.number, note=note)
-    if asked_numbers_differ(track_of(edition), track_of(edition.by_version(made))):
-        start_version(edition=edition, version=made, submissions=submissions_on_leaderboard(edition), by=by)
-    return made
-
-
-@transaction.atomic
-def adopt_version(*, edition: Edition, number: int, now: datetime, by: Any) -> Edition:
-    """Let an edition compute and rank by a draft from now on; what is published stays as it was published.
-
-    Raises:
-        LeaderboardError: it is no draft, or the leaderboard is frozen and not published.
-    """
-    edition = lock_edition(edition)
-    version = _draft(edition, number)
-    if edition.frozen_at is not None and edition.published_at is None:
-        raise LeaderboardError(FROZEN_RECIPE)
-    before = edition.recipe_number
-    version.adopted_at, version.adopted_by = now, by
-    version.save(update_fields=["adopted_at", "adopted_by"])
-    shown = (edition.published_number or before) if edition.published_at else None
-    fields = {"protocol": version.protocol, "recipe_text": version.recipe_text, "recipe_number": number}
-    fields["leaderboard_policy"] = version.policy
-    told = {"before": before, "recipe_version": number, "note": version.note}
-    differ = asked_numbers_differ(track_of(edition), track_of(edition.by_version(version)))
-    edition.__dict__.pop("recipe", None)
-    _changed(edition, "edition.recipe_adopted", by, told, published_number=shown, **fields)
-    standing = submissions_on_leaderboard(edition)
-    if differ:  # what was submitted since it was proposed
-        start_version(edition=edition, version=version, submissions=standing, by=by)
-    if baseline := next((one for one in standing if one.system.is_baseline), None):
-        start_originals(submission=baseline, by=by)
-    return edition
-
-
-@transaction.atomic
-def withdraw_version(*, edition: Edition, number: int, now: datetime, by: Any) -> RecipeVersion:
-    """End a draft; it stays in the list.
-
-    Raises:
-        LeaderboardError: it is no draft.
-    """
-    edition = lock_edition(edition)
-    version = _draft(edition, number)
-    version.withdrawn_at = now
-    version.save(update_fields=["withdrawn_at"])
-    cancel_version(edition=edition, version=version, by=by)
-    audit.record("edition.recipe_withdrawn", edition, actor=by, recipe_version=number, note=version.note)
-    return version
-
-
-def _next_version(edition: Edition, **fields: Any) -> RecipeVersion:
-    """Return a new version of a recipe, not saved; the one that the edition began with gets its row."""
-    versions = list_versions(edition)
-    if versions[0].pk is None:
-        versions[0].save()
-    return RecipeVersion(edition=edition, number=max(one.number for one in versions) + 1, **fields)
-
-
-def _refuse_draft(versions: Iterable[RecipeVersion]) -> None:
-    if drafts := [one for one in versions if one.is_draft]:
-        raise LeaderboardError(f"{drafts[0]} is a draft already. Adopt or withdraw it first.")
-
-
-def _draft(edition: Edition, number: int) -> RecipeVersion:
-    version = edition.recipe_versions.filter(number=number).first()
-    if version is None or not version.is_draft:
-        raise LeaderboardError(NO_DRAFT)
-    return version
+    told = {"published_at": edition.published_at.isoformat()}
+    _tell(_teams_on_leaderboard(edition.as_published()), edition, "taken_back", edition.get_absolute_url(), by=by)
+    return _changed(edition, "board.unpublished", by, told, published_at=None, **FOLLOWS)
 
 
 def _find_unmeasured(edition: Edition, recipe: Recipe) -> list[str]:
@@ -322,13 +212,6 @@ def _refuse_removed(edition: Edition) -> None:
         refuse_removed(Submission.objects.filter(system__edition=edition).select_related("system"))
     except NotPossible as reason:
         raise LeaderboardError(str(reason)) from None
-
-
-def _whole(policy: LeaderboardPolicy, edition: Edition) -> dict[str, Any]:
-    """All that an organizer may decide, so that a draft equal to the recipe is not an empty one."""
-    values, minima = policy_as_dict(policy), {gate.metric: gate.minimum for gate in policy.gates}
-    gates = {gate.metric: minima.get(gate.metric) for gate in policy_by(edition, {}).gates}
-    return {name: values[name] for name in FIELDS} | {"gates": gates}
 
 
 def _changed(edition: Edition, action: str, by: Any, told: Mapping[str, Any], **fields: Any) -> Edition:

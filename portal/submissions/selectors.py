@@ -30,7 +30,6 @@ PROPOSED_SAMPLES = 4
 _PROPOSED_S = 5.0  # long enough to judge a voice
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
 # Jobs of the portal's attacks and recognition before the last one.
-BY_VERSION = "objective-version"  # the kind of job that computes by another version of the recipe
 OF_ENGINES = ("vectors", "hypotheses", "phone-training")
 STANDING = [state for state in Submission.State if state != Submission.State.WITHDRAWN]
 # Passed the check and not taken back.
@@ -49,6 +48,7 @@ IS_STOPPED = Exists(Submission.objects.filter(STOPPED, pk=OuterRef("pk")))
 ON_LEADERBOARD = Q(
     submissions__evaluated_at__isnull=False, submissions__state__in=STANDING, submissions__is_held=False
 ) & (Q(edition__frozen_at=None) | Q(submissions__evaluated_at__lte=F("edition__frozen_at")))
+ON_LEADERBOARD &= Q(edition__recipe_changed_at=None) | Q(submissions__evaluated_at__lte=F("edition__recipe_changed_at"))
 
 
 def _own(user: Any) -> Q:
@@ -215,14 +215,11 @@ def edition_submissions_for(user: Any, edition: Edition) -> QuerySet[Submission]
 
 
 def list_jobs(submission: Submission) -> QuerySet[Job]:
-    """What made the files of a submission or checked its archive, and what was computed from them, in this order.
-
-    What is computed by a version of the recipe is left out: only organizers know of a draft.
-    """
+    """What made the files of a submission or checked its archive, and what was computed from them, in this order."""
     of_runs = Q(pk__in=submission.anonymization_runs.values("job")) | Q(pk__in=submission.evaluation_runs.values("job"))
     runs = list(submission.evaluation_runs.values_list("pk", flat=True))
     chained = Q(pk__in=list_chained_jobs(runs).values("pk"))
-    jobs = Job.objects.filter(Q(pk=submission.job_id) | of_runs | chained).exclude(kind=BY_VERSION)
+    jobs = Job.objects.filter(Q(pk=submission.job_id) | of_runs | chained)
     return jobs.order_by("created_at", "pk")
 
 

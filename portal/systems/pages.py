@@ -19,7 +19,7 @@ from anonymization.app.selectors import find_method, list_networks, list_runs, l
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.app.audio_measures import selectors
 from evaluation.app.models import EvaluationRun
-from evaluation.app.runs.kinds import CHAINED_KINDS, VERSION
+from evaluation.app.runs.kinds import CHAINED_KINDS
 from evaluation.figures import contours
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, size_of
 from evaluation.figures.style import ImageFormat, Size, Theme, for_page
@@ -515,7 +515,7 @@ def measuring_per_second() -> float | None:
 def describe_progress(submission: Submission) -> JobsProgress:
     """The jobs of a version of a system, while it is at work with those of its attacks, recognition and trainings."""
     of_runs = Q(anonymization_run__submission=submission) | Q(evaluation_run__submission=submission)
-    found = list(Job.objects.filter(of_runs).exclude(kind=VERSION.job).select_related("evaluation_run"))
+    found = list(Job.objects.filter(of_runs).select_related("evaluation_run"))
     runs = {job.pk: job.evaluation_run for job in found if hasattr(job, "evaluation_run")}
     of_engines = {key: run.pk for key, run in runs.items() if run.kind in OF_ENGINES}
     jobs = [job for job in found if job.pk not in of_engines]

@@ -15,7 +15,6 @@ from evaluation.app.runs.selectors import list_runs
 from evaluation.objective_results.values import ObjectiveValues
 from portal.challenges.data_files import gives_transcripts
 from portal.challenges.models import DataSet, Edition
-from portal.challenges.selectors import shown_edition
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import Relation, SystemPart, may_see
 from portal.submissions.selectors import (
@@ -140,11 +139,18 @@ def organized_view(request: HttpRequest, name: str) -> View:
     return view
 
 
+def _is_as_published(edition: Edition, submission: Submission) -> bool:
+    """Whether a submission has numbers by the recipe of a published leaderboard, if the recipe was changed since."""
+    changed_at, evaluated_at = edition.recipe_changed_at, submission.evaluated_at
+    return changed_at is None or (evaluated_at is not None and evaluated_at <= changed_at)
+
+
 def make_view(request: HttpRequest, system: System) -> View:
     """The submission whose numbers this visitor meets, or "not found"; its own may name another version."""
     relations, is_owner = relations_and_ownership(request.user, system)
-    if system.edition is not None:
-        system.edition = shown_edition(system.edition)
+    edition = system.edition
+    if edition is not None:
+        system.edition = edition.as_published()
     relation = relations[0]
     versions = list(with_what_can_be_offered(with_stopped(system.submissions.order_by("-version"))))
     wanted = request.GET.get("version", "") if relation is not Relation.OTHER else ""
@@ -152,5 +158,7 @@ def make_view(request: HttpRequest, system: System) -> View:
     submission = chosen or shown_submission(system, relation, versions)
     if submission is None:
         raise Http404
+    if edition is not None and relation is not Relation.OTHER and not _is_as_published(edition, submission):
+        system.edition = edition
     submission.system = system
     return View(system, relations, submission, versions if relation is not Relation.OTHER else [], is_owner)

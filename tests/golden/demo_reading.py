@@ -257,7 +257,6 @@ def _is_needed(parameter: Mapping[str, Any]) -> bool:
 FILLINGS: Mapping[str, Callable[..., list[Any]]] = {
     "/api/editions/": lambda api: api.names("/api/editions/"),
     "/api/corpora/": lambda api: api.names("/api/editions/"),  # the demo names its edition after its corpus
-    ".*/leaderboard/versions/": lambda api: api.of_editions("leaderboard/versions/", "number"),
     ".*/expected/": Api.data_sets,
     "/api/studies/": lambda api: api.of_editions("studies/"),
     r"/api/studies/([\w-]+)/results/": lambda api, study: [one.split("/")[0] for one in api.first_tables(study)],

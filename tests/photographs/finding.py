@@ -26,7 +26,7 @@ from evaluation.app.models import EvaluationRun
 from listening.app.models import Session, Study, StudySystem
 from listening.app.studies.interface_words import ships_words
 from portal.accounts.models import User
-from portal.challenges.models import Corpus, DataSet, Edition, RecipeVersion, Utterance
+from portal.challenges.models import Corpus, DataSet, Edition, Utterance
 from portal.core.removal import list_kinds
 from portal.documentation.manual import PAGES
 from portal.jobs.models import Job
@@ -184,13 +184,6 @@ def _trainings(most: int) -> list[Values]:
     return [{"name": run.submission.system.name, "training": run.pk} for run in runs[:most]]
 
 
-def _versions(most: int) -> list[Values]:
-    """The versions of recipes that have rows, else the first one of an edition."""
-    rows = RecipeVersion.objects.select_related("edition").order_by("-number")[:most]
-    found = [{"edition": one.edition.name, "number": one.number} for one in rows]
-    return found or [{"edition": one.name, "number": 1} for one in Edition.objects.all()[:1]]
-
-
 def _managed(_: int) -> list[Values]:
     """One of each kind, since each kind has sentences of its own."""
     found = ((kind, kind.model._default_manager.order_by("pk").first()) for kind in list_kinds())
@@ -234,7 +227,6 @@ OBJECTS: dict[tuple[str, tuple[str, ...]], Callable[[int], list[Values]]] = {
     ("network-trainings", ("training",)): _rows(lambda most: NetworkTraining.objects.all()[:most], training="pk"),
     ("editions", ("edition",)): _rows(lambda most: Edition.objects.all()[:most], edition="name"),
     ("leaderboard", ("edition",)): _rows(lambda most: Edition.objects.all()[:most], edition="name"),
-    ("leaderboard", ("edition", "number")): _versions,
     ("submissions", ("edition",)): _rows(lambda most: Edition.objects.all()[:most], edition="name"),
     ("submissions", ("pk",)): _rows(_submissions, pk="pk"),
     ("submissions", ("pk", "other")): _diffs,

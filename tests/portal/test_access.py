@@ -184,20 +184,13 @@ MATRIX = {
     # Of the same edition, not published; published, and its organizers: leaderboard/.
     "leaderboard:detail": FOR_NOBODY_HERE,
     "leaderboard:policy": FOR_NOBODY_HERE,
-    "leaderboard:live": FOR_NOBODY_HERE,
-    "leaderboard:discard": (LOGIN, 405, 405, 405),
+    "leaderboard:recipe": FOR_NOBODY_HERE,
     "leaderboard:publish": FOR_NOBODY_HERE,
     "leaderboard:publish-again": FOR_NOBODY_HERE,
-    "leaderboard:versions": FOR_NOBODY_HERE,
-    "leaderboard:new-version": FOR_NOBODY_HERE,
-    "leaderboard:version": FOR_NOBODY_HERE,
-    "leaderboard:version-recipe": FOR_NOBODY_HERE,
-    "leaderboard:version-csv": FOR_NOBODY_HERE,
-    "leaderboard:adopt-version": FOR_NOBODY_HERE,
-    "leaderboard:withdraw-version": (LOGIN, 405, 405, 405),
     "leaderboard:unpublish": (LOGIN, 405, 405, 405),
     "leaderboard:freeze": FOR_NOBODY_HERE,
     "leaderboard:unfreeze": (LOGIN, 405, 405, 405),
+    "leaderboard:recipe-file": FOR_NOBODY_HERE,
     "leaderboard:csv": FOR_NOBODY_HERE,
     "leaderboard:json": FOR_NOBODY_HERE,
     "leaderboard:latex": FOR_NOBODY_HERE,
@@ -312,13 +305,7 @@ MATRIX = {
     "api:freeze-leaderboard": ONLY_POST,
     "api:unfreeze-leaderboard": ONLY_POST,
     "api:policy": API_FOR_NOBODY_HERE,
-    "api:draft-policy": API_FOR_NOBODY_HERE,
-    "api:live-policy": ONLY_POST,
-    "api:versions": API_FOR_NOBODY_HERE,
-    "api:version": API_FOR_NOBODY_HERE,
-    "api:adopt-version": ONLY_POST,
-    "api:withdraw-version": ONLY_POST,
-    "api:publish-again": ONLY_POST,
+    "api:leaderboard-recipe": ONLY_POST,
     "api:copy-edition": ONLY_POST,
     "api:recipe": API_FOR_NOBODY_HERE,
     "api:audit": API_FOR_NOBODY_HERE,
@@ -438,13 +425,9 @@ POSTS = {
     "listen:report": (422, 422, 422, 422),
     "listen:withdraw": (302, 302, 302, 302),
     "leaderboard:policy": FOR_NOBODY_HERE,
-    "leaderboard:live": FOR_NOBODY_HERE,
-    "leaderboard:discard": FOR_NOBODY_HERE,
+    "leaderboard:recipe": FOR_NOBODY_HERE,
     "leaderboard:publish": FOR_NOBODY_HERE,
     "leaderboard:publish-again": FOR_NOBODY_HERE,
-    "leaderboard:new-version": FOR_NOBODY_HERE,
-    "leaderboard:adopt-version": FOR_NOBODY_HERE,
-    "leaderboard:withdraw-version": FOR_NOBODY_HERE,
     "leaderboard:unpublish": FOR_NOBODY_HERE,
     "leaderboard:freeze": FOR_NOBODY_HERE,
     "leaderboard:unfreeze": FOR_NOBODY_HERE,
@@ -473,10 +456,6 @@ POSTS = {
             "api:publish-leaderboard",
             "api:unpublish-leaderboard",
             "api:unfreeze-leaderboard",
-            "api:live-policy",
-            "api:publish-again",
-            "api:adopt-version",
-            "api:withdraw-version",
             "api:copy-edition",
             "api:accept-data",
             "api:edition-teams",
@@ -492,7 +471,6 @@ POSTS = {
         API_FOR_NOBODY_HERE,
     ),
     "api:editions": (401, 404, 415, 404),
-    "api:versions": API_FOR_NOBODY_HERE,
     "api:freeze-leaderboard": (401, 415, 415, 415),  # a form is no JSON
     "api:withdraw-submission": (401, 404, 415, 404),
     "api:check-submission": (401, 404, 409, 404),
@@ -649,8 +627,6 @@ def addresses() -> dict[str, str]:
     arguments |= _of_a_listener()
     arguments["listeners:leaderboard-csv"] = ["little-edition"]
     arguments["published:figure"] = ["svg"]
-    of_version = ("version", "version-recipe", "version-csv", "adopt-version", "withdraw-version")
-    arguments |= {f"leaderboard:{name}": ["little-edition", 1] for name in of_version}
     arguments["leaderboard:figure"] = ["little-edition", "tradeoff-wer", "svg"]
     arguments |= _of_the_api(submission.pk, arguments["teams:revoke-invitation"], arguments["teams:remove"])
     arguments |= {
@@ -803,10 +779,7 @@ def _of_the_api(submission: int, invitation: list[Any], member: list[Any]) -> di
             "freeze-leaderboard",
             "unfreeze-leaderboard",
             "policy",
-            "draft-policy",
-            "live-policy",
-            "versions",
-            "publish-again",
+            "leaderboard-recipe",
             "copy-edition",
             "recipe",
             "audit",
@@ -816,7 +789,6 @@ def _of_the_api(submission: int, invitation: list[Any], member: list[Any]) -> di
     }
     of_team = ("team", "decide-team", "invitations", "leave-team", "withdraw-team", "release-team")
     found |= {f"api:{name}": invitation[:1] for name in of_team}
-    found |= {f"api:{name}": ["little-edition", 1] for name in ("version", "adopt-version", "withdraw-version")}
     found["api:proposed-recipe"] = ["little"]
     found |= {f"api:{name}": member for name in ("remove-member", "transfer-team")}
     found |= {f"api:{name}": [submission] for name in ("submission", "report")}
@@ -973,6 +945,21 @@ GONE = {
     "/anonymizers/figures/ignorant.svg": "the comparison of methods is documentation",
     "/systems/b2/files/1/f0.json": "pictures of F0 went",
     "/systems/b2/files/1/explanation.svg": "the explanation of one instant went",
+    "/editions/vpc/leaderboard/policy/live/": "a policy has no draft",
+    "/editions/vpc/leaderboard/policy/discard/": "a policy has no draft",
+    "/editions/vpc/leaderboard/recipe/new/": "a recipe has no versions",
+    "/editions/vpc/leaderboard/recipe/1/": "a recipe has no versions",
+    "/editions/vpc/leaderboard/recipe/1/recipe.toml": "a recipe has no versions",
+    "/editions/vpc/leaderboard/recipe/1/moves.csv": "a recipe has no versions",
+    "/editions/vpc/leaderboard/recipe/1/adopt/": "a recipe has no versions",
+    "/editions/vpc/leaderboard/recipe/1/withdraw/": "a recipe has no versions",
+    "/api/editions/vpc/leaderboard/policy/draft": "a policy has no draft",
+    "/api/editions/vpc/leaderboard/policy/live": "a policy has no draft",
+    "/api/editions/vpc/leaderboard/versions/": "a recipe has no versions",
+    "/api/editions/vpc/leaderboard/versions/1": "a recipe has no versions",
+    "/api/editions/vpc/leaderboard/versions/1/adopt": "a recipe has no versions",
+    "/api/editions/vpc/leaderboard/versions/1/withdraw": "a recipe has no versions",
+    "/api/editions/vpc/leaderboard/publish/again": "publish does it",
 }
 
 
@@ -982,7 +969,6 @@ def test_addresses_that_went_lead_nowhere():
 
 def resolves(address: str) -> bool:
     try:
-        resolve(address)
+        return resolve(address).url_name != "nothing"  # what the API answers at any unknown address
     except Resolver404:
         return False
-    return True

@@ -18,7 +18,7 @@ from evaluation.app.models import EvaluationRun, ScoreSet, UtteranceMeasure
 from evaluation.app.objective_results.selectors import list_parts
 from evaluation.app.objective_results.services import draw_det_figures, edition_of, resume_objective, settle_objective
 from evaluation.app.runs.context import EvaluationContext, track_of
-from evaluation.app.runs.kinds import ATTACK, RECOGNITION, VERSION
+from evaluation.app.runs.kinds import ATTACK, RECOGNITION
 from evaluation.app.runs.portal_results import PortalResults
 from evaluation.app.runs.services import make_score_set, store_objective
 from evaluation.formats.results import Gender, NumberIdentity, Speech
@@ -73,20 +73,7 @@ def compute_numbers(context: JobContext) -> dict[str, Any]:
     context.problems += objective.problems
     store_objective(run, objective, score_sets)
     draw_det_figures(run, recipe, context.progress)
-    return _describe(objective) | {"score_files": len(score_sets), "recipe_version": edition.shown_number}
-
-
-@job_kind(VERSION.job, title="Objective numbers by a version of the recipe", queue=Queue.CPU, memory_mb=1000)
-def compute_by_version(context: JobContext) -> dict[str, Any]:
-    """The numbers of a submission by another version of the recipe, beside those that it has."""
-    run = EvaluationRun.objects.select_related("submission__system__edition__corpus").get(pk=context.parameters["run"])
-    edition = edition_of(run.submission)
-    version = edition.recipe_versions.get(number=run.parameters["version"])
-    run.submission.system.edition = edition.by_version(version)
-    context.progress("Reading the results", 0, 0)
-    objective = _compute(context, run, _find_sources(run.submission), ignore_progress)
-    store_objective(run, objective, [])
-    return _describe(objective) | {"recipe_version": version.number}
+    return _describe(objective) | {"score_files": len(score_sets), "recipe_number": edition.recipe_number}
 
 
 def _compute(

@@ -1,7 +1,6 @@
 """Reads the objective numbers of submissions for pages and API: of each its newest finished run, nothing else.
 
-Two queries whatever the number of submissions, and two more where runs followed another version of the recipe.
-What a run could not compute, and why, stands in its job's result.
+Two queries whatever the number of submissions. What a run could not compute, and why, stands in its job's result.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.context import track_of
-from evaluation.app.runs.kinds import OBJECTIVE, VERSION, by_engines
-from evaluation.app.runs.selectors import list_newest_finished, read_numbers
+from evaluation.app.runs.kinds import OBJECTIVE, by_engines
+from evaluation.app.runs.selectors import list_finished, read_numbers
 from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
 from evaluation.metrics.detection import DetCurve, DetectionMetrics, Estimator, det_curve, detection_metrics
-from evaluation.objective_results.track_averages import average_again, list_averages
+from evaluation.objective_results.track_averages import list_averages
 from evaluation.objective_results.values import (
     ATTACKS,
     AVERAGE,
@@ -39,13 +38,14 @@ from evaluation.objective_results.values import (
     required_numbers,
     select_complete,
 )
-from evaluation.protocols.recipes import Recipe, Track
-from portal.challenges.models import Edition, RecipeVersion
-from portal.jobs.models import JobState
+from evaluation.protocols.recipes import Recipe
+from portal.challenges.models import Edition
+from portal.jobs.models import Job
 from portal.submissions.models import Submission
 
 NOT_EVALUATED = "the submission has not been evaluated yet"
 WITHDRAWN = "the submission was withdrawn before it was evaluated"
+EVALUATED_AGAIN = "the recipe was changed, and the submission has not been evaluated again yet"
 ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 
 
@@ -61,8 +61,8 @@ def read_objective_values(
 ) -> dict[int, ObjectiveValues]:
     """Return the numbers of every submission by primary key, in two queries, or three for all numbers.
 
-    Numbers that rest on a part of their set are left out (`select_complete`). Averages are those of the version of the
-    recipe that the edition at hand has: from runs by it, else from the numbers of data sets of runs by another one.
+    Numbers that rest on a part of their set are left out (`select_complete`). All are by the recipe that the edition
+    at hand has; a submission that was not evaluated by it has none.
 
     Args:
         submissions: each with its system and edition at hand (`select_related("system__edition")`).
@@ -71,39 +71,23 @@ def read_objective_values(
     """
     given = list(submissions)
     editions = {one.system.edition_id: one.system.edition for one in given if one.system.edition}
-    asked = {one.pk: one.system.edition.shown_number for one in given if one.system.edition}
-
-    def is_by_version(run: EvaluationRun) -> bool:
-        return version_of(run) == asked.get(run.submission_id)
-
-    runs = {run.submission_id: run for run in list_newest_finished(OBJECTIVE, given, as_of, is_by_version)}
-    others = {one.pk: one for one in runs.values() if one.submission_id in asked and not is_by_version(one)}
-    again = _find_again(others, asked)
-    others = {pk: one for pk, one in others.items() if pk not in again}
-    read = [again.get(one.pk, one) for one in runs.values()]
-    wanted = _needed(editions.values(), others) if extent is ReadExtent.RANKED else Q()
-    numbers = dict(read_numbers(read, wanted))
-    targets = _count_targets(read) if extent is ReadExtent.ALL else {}
+    runs = _find_runs(given, as_of)
+    wanted = _needed(editions.values()) if extent is ReadExtent.RANKED else Q()
+    numbers = read_numbers(runs.values(), wanted)
+    targets = _count_targets(runs.values()) if extent is ReadExtent.ALL else {}
     required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items()}
-    tracks = _read_tracks(editions, others.values())
     found = {}
     for submission in given:
         run = runs.get(submission.pk)
-        source = again.get(run.pk, run) if run else None
-        of_run = numbers.get(source.pk, {}) if source else {}
+        of_run = numbers.get(run.pk, {}) if run else {}
         edition = submission.system.edition
         needed = required.get(submission.system.edition_id or 0, ())
-        reason = WITHDRAWN if submission.state == Submission.State.WITHDRAWN else NOT_EVALUATED
-        missing = _missing(source, needed, of_run, extent, reason)
-        if edition and run and run.pk in others:
-            known = tracks.get((edition.pk, version_of(run)), track_of(edition))
-            of_run = average_again(of_run, edition.recipe, track_of(edition), known)
-            missing = _missing_again(missing, needed, of_run)
+        missing = _missing(run, needed, of_run, extent, _why_none(submission))
         found[submission.pk] = ObjectiveValues(
             submission=submission.pk,
             run=run.pk if run else None,
             measured_at=run.job.finished_at if run and run.job else None,
-            numbers=_complete(of_run, missing, edition, targets.get(source.pk if source else 0)) if edition else of_run,
+            numbers=_complete(of_run, missing, edition, targets.get(run.pk if run else 0)) if edition else of_run,
             missing=missing,
             computed_by=_computed_by(run) if run else "",
             rests_on=tuple(list_parts(run)) if run else (),
@@ -130,39 +114,35 @@ def _count_targets(runs: Iterable[EvaluationRun]) -> dict[int, dict[tuple[str, s
     return found
 
 
-def version_of(run: EvaluationRun) -> int:
-    """The number of the version of the recipe by which a run with its job averaged."""
-    return int(run.job.result.get("recipe_version", 1)) if run.job else 1
+def recipe_number_of(job: Job | None) -> int:
+    """Return the number of the recipe by which a finished job computed (`Edition.recipe_number`)."""
+    return int(job.result.get("recipe_number", 1)) if job else 1
 
 
-def list_version_runs(edition: Edition, number: int) -> list[EvaluationRun]:
-    """Every run by a version of the recipe of an edition beside the submissions' own, with its job, oldest first."""
-    runs = EvaluationRun.objects.filter(kind=VERSION.kind, submission__system__edition=edition)
-    return list(runs.filter(parameters__version=number).select_related("job").order_by("pk"))
+def _find_runs(submissions: Iterable[Submission], as_of: datetime | None) -> dict[int, EvaluationRun]:
+    """Return by submission the run that counts: the newest by the recipe at hand that had finished by a time.
 
-
-def _find_again(runs: Mapping[int, EvaluationRun], asked: Mapping[int, int]) -> dict[int, EvaluationRun]:
-    """By key of a run the one that computed its files again by the version asked for; a query where there are runs."""
-    if not runs:
-        return {}
-    made = EvaluationRun.objects.filter(
-        kind=VERSION.kind, submission__in={one.submission_id for one in runs.values()}, job__state=JobState.SUCCEEDED
-    )
-    found = {}
-    for run in made.select_related("job").defer("job__problems", "job__parameters").order_by("pk"):
-        if run.parameters["of"] in runs and run.parameters["version"] == asked[run.submission_id]:
-            found[run.parameters["of"]] = run
+    Of a recipe that was changed after that time it is the first one.
+    """
+    given = list(submissions)
+    numbers = {one.pk: one.system.edition.recipe_number for one in given if one.system.edition}
+    found: dict[int, EvaluationRun] = {}
+    for run in reversed(list_finished(OBJECTIVE, given)):
+        number = numbers.get(run.submission_id)
+        if number is not None and recipe_number_of(run.job) != number:
+            continue
+        finished_at = run.job.finished_at if run.job else None
+        is_in_time = as_of is None or (finished_at is not None and finished_at <= as_of)
+        if is_in_time or ((number or 1) > 1 and run.submission_id not in found):
+            found[run.submission_id] = run
     return found
 
 
-def _read_tracks(editions: Mapping[int | None, Edition], runs: Iterable[EvaluationRun]) -> dict[tuple[int, int], Track]:
-    """By edition and number of the version the tracks by which runs averaged; a query where there are such runs."""
-    numbers = {version_of(run) for run in runs}
-    found = {}
-    if numbers:
-        for one in RecipeVersion.objects.filter(edition__in=list(editions), number__in=numbers):
-            found[one.edition_id, one.number] = track_of(editions[one.edition_id].by_version(one))
-    return found
+def _why_none(submission: Submission) -> str:
+    """Return why a submission has no numbers."""
+    if submission.state == Submission.State.WITHDRAWN:
+        return WITHDRAWN
+    return EVALUATED_AGAIN if submission.evaluated_at else NOT_EVALUATED
 
 
 def _computed_by(run: EvaluationRun) -> str:
@@ -180,37 +160,23 @@ def list_score_sets(values: ObjectiveValues) -> list[ScoreSet]:
     return list(ScoreSet.objects.filter(run=values.run)) if values.run else []
 
 
-def _needed(editions: Iterable[Edition], others: Iterable[int]) -> Q:
-    """Averages, what judges the attacks behind the EER that ranks, every data set of a gate's metric, of a track with
-    several languages every data set, and of the runs of other versions all that enters an average."""
-    wanted, averaged = Q(data_set__startswith=AVERAGE), set[str]()
+def _needed(editions: Iterable[Edition]) -> Q:
+    """Averages, what judges the attacks behind the EER that ranks, every data set of a gate's metric, and of a track
+    with several languages every data set."""
+    wanted = Q(data_set__startswith=AVERAGE)
     for edition in editions:
-        averaged |= {one.metric for one in list_averages(track_of(edition))}
-        if len({*track_of(edition).languages, *track_of(edition).surprise_languages}) > 1:
+        track = track_of(edition)
+        if len({*track.languages, *track.surprise_languages}) > 1:
+            averaged = {one.metric for one in list_averages(track)}
             wanted |= Q(metric__in=averaged, data_set__in=list(edition.recipe.data_sets))
-        ranking = track_of(edition).ranking
+        ranking = track.ranking
         if ranking:
-            sets = list_averaged_sets(track_of(edition), ranking.privacy.metric, ranking.split)
+            sets = list_averaged_sets(track, ranking.privacy.metric, ranking.split)
             wanted |= Q(metric__in=[ranking.privacy.metric, "inverted_targets"], data_set__in=sets)
         for gate in ranking.gates if ranking else ():
             names = {name for group in gate.groups for name in group}
             wanted |= Q(metric=gate.metric, estimator=gate.estimator, data_set__in=names)
-    if runs := list(others):
-        wanted |= Q(run__in=runs, metric__in=averaged)
     return wanted
-
-
-def _missing_again(
-    said: Iterable[Missing], required: Iterable[tuple[NumberIdentity, bool]], numbers: Mapping[NumberIdentity, Number]
-) -> tuple[Missing, ...]:
-    """What a version requires and a run by another one lacks."""
-    reasons = {one.what: one.reason for one in said}
-    words = [(number_words(one), one in numbers, is_ranked) for one, is_ranked in required]
-    return tuple(
-        Missing(what, reasons.get(what, NOT_COMPUTED), is_ranked)
-        for what, is_there, is_ranked in words
-        if what in reasons or not is_there
-    )
 
 
 def _missing(

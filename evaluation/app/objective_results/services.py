@@ -25,13 +25,12 @@ from evaluation.app.objective_results.selectors import (
     exposure_key,
     find_known,
     group_curves,
-    list_version_runs,
     measure_scores,
     read_exposed_test,
     read_objective_values,
-    version_of,
+    recipe_number_of,
 )
-from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, VERSION, describe_engine
+from evaluation.app.runs.kinds import MEASURES, OBJECTIVE, describe_engine
 from evaluation.app.runs.selectors import list_newest_finished, read_numbers
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det, exposure
@@ -40,17 +39,17 @@ from evaluation.objective_results.values import ObjectiveValues, read_missing
 from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import Recipe
 from portal.accounts.rules import NotificationKind
-from portal.challenges.models import DataSet, Edition, RecipeVersion
+from portal.challenges.models import DataSet, Edition
 from portal.challenges.selectors import stored_recipe
 from portal.core.clock import read_clock
 from portal.core.mail import absolute, render_mail
 from portal.jobs.models import Actor, Job, JobState
-from portal.jobs.services import cancel_those
 from portal.submissions.models import Submission
 from portal.submissions.selectors import find_description, list_parts_and_descriptions
 from portal.submissions.services import change_state
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
+from portal.teams.services import lock_edition
 
 AVERAGE_DECIMALS = 3
 NAMED_MISSING = 3  # numbers that are missing, in a mail; the page of the system has all
@@ -66,16 +65,36 @@ def start_objective(
         parts: the portal's own attacks, those that rank, and its recognition, where the recipe asks for them.
         after: the last job of these parts.
     """
+    after = after or start_missing_measures(submission=submission, by=by)
+    change_state(submission=submission, state=Submission.State.EVALUATING, actor=by)
+    return _start_run(submission, describe_parts(parts) if parts else {}, after=after, by=by)
+
+
+@transaction.atomic
+def start_again(*, submissions: Iterable[Submission], by: Any = None) -> None:
+    """Compute evaluated submissions by a changed recipe, from the same files and runs.
+
+    Their states stay, and nobody is notified. A job that has not begun reads the recipe of then.
+    """
+    given = list(submissions)
+    jobs = EvaluationRun.objects.filter(kind=OBJECTIVE.kind, submission__in=given, job__state=JobState.WAITING)
+    waiting = set(jobs.values_list("submission", flat=True))
+    for run in list_newest_finished(OBJECTIVE, given):
+        if run.submission_id not in waiting:
+            _start_run(run.submission, run.parameters, by=by)
+
+
+def _start_run(
+    submission: Submission, parameters: dict[str, Any], *, after: Job | None = None, by: Any = None
+) -> EvaluationRun:
     edition = edition_of(submission)
     run = EvaluationRun(
         submission=submission,
         kind=OBJECTIVE.kind,
         recipe=f"objective-{edition.recipe.edition}"[:40],
         recipe_version=f"{OBJECTIVE.version}-{recipe_hash(edition)}",
-        parameters=describe_parts(parts) if parts else {},
+        parameters=parameters,
     )
-    after = after or start_missing_measures(submission=submission, by=by)
-    change_state(submission=submission, state=Submission.State.EVALUATING, actor=by)
     return start_run(run, job=OBJECTIVE.job, title=f"Objective numbers of {submission}", after=after, by=by)
 
 
@@ -110,15 +129,24 @@ def resume_objective(job: Job) -> None:
 
 @transaction.atomic
 def settle_objective(job: Job) -> None:
-    """Carry a submission on once the job of its newest objective run has ended, and tell its team."""
+    """Carry a submission on once the job of its newest objective run has ended, and tell its team.
+
+    What was computed while the recipe was changed is computed again. Nothing else follows from a run of a submission
+    that was evaluated before (`start_again`).
+    """
     run = _find_newest(job)
     if run is None:
         return
     submission, cause = run.submission, job
+    edition = lock_edition(edition_of(submission))
+    if job.state == JobState.SUCCEEDED and recipe_number_of(job) != edition.recipe_number:
+        start_again(submissions=[submission])
+    if submission.state == Submission.State.EVALUATED:
+        return
     if job.state == JobState.SUCCEEDED:
         if submission.evaluated_at is None:
             submission.evaluated_at = read_clock()
-            submission.is_held = edition_of(submission).holds_evaluations
+            submission.is_held = edition.holds_evaluations
             submission.save(update_fields=["evaluated_at", "is_held"])
         event = change_state(submission=submission, state=Submission.State.EVALUATED, note=describe_found(job))
     else:
@@ -207,36 +235,6 @@ def edition_of(submission: Submission) -> Edition:
     if edition is None:
         raise ValueError(f"{submission} belongs to no edition, so no recipe says which numbers it has.")
     return edition
-
-
-@transaction.atomic
-def start_version(
-    *, edition: Edition, version: RecipeVersion, submissions: Iterable[Submission], by: Any = None
-) -> list[EvaluationRun]:
-    """Compute submissions by a version of the recipe, beside the numbers that they have; those without such a run.
-
-    Their states stay, and nobody is told: these numbers are shown where the version is.
-    """
-    newest = list_newest_finished(OBJECTIVE, submissions)
-    under_way = {run.parameters["of"] for run in list_version_runs(edition, version.number) if _counts(run)}
-    started = []
-    for base in newest:
-        if version_of(base) == version.number or base.pk in under_way:
-            continue
-        run = VERSION.make_run(base.submission, recipe=base.recipe)
-        run.parameters = base.parameters | {"version": version.number, "of": base.pk}
-        title = f"Numbers of {base.submission} by recipe version {version.number}"
-        started.append(start_run(run, job=VERSION.job, title=title, by=by, version=version.number))
-    return started
-
-
-def cancel_version(*, edition: Edition, version: RecipeVersion, by: Any) -> None:
-    """End what computes by a version that was withdrawn."""
-    cancel_those([run.job for run in list_version_runs(edition, version.number) if run.job], by=by)
-
-
-def _counts(run: EvaluationRun) -> bool:
-    return run.job is not None and run.job.state not in (JobState.FAILED, JobState.CANCELLED)
 
 
 def _unmeasured(submission: Submission) -> list[DataSet]:

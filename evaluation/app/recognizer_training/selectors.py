@@ -104,7 +104,7 @@ def read_phone_averages(
 ) -> dict[int, dict[str, Number]]:
     """The average of a split of each of the three rows, by submission: two queries whatever their number.
 
-    Where the recipe has versions, by the weights of the one at hand; an average by other weights has no interval.
+    By the weights of the recipe at hand; an average that was stored by other weights has no interval.
     """
     runs = list_newest_finished(RETRAINED, submissions, as_of)
     numbers = read_numbers(runs, Q(metric=METRIC))
@@ -117,8 +117,7 @@ def _list_averages(run: EvaluationRun, numbers: Iterable[Number], split: str) ->
         if row := name_row(one):
             rows.setdefault(row, {})[one.identity.data_set] = one
     edition, name = run.submission.system.edition, f"{AVERAGE}{split}"
-    has_versions = edition is not None and max(edition.recipe_number, edition.shown_number) > 1
-    weights = _find_weights(edition, split) if edition is not None and has_versions else {}
+    weights = _find_weights(edition, split) if edition is not None else {}
     for row, by_set in rows.items():
         stored = by_set.get(name)
         if stored is not None and weights:

@@ -67,8 +67,6 @@ class EngineRunKind(RunKind):
 Kind = EvaluationRun.Kind
 MEASURES = RunKind(Kind.MEASURES, "2", "measure", counts_by="data_set_id")
 OBJECTIVE = RunKind(Kind.OBJECTIVE, "1", "objective", counts_by="submission_id")
-# Its parameters say the number of the version (`version`) and the objective run whose files it computes again (`of`).
-VERSION = RunKind(Kind.VERSION, "1", "objective-version", counts_by="submission_id")
 TRAINING = RunKind(Kind.TRAINING, "1", "train-attacker", counts_by="pk")
 ATTACK = EngineRunKind(
     Kind.ATTACK,

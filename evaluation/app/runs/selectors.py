@@ -6,7 +6,7 @@ are constant in number, however many runs and submissions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -36,34 +36,32 @@ GENDERS = {
 
 
 def list_newest_finished(
-    kind: RunKind,
-    submissions: Iterable[Submission],
-    as_of: datetime | None = None,
-    prefers: Callable[[EvaluationRun], bool] | None = None,
+    kind: RunKind, submissions: Iterable[Submission], as_of: datetime | None = None
 ) -> list[EvaluationRun]:
     """The runs that count: of each submission and what its kind counts by the newest finished one, in one query.
 
     Args:
         as_of: what had finished by then, for a frozen leaderboard; None for now.
-        prefers: runs that count before all newer ones.
 
     Returns:
         The runs with job and data set, in the order in which their data sets or engines were first met.
     """
+    return pick_newest_finished(kind, list_finished(kind, submissions), as_of)
+
+
+def list_finished(kind: RunKind, submissions: Iterable[Submission]) -> list[EvaluationRun]:
+    """Return every finished run of a kind with job and data set, the newest first."""
     given = {one.pk: one for one in submissions}
     runs = EvaluationRun.objects.filter(submission__in=list(given), kind=kind.kind, job__state=JobState.SUCCEEDED)
     related = runs.select_related("job", "data_set__corpus").defer("job__problems", "job__parameters")
-    found = pick_newest_finished(kind, related.order_by("-pk"), as_of, prefers)
+    found = list(related.order_by("-pk"))
     for run in found:
         run.submission = given[run.submission_id]
     return found
 
 
 def pick_newest_finished(
-    kind: RunKind,
-    runs: Iterable[EvaluationRun],
-    as_of: datetime | None = None,
-    prefers: Callable[[EvaluationRun], bool] | None = None,
+    kind: RunKind, runs: Iterable[EvaluationRun], as_of: datetime | None = None
 ) -> list[EvaluationRun]:
     """Those that count among runs with their jobs, the newest first; as `list_newest_finished` gives them."""
     newest: dict[tuple[int, Any, str], EvaluationRun] = {}
@@ -71,9 +69,7 @@ def pick_newest_finished(
         if run.kind != kind.kind or run.job is None or run.job.state != JobState.SUCCEEDED:
             continue
         if as_of is None or (run.job.finished_at is not None and run.job.finished_at <= as_of):
-            key = run.submission_id, getattr(run, kind.counts_by), name_preset(run)
-            if prefers is None or prefers(run) or key not in newest or not prefers(newest[key]):
-                newest[key] = run
+            newest[run.submission_id, getattr(run, kind.counts_by), name_preset(run)] = run
     return list(newest.values())
 
 

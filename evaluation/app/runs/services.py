@@ -81,7 +81,7 @@ def start_run(
         NotPossible: the submission is being deleted, or its recordings are gone and the run needs them.
     """
     refuse_removed([run.submission])
-    if run.kind not in (EvaluationRun.Kind.OBJECTIVE, EvaluationRun.Kind.VERSION):
+    if run.kind != EvaluationRun.Kind.OBJECTIVE:
         refuse_without_speech([run.submission])
     run.code_version = code_version()
     run.save()

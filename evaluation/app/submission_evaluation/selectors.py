@@ -34,14 +34,14 @@ def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tupl
     """The averages of the originals by this recipe, each from the newest job: metric, estimator, data set → average.
 
     Args:
-        as_of: what had been computed by then; None for now.
+        as_of: what had been computed by then, unless the recipe was changed; None for now.
     """
     if not edition.recipe.evaluation.by_portal:
         return {}
     jobs = Job.objects.filter(
         kind=ORIGINALS, edition=edition.name, state=JobState.SUCCEEDED, parameters__recipe=recipe_hash(edition)
     )
-    if as_of is not None:
+    if as_of is not None and edition.recipe_number == 1:
         jobs = jobs.filter(finished_at__lte=as_of)
     return {
         (one["metric"], one["estimator"], one["data_set"]): OriginalAverage(one["value"], one["low"], one["high"])

@@ -1,7 +1,7 @@
 """What a leaderboard ranks by: the ranking of an edition's recipe, and where an organizer decided otherwise.
 
 `make_policy` puts both together. The organizer's part is a small JSON object (`FIELDS` names what it may hold), so that
-it can be stored, previewed, compared and taken back; whatever it does not mention is as the recipe says. EERs are in
+it can be stored and compared; whatever it does not mention is as the recipe says. EERs are in
 per cent.
 """
 
@@ -16,7 +16,6 @@ from typing import Any, Literal
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.conditions import Policy
 from evaluation.protocols.recipes import BASES, POLICIES, Gate, MetricName, Ranking, Recipe, Track, Utility
-from evaluation.protocols.versions import Change, write_change
 
 Late = Literal["ranked", "unranked"]
 Basis = Literal["recomputed", "claims"]
@@ -129,14 +128,6 @@ def write_policy(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | N
         every = {one.name: getattr(policy, one.name) for one in fields(policy)}
         ranking = Ranking(**every, ties="equal rank, in the order of higher EER")
     return replace(recipe, tracks={**recipe.tracks, chosen.name: replace(chosen, ranking=ranking)})
-
-
-def list_policy_changes(before: LeaderboardPolicy, after: LeaderboardPolicy) -> list[Change]:
-    """Return what an organizer may decide and two policies decide otherwise, by the name of the field."""
-    pairs = [(name, getattr(before, name), getattr(after, name)) for name in FIELDS if name != "gates"]
-    old, new = ({one.metric: one.minimum for one in policy.gates} for policy in (before, after))
-    pairs += [(f"gates.{metric}.minimum", old.get(metric), new.get(metric)) for metric in {**old, **new}]
-    return [Change(name, write_change(one), write_change(other)) for name, one, other in pairs if one != other]
 
 
 def policy_as_dict(policy: LeaderboardPolicy) -> dict[str, Any]:

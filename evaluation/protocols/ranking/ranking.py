@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from common.errors import MetricInputError
@@ -282,51 +282,3 @@ def _distance(eer: float, minimum: float, upper: float | None) -> float:
 def _apart(one: float, other: float) -> float:
     """Their difference as they are written, so that 15.05 is 0.05 from 15 and not a little more."""
     return float(abs(Fraction(str(float(one))) - Fraction(str(float(other)))))
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One system before and after; None where it is not listed in the condition."""
-
-    entry: LeaderboardEntry
-    before: RankingRow | None
-    after: RankingRow | None
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionMoves:
-    """What happens in one condition; one of the tables is None where the condition is new or goes."""
-
-    minimum: float
-    utility: str
-    before: RankingTable | None
-    after: RankingTable | None
-    moves: tuple[Move, ...]
-    unmoved: int
-
-
-def moves(before: Rankings, after: Rankings) -> tuple[ConditionMoves, ...]:
-    """Every condition of either leaderboard, ascending, with the systems of teams whose place differs."""
-    old, new = _by_condition(before.tables), _by_condition(after.tables)
-    return tuple(_of_condition(key, old.get(key), new.get(key)) for key in sorted(old | new))
-
-
-def _by_condition(tables: Iterable[RankingTable]) -> dict[tuple[float, str], RankingTable]:
-    return {(table.minimum, table.utility.metric): table for table in tables}
-
-
-def _of_condition(key: tuple[float, str], before: RankingTable | None, after: RankingTable | None) -> ConditionMoves:
-    old, new = _rows(before), _rows(after)
-    names = [*new, *(name for name in old if name not in new)]
-    every = [Move((new.get(name) or old[name]).entry, old.get(name), new.get(name)) for name in names]
-    moved = tuple(move for move in every if _place(move.before) != _place(move.after))
-    return ConditionMoves(*key, before, after, moved, len(every) - len(moved))
-
-
-def _rows(table: RankingTable | None) -> dict[str, RankingRow]:
-    rows = table.rows if table else ()
-    return {row.entry.key: row for row in rows if row.place is not Place.REFERENCE}
-
-
-def _place(row: RankingRow | None) -> tuple[bool, int | None]:
-    return row is not None, row.rank if row else None

@@ -223,7 +223,7 @@ def with_outdated(rows: QuerySet[StudySystem], edition: Edition) -> QuerySet[Any
 def list_outdated(study: Study) -> list[StudySystem]:
     """Return the systems of a study of which an earlier version was heard than stands on the leaderboard."""
     rows = study.systems.exclude(submission__state=Submission.State.WITHDRAWN)
-    outdated = with_outdated(rows, study.edition).filter(is_outdated=True)
+    outdated = with_outdated(rows, study.edition.as_published()).filter(is_outdated=True)
     return list(outdated.select_related("submission__system").order_by("code"))
 
 

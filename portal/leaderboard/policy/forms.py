@@ -1,17 +1,23 @@
-"""The form of the policy of a leaderboard."""
+"""The forms of what a leaderboard computes and ranks by: its policy, and its whole recipe."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any, cast
 
 from django import forms
 
+from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, PolicyError, gate_in_words, make_policy
 from portal.challenges.models import Edition
+from portal.challenges.selectors import export_recipe
+from portal.challenges.services import InvalidEdition
 from portal.core.fields import RadioField
+from portal.editions.forms import RecipeFileForm
 from portal.leaderboard.selectors import policy_by
+from portal.leaderboard.services import LeaderboardError, change_recipe
 
 PLAIN = ("policy", "late", "basis", "several_systems", "note_within")
 INCLUSIVE = {"yes": "meets it", "no": "does not meet it; it must be above"}
@@ -56,11 +62,10 @@ class PolicyForm(forms.Form):
         label="Mark averages near a minimum: how near, in percentage points", min_value=0, max_value=100
     )
 
-    def __init__(self, *args: Any, edition: Edition, shown: LeaderboardPolicy, **kwargs: Any) -> None:
-        """`shown`: the policy that the form starts from."""
-        super().__init__(*args, **kwargs | {"initial": _initial(shown)})
+    def __init__(self, *args: Any, edition: Edition, **kwargs: Any) -> None:
+        self.chosen = policy_by(edition, edition.leaderboard_policy)
+        super().__init__(*args, **kwargs | {"initial": _initial(self.chosen)})
         self.edition = edition
-        self.chosen = shown
         self._base = policy_by(edition, {})
         for gate in self._base.gates:
             metric = find_metric(gate.metric, gate.estimator)
@@ -97,6 +102,42 @@ class PolicyForm(forms.Form):
             "inclusive": cleaned["inclusive"] == "yes"
         }
         return changes | {"gates": {gate.metric: cleaned[f"gate_{gate.metric}"] for gate in self._base.gates}}
+
+
+class RecipeForm(RecipeFileForm):
+    """Another recipe of an edition, which starts from the one of now."""
+
+    recipe_file = forms.FileField(
+        label="The recipe as a file",
+        help_text="TOML; it replaces the text below.",
+        required=False,
+        widget=forms.FileInput(attrs={"accept": ".toml"}),
+    )
+    recipe_text = forms.CharField(
+        label="The recipe",
+        help_text="Averages, their weights and estimators, metrics, conditions and minima can change; data sets, "
+        "attack models and engines cannot.",
+        required=False,
+        strip=False,
+        max_length=LARGEST_TOML_BYTES,
+        widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "class": "code"}),
+    )
+
+    def __init__(self, *args: Any, edition: Edition, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs | {"initial": {"recipe_text": export_recipe(edition)}})
+        self.edition = edition
+
+    def save(self, *, now: datetime, by: Any) -> Edition | None:
+        """Change the recipe as a valid form says; None, with errors of the form, where it cannot be."""
+        text = (self.cleaned_data["recipe_file"] or self.cleaned_data["recipe_text"]).replace("\r\n", "\n")
+        try:
+            return change_recipe(edition=self.edition, text=text.replace("\0", ""), now=now, by=by)
+        except InvalidEdition as error:
+            place = "recipe_file" if self.cleaned_data["recipe_file"] else "recipe_text"
+            self.add_error(place, error.problems["recipe_text"])
+        except LeaderboardError as error:
+            self.add_error(None, str(error))
+        return None
 
 
 def _initial(policy: LeaderboardPolicy) -> dict[str, Any]:

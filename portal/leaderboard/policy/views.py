@@ -1,4 +1,4 @@
-"""Pages on which organizers change the policy of a leaderboard: a draft, what it would change, and making it live."""
+"""Pages on which organizers change what a leaderboard computes and ranks by, and the recipe that it follows."""
 
 from __future__ import annotations
 
@@ -6,45 +6,52 @@ from functools import partial
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST
+from django.shortcuts import redirect
 
-from portal.accounts.access import member_page
-from portal.challenges.selectors import managed_edition_for
+from evaluation.protocols.ranking.policy import policy_in_words
+from portal.accounts.access import member_page, open_read
+from portal.challenges.models import Edition
+from portal.challenges.selectors import export_recipe, managed_edition_for
+from portal.core.clock import read_clock
+from portal.core.downloads import as_download
 from portal.core.fields import posted, show_form
 from portal.leaderboard import services
-from portal.leaderboard.policy import pages
-from portal.leaderboard.policy.forms import PolicyForm
+from portal.leaderboard.policy.forms import PolicyForm, RecipeForm
+from portal.leaderboard.selectors import policy_by, shown_edition_for
 from portal.leaderboard.views import act_and_show
 
 
 @member_page
 def policy(request: HttpRequest, edition: str) -> HttpResponse:
-    """The draft policy as a form, and what it would change."""
+    """What the leaderboard ranks by, as a form."""
     managed = managed_edition_for(request.user, edition)
-    form = PolicyForm(posted(request), edition=managed, shown=pages.edited_policy(managed))
+    form = PolicyForm(posted(request), edition=managed)
     if form.is_valid():
-        saved = services.save_draft_policy(edition=managed, policy=form.chosen, by=request.user)
-        said = "The draft is saved; see below what it would change." if saved.draft_policy else "This policy is live."
+        save = partial(services.change_policy, edition=managed, policy=form.chosen, now=read_clock(), by=request.user)
+        return act_and_show(request, managed, save, f"The policy is changed.{_wait(managed)}")
+    words = policy_in_words(policy_by(managed, managed.leaderboard_policy))
+    return show_form(request, "leaderboard/policy/policy.html", form, edition=managed, words=words)
+
+
+@member_page
+def recipe(request: HttpRequest, edition: str) -> HttpResponse:
+    """The whole recipe, as a form."""
+    managed = managed_edition_for(request.user, edition)
+    form = RecipeForm(posted(request), request.FILES or None, edition=managed)
+    if form.is_valid() and form.save(now=read_clock(), by=request.user):
+        said = f"The recipe is changed, and what was submitted is evaluated again.{_wait(managed)}"
         messages.success(request, said)
-        return redirect("leaderboard:policy", managed.name)
-    return show_form(request, "leaderboard/policy/policy.html", form, **pages.policy_page(managed))
+        return redirect("leaderboard:detail", managed.name)
+    return show_form(request, "leaderboard/policy/recipe.html", form, edition=managed)
 
 
-@member_page
-def live(request: HttpRequest, edition: str) -> HttpResponse:
-    """Ask, then make the draft live."""
-    managed = managed_edition_for(request.user, edition)
-    if request.method == "POST":
-        action = partial(services.make_policy_live, edition=managed, by=request.user)
-        return act_and_show(request, managed, action, "The policy is live.")
-    return render(request, "leaderboard/policy/live.html", pages.policy_page(managed))
+@open_read
+def recipe_file(request: HttpRequest, edition: str) -> HttpResponse:
+    """The recipe that the leaderboard follows, as a TOML file."""
+    shown = shown_edition_for(request.user, edition).as_published()
+    response = HttpResponse(export_recipe(shown), content_type="application/toml; charset=utf-8")
+    return as_download(response, f"{edition}-leaderboard.toml")
 
 
-@member_page
-@require_POST
-def discard(request: HttpRequest, edition: str) -> HttpResponse:
-    managed = managed_edition_for(request.user, edition)
-    services.discard_draft_policy(edition=managed, by=request.user)
-    messages.success(request, "The draft was discarded.")
-    return redirect("leaderboard:policy", managed.name)
+def _wait(edition: Edition) -> str:
+    return " The published leaderboard stays as it is until you publish it again." if edition.published_at else ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from evaluation.protocols.ranking.policy import condition_in_words
 from portal.challenges.models import Edition
-from portal.leaderboard.selectors import build_leaderboard, submissions_on_leaderboard
+from portal.leaderboard.pages import leaderboard_page
+from portal.leaderboard.selectors import build_leaderboard, rank_leaderboard, submissions_on_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.pages import UNDER_WAY
 from portal.submissions.selectors import STOPPED, count_offered, count_released
@@ -31,6 +33,21 @@ def publish_page(edition: Edition) -> dict[str, Any]:
         "heard": _published_tests(edition),
         "n_ranked": len({row.entry.key for table in leaderboard.table.tables for row in table.ranked}),
     }
+
+
+def again_page(edition: Edition, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the leaderboard as it would be published again, by the recipe of now.
+
+    Args:
+        query: of the address, as the page of the leaderboard takes it.
+    """
+    if edition.recipe_changed_at is None:
+        return {"edition": edition}
+    page = leaderboard_page(rank_leaderboard(edition), query, with_figures=False)
+    page["changes"] = [one for one in page["changes"] if one.is_pending]
+    entries = [one for one in page["leaderboard"].entries if one.kind != "original"]
+    page["unmeasured"] = [one.label for one in entries if one.privacy is None and not one.utilities]
+    return page
 
 
 def _published_tests(edition: Edition) -> str:

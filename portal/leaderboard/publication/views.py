@@ -23,7 +23,7 @@ from portal.leaderboard.views import act_and_show
 
 @member_page
 def publish(request: HttpRequest, edition: str) -> HttpResponse:
-    """Ask, then publish; of a published leaderboard, ask whether to take it back."""
+    """Ask, then publish, also once more; of a published leaderboard, ask whether to take it back."""
     managed = managed_edition_for(request.user, edition)
     if request.method == "POST":
         publish_it = partial(services.publish_leaderboard, edition=managed, now=read_clock(), by=request.user)
@@ -32,6 +32,13 @@ def publish(request: HttpRequest, edition: str) -> HttpResponse:
             request, managed, action, f"The leaderboard is published{if_mailed(', and its teams are notified')}."
         )
     return render(request, "leaderboard/publication/publish.html", pages.publish_page(managed))
+
+
+@member_page
+def publish_again(request: HttpRequest, edition: str) -> HttpResponse:
+    """Show the leaderboard by the changed recipe, before everybody sees it."""
+    managed = managed_edition_for(request.user, edition)
+    return render(request, "leaderboard/publication/again.html", pages.again_page(managed, request.GET.dict()))
 
 
 @member_page

@@ -29,10 +29,8 @@ from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results.values import ObjectiveValues
 from evaluation.protocols.ranking.unranked import list_exclusion_reasons
-from portal.challenges.models import Edition
-from portal.challenges.selectors import shown_edition
 from portal.core.panels import make_panels
-from portal.leaderboard.selectors import Leaderboard, load_entries, make_entry, policy_by, rank_leaderboard
+from portal.leaderboard.selectors import make_entry, policy_by, rank_leaderboard
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective_results.answer import answer
 from portal.systems.objective_results.tables import (
@@ -131,15 +129,9 @@ def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[s
     if not values.run:
         return []
     edition = edition_of(view.system)
-    is_on_leaderboard = edition.published_at is not None and not view.query
-    ranked = _ranked(edition) if is_on_leaderboard else None
+    is_on_leaderboard = edition.published_at is not None and not edition.published_recipe and not view.query
+    ranked = rank_leaderboard(edition, with_retrained=False) if is_on_leaderboard else None
     return answer(values, standing, track_of(edition), ranked, view.system.name)
-
-
-def _ranked(edition: Edition) -> Leaderboard:
-    """The leaderboard as far as ranks need it."""
-    shown = shown_edition(edition)
-    return rank_leaderboard(shown, *load_entries(shown, with_retrained=False), shown.leaderboard_policy)
 
 
 def list_reasons(view: View, values: ObjectiveValues) -> list[str]:

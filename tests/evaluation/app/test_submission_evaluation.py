@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import soundfile
+from django.utils import timezone
 
 from anonymization.methods.contract import Item
 from anonymization.methods.registry import get_method
@@ -30,6 +31,7 @@ from portal.jobs.services import run_again
 from portal.jobs.turns import find_next
 from portal.jobs.workers import Capacity
 from portal.leaderboard.selectors import ORIGINAL, ORIGINAL_LABEL, build_leaderboard
+from portal.leaderboard.services import change_recipe
 from portal.submissions.models import Submission
 from portal.submissions.selectors import explain_hold, list_stopped
 from portal.submissions.services import accept_submission, evaluate_again
@@ -394,3 +396,19 @@ def test_edition_page_leads_to_a_baseline_of_this_edition_with_all_of_its_data_s
     form = client.get(f"/systems/new/tones/?edition={edition.name}").context["form"]
     assert form["edition"].initial == edition.pk
     assert set(form["data_sets"].initial) == set(edition.corpus.data_sets.values_list("pk", flat=True))
+
+
+def test_changed_recipe_is_computed_from_the_portals_own_runs(recognizer):
+    submission = make_evaluated()
+    edition, by = submission.system.edition, make_organizer()
+    before = read_values_of_submission(submission)
+    text = edition.recipe_text.replace("tones_trials_f = 0.5, tones_trials_m = 0.5", "tones_trials_f = 1.0", 1)
+    submission.system.edition = change_recipe(edition=edition, text=text, now=timezone.now(), by=by)
+    assert read_values_of_submission(submission).run is None
+    work()
+    after = read_values_of_submission(submission)
+    ranks = {"split": "test", "attack_model": AttackModel.LAZY_INFORMED}
+    [old, new] = (one.average("eer", "kaldi", **ranks) for one in (before, after))
+    of_set = after.number("eer", "kaldi", data_set=TRIALS, attack_model=AttackModel.LAZY_INFORMED)
+    assert (new.value, new.has_interval) == (of_set.value, old.has_interval)
+    assert after.rests_on == before.rests_on

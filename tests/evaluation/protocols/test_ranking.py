@@ -8,7 +8,7 @@ from common.errors import MetricInputError
 from common.rounding import format_distinct
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Place, Reason
 from evaluation.protocols.ranking.policy import PolicyError, find_changes, make_policy, policy_as_dict, policy_in_words
-from evaluation.protocols.ranking.ranking import moves, rank
+from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import load_recipe
 
 RECIPE = load_recipe("2022")
@@ -493,37 +493,6 @@ def test_edition_without_a_ranking_ranks_nothing():
 )
 def test_number_near_a_limit_is_told_apart(value, limit, text):
     assert format_distinct(value, limit, 3) == text
-
-
-# Moves ---------------------------------------------------------------------------------------------
-
-
-def test_moves_name_who_moves_from_one_policy_to_another():
-    systems = [entry("A", 11, 9), entry("B", 16, 8), entry("C", 21, 8.5)]
-    found = moves(rank(systems, policy()), rank(systems, policy(minimum_eers=[10, 15], policy="interval")))
-    assert [(one.minimum, one.before is None, one.after is None) for one in found] == [
-        (10, True, False),
-        (15, False, False),
-        (20, False, True),
-        (25, False, True),
-        (30, False, True),
-    ]
-    assert [(move.entry.key, move.before, move.after and move.after.rank) for move in found[0].moves] == [
-        ("A", None, 1)
-    ]
-    assert (found[1].moves, found[1].unmoved) == ((), 2)
-    assert [(move.entry.key, move.before and move.before.rank, move.after) for move in found[2].moves] == [
-        ("C", 1, None)
-    ]
-
-
-def test_same_policy_moves_nobody():
-    leaderboard = rank([entry("A", 16, 8), entry("B", 16, 7, is_late=True)], policy())
-    assert all(not one.moves for one in moves(leaderboard, leaderboard))
-    late = rank([entry("A", 16, 8), entry("B", 16, 7, is_late=True)], policy(late="ranked"))
-    [move_of_b, move_of_a] = moves(leaderboard, late)[0].moves
-    assert (move_of_b.before.rank, move_of_b.after.rank) == (None, 1)
-    assert (move_of_a.before.rank, move_of_a.after.rank) == (1, 2)
 
 
 # What holds for any entries ------------------------------------------------------------------------

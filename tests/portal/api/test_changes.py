@@ -119,32 +119,27 @@ def test_owner_or_organizer_withdraws_a_team(challenge, team, organizer):
 # Policies of leaderboards --------------------------------------------------------------------------------
 
 
-def test_organizer_proposes_a_version_of_the_recipe_and_adopts_it(challenge, organizer):
-    path = "editions/vpc/leaderboard/versions/"
-    assert [one["state"] for one in organizer.get(path).json()["results"]] == ["adopted"]
-    text = organizer.get(f"{path}1").json()["recipe_text"]
-    refused = organizer.post(path, {"recipe_text": text.replace("split", "spilt"), "note": "Try."})
+def test_organizer_changes_policy_and_recipe_of_a_published_leaderboard(challenge, organizer):
+    board, path = "editions/vpc/leaderboard", "editions/vpc/leaderboard/policy"
+    text = organizer.get("editions/vpc/recipe").content.decode()
+    assert organizer.get(path).json()["policy"]["minimum_eers"] == [15.0, 20.0, 25.0, 30.0]
+    organizer.post(f"{board}/publish")
+    assert organizer.send("PUT", path, {"minimum_eers": [18]}).json()["policy"]["minimum_eers"] == [18.0]
+    refused = organizer.send("PUT", "editions/vpc/leaderboard/recipe", {"recipe_text": text.replace("split", "spilt")})
     assert len(refused.json()["errors"]) > 1
-    changed = text.replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [18]")
-    proposed = organizer.post(path, {"recipe_text": changed, "note": "One condition is enough."}).json()
-    assert (proposed["number"], proposed["state"], proposed["follows"]) == (2, "draft", 1)
-    change = {"key": "tracks.main.ranking.minimum_eers", "before": "15, 20, 25, 30", "after": "18"}
-    assert proposed["changes"] == [change]
-    [move] = [one for one in proposed["moves"] if one["rank_before"] == 1 and one["rank_after"] is None]
-    assert (move["system"], move["minimum_eer"]) == ("vpc-t01-p1", 15.0)
-    by_csv = organizer.get(f"{path}2?format=csv").content.decode()
-    assert by_csv.startswith("minimum_eer,below_eer,ranked_by,")
-    read_problem(Api(challenge.owner).get(f"{path}2"), 404)
-    organizer.post("editions/vpc/leaderboard/publish")
-    assert organizer.post(f"{path}9/adopt").status_code == organizer.post(f"{path}9/withdraw").status_code == 404
-    assert organizer.post(f"{path}2/adopt").json()["is_published"] is False
-    read_problem(organizer.post(f"{path}2/withdraw"), 409)
-    public = Api().get(f"{path}2").json()
-    assert (public["state"], public["changes"], public["moves"], public["summary"]) == ("adopted", [change], [], "")
-    assert Api().get("editions/vpc/leaderboard").json()["recipe_version"]["number"] == 1
-    organizer.post("editions/vpc/leaderboard/publish/again")
-    assert Api().get("editions/vpc/leaderboard").json()["recipe_version"]["number"] == 2
-    assert Api().get(f"{path}2").json()["summary"] == proposed["summary"]
+    read_problem(organizer.send("PUT", "editions/vpc/leaderboard/recipe", {}), 400)
+    changed = {"recipe_text": text.replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [19]")}
+    assert organizer.send("PUT", "editions/vpc/leaderboard/recipe", changed).json()["policy"]["minimum_eers"] == [19.0]
+    assert "change something" in read_problem(organizer.send("PUT", "editions/vpc/leaderboard/recipe", changed), 409)
+    found = Api().get(board).json()
+    assert (found["policy"]["minimum_eers"], {one["is_pending"] for one in found["changes"]}) == (
+        [15, 20, 25, 30],
+        {True},
+    )
+    organizer.post(f"{board}/publish")
+    found = Api().get(board).json()
+    assert (found["policy"]["minimum_eers"], {one["is_pending"] for one in found["changes"]}) == ([19.0], {False})
+    read_problem(organizer.post(f"{board}/publish"), 409)
 
 
 def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer):
@@ -158,11 +153,11 @@ def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer):
         ({"late": "never"}, "late"),
         ([], "dictionary"),
     )
-    path = "editions/vpc/leaderboard/policy/draft"
+    path = "editions/vpc/leaderboard/policy"
     answers = [(organizer.send("PUT", path, body), told) for body, told in wrong]
     assert [told for one, told in answers if one.status_code != 400 or told not in read_problem(one, 400)] == []
     challenge.edition.refresh_from_db()
-    assert challenge.edition.draft_policy == {}
+    assert challenge.edition.leaderboard_policy == {}
 
 
 def test_policy_is_for_organizers_of_the_edition_only(challenge):
@@ -172,11 +167,10 @@ def test_policy_is_for_organizers_of_the_edition_only(challenge):
         api = Api(user)
         answers = [
             api.get(path),
-            api.get(f"{path}/draft"),
-            api.post(f"{path}/live"),
-            api.ask("DELETE", f"{path}/draft"),
+            api.send("PUT", path, {}),
+            api.send("PUT", "editions/vpc/leaderboard/recipe", {"protocol": "2024"}),
         ]
-        for answer in (*answers, api.send("PUT", f"{path}/draft", {})):
+        for answer in answers:
             read_problem(answer, 404)
 
 
@@ -282,9 +276,8 @@ SCOPED = {
     "editions/vpc/audit": ("GET", {"read"}),
     "editions/vpc/uploads/": ("GET", {"read"}),
     "editions/vpc/teams/": ("POST", {"submit"}),
-    "editions/vpc/leaderboard/policy": ("GET", {"read"}),
-    "editions/vpc/leaderboard/policy/draft": ("PUT", {"organize"}),
-    "editions/vpc/leaderboard/policy/live": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/policy": ("PUT", {"organize"}),
+    "editions/vpc/leaderboard/recipe": ("PUT", {"organize"}),
     "teams/{team}/": ("PATCH", {"organize"}),
     "teams/{team}/leave": ("POST", {"organize"}),
     "teams/{team}/withdraw": ("POST", {"organize"}),
@@ -305,8 +298,7 @@ def test_token_does_only_what_its_scopes_say(challenge, scope):
         "member": challenge.team.memberships.get(user=challenge.member).pk,
     }
     api = Api(challenge.rival, [scope])
-    delete = ("DELETE", {"organize"})
-    for path, (method, scopes) in [*SCOPED.items(), ("editions/vpc/leaderboard/policy/draft", delete)]:
+    for path, (method, scopes) in SCOPED.items():
         answer = api.ask(method, path.format(**numbers))
         is_refused = answer.status_code == 403 and "lacks the scope" in answer.json()["detail"]
         assert is_refused == (scope not in scopes), (scope, path, answer.content)

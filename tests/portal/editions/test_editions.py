@@ -266,7 +266,7 @@ def test_first_submission_fixes_the_recipe_and_a_copy_opens_it_again(client, org
     edition.refresh_from_db()
     assert (edition.name, edition.protocol, edition.title) == ("mine", "2022", "Renamed")
     page = client.get("/editions/mine/edit/").content.decode()
-    assert ("copy the edition</a>" in page, "a version of the recipe</a>" in page) == (True, True)
+    assert ("copy the edition</a>" in page, f"/editions/{edition.name}/leaderboard/recipe/" in page) == (True, True)
     for fact in (
         "<dt>Short name</dt><dd>mine</dd>",
         "<dt>Recipe</dt><dd>VoicePrivacy 2022</dd>",

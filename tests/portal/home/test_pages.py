@@ -414,7 +414,7 @@ def test_home_of_a_team_leads_to_its_unfinished_upload():
     [
         ({"state": "evaluated", "evaluated_at": NOW}, "See your ranks."),
         ({"state": "evaluated", "evaluated_at": NOW, "is_held": True}, "until the organizer releases its numbers."),
-        ({"state": "evaluated", "evaluated_at": NOW + 2 * DAY}, "evaluated after the leaderboard was frozen."),
+        ({"state": "evaluated", "evaluated_at": NOW + 2 * DAY}, "the leaderboard is as of an earlier time."),
         ({"state": "failed"}, "is not on it: it could not be evaluated."),
         (None, "Your team has no system on it."),
     ],

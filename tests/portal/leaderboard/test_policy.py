@@ -1,24 +1,19 @@
-"""What an organizer does with a leaderboard: drafts, actions, their audit rows, and the notices that go out."""
+"""What an organizer does with a leaderboard: its policy, actions, their audit rows, and the notices that go out."""
 
-import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from evaluation.protocols.ranking.policy import make_policy
-from evaluation.protocols.recipes import parse_recipe
 from portal.accounts.models import User
 from portal.challenges.models import Edition
-from portal.challenges.selectors import export_recipe
 from portal.challenges.services import change_edition
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_latex
-from portal.leaderboard.policy.pages import policy_page
-from portal.leaderboard.selectors import build_leaderboard, policy_by
+from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
 from tests.pages import read_page
 from tests.portal.factories import (
@@ -46,8 +41,6 @@ FORM = {
 }
 ACTIONS = {
     "policy/": FORM | {"late": "ranked"},
-    "policy/live/": {},
-    "policy/discard/": {},
     "publish/": {},
     "unpublish/": {},
     "freeze/": {"at": ""},
@@ -99,103 +92,35 @@ def test_only_organizers_of_the_edition_decide(edition, address):
     assert actions(edition) == []
 
 
-def test_draft_changes_nothing_that_others_see(client, edition, address):
-    assert client.post(f"{address}policy/", FORM | {"late": "ranked", "minimum_eers": "10 20"}).status_code == 302
-    edition.refresh_from_db()
-    assert edition.leaderboard_policy == {}
-    assert policy_by(edition, edition.draft_policy).minimum_eers == (10, 20)
-    assert build_leaderboard(edition).policy.minimum_eers == (15, 20, 25, 30)
-    assert actions(edition) == ["board.policy-drafted"]
-
-
-def test_draft_like_the_live_policy_is_none(client, edition, address):
-    client.post(f"{address}policy/", FORM | {"late": "ranked"})
-    client.post(f"{address}policy/", FORM)
-    edition.refresh_from_db()
-    assert edition.draft_policy == {}
-
-
-def test_preview_says_who_moves(client, edition, address):
-    client.post(f"{address}policy/", FORM | {"late": "ranked"})
-    edition.refresh_from_db()
-    page = policy_page(edition)
-    [first, *_] = page["changes"]
-    assert [(move["entry"].label, move["before"], move["after"], move["direction"]) for move in first["moves"]] == [
-        ("T02-p1", "late", "1", "up"),
-        ("T01-c1", "1", "2", "down"),
-    ]
-    assert (first["unmoved"], page["n_moves"]) == (1, 6)
-    assert page["dropped_words"] == ["Late submissions are listed without a rank."]
-    assert page["new_words"] == ["Late submissions are ranked."]
-    html = client.get(f"{address}policy/").content.decode()
-    assert "6 places would change." in html
-
-
-def test_preview_and_tables_name_what_ranks_in_words(organizer):
+def test_tables_name_what_ranks_in_words(organizer):
     by_words = '{ metric = "wer", estimator = "tglarge", better = "lower" }'
     by_pitch = '{ metric = "pitch_correlation", estimator = "praat", better = "higher" }'
     assert by_words in OWN_RECIPE
-    fields = {"draft_policy": {"late": "ranked"}, "organizers": [organizer]}
-    edition = make_edition(protocol="", recipe_text=OWN_RECIPE.replace(by_words, by_pitch), **fields)
+    fields = {"recipe_text": OWN_RECIPE.replace(by_words, by_pitch), "organizers": [organizer]}
+    edition = make_edition(protocol="", **fields)
     team = make_team(edition, name="Alder")
     make_objective_run(make_submission(make_team_system(team)), ranked_numbers(edition, eer=25, wer=8))
-    assert {one["utility"] for one in policy_page(edition)["changes"]} == {"Pitch correlation ρF0"}
     assert r"by Pitch correlation $\rho$F0. EERs of" in leaderboard_as_latex(build_leaderboard(edition))
 
 
-def test_draft_goes_live_and_back(client, edition, address):
-    client.post(f"{address}policy/", FORM | {"late": "ranked", "gate_pitch_correlation": ""})
-    assert client.post(f"{address}policy/live/").url == address
+def test_policy_changes_and_goes_back(client, edition, address):
+    assert client.post(f"{address}policy/", FORM | {"late": "ranked", "gate_pitch_correlation": ""}).url == address
     edition.refresh_from_db()
-    assert (edition.leaderboard_policy, edition.draft_policy) == (
-        {"late": "ranked", "gates": {"pitch_correlation": None}},
-        {},
-    )
+    assert edition.leaderboard_policy == {"late": "ranked", "gates": {"pitch_correlation": None}}
     assert build_leaderboard(edition).table.tables[0].rows[0].rank == 1
     client.post(f"{address}policy/", FORM)
     edition.refresh_from_db()
-    assert edition.draft_policy["late"] == "unranked"
-    client.post(f"{address}policy/live/")
-    edition.refresh_from_db()
     assert edition.leaderboard_policy == {}
-    event = AuditEvent.objects.filter(action="board.policy-live").order_by("pk").first()
-    after = {"late": "ranked", "gates": {"pitch_correlation": None}}
-    assert event.data == {"before": {}, "after": after, "recipe_version": 2}
+    assert actions(edition) == ["board.recipe_changed"] * 2
+    said = AuditEvent.objects.filter(action="board.recipe_changed").earliest("pk").data
+    assert "Late submissions are listed without a rank." in said["before"]
+    assert "Late submissions are ranked." in said["after"]
 
 
-def change_published(client, edition, address, **changes):
-    """The edition, published and then ranked by another policy."""
-    client.post(f"{address}publish/")
-    client.post(f"{address}policy/", FORM | changes)
-    client.post(f"{address}policy/live/")
-    edition.refresh_from_db()
-    edition.__dict__.pop("recipe", None)
-    return edition
-
-
-def test_changed_policy_is_a_version_whose_recipe_file_says_the_same(client, edition, address):
-    edition = change_published(client, edition, address, minimum_eers="12, 24", late="ranked", basis="claims")
-    page = Client().get(address)
-    shown = page.context["leaderboard"]
-    assert (edition.recipe_number, edition.published_number, shown.version.number) == (2, None, 2)
-    start = f"/editions/{edition.name}/"
-    files = [Client().get(path) for path in (f"{start}recipe/", f"{address}recipe/2/recipe.toml")]
-    assert files[0].content == files[1].content
-    assert f'filename="{edition.name}-version-2.toml"' in files[0]["Content-Disposition"]
-    assert make_policy(parse_recipe(files[0].content.decode(), file="2.toml")) == shown.policy
-    before = Client().get(f"{address}recipe/1/recipe.toml").content.decode()
-    assert parse_recipe(before, file="1.toml").track.ranking.minimum_eers == (15, 20, 25, 30)
-
-
-def test_published_leaderboard_says_when_and_what_was_changed(client, edition, address):
-    edition = change_published(client, edition, address, late="ranked")
-    page = read_page(Client().get(address))
-    assert "Rules changed since the leaderboard was published" in page
-    assert "Before: <del>Late submissions are listed without a rank.</del>" in page
-    assert "Now: <ins>Late submissions are ranked.</ins>" in page
-    [change] = Client().get(f"{address}leaderboard.json").json()["changes"]
-    at = edition.recipe_versions.get(number=2).adopted_at.isoformat()
-    assert (change["at"], change["version"], change["after"]) == (at, 2, ["Late submissions are ranked."])
+def test_policy_of_now_changes_nothing(client, edition, address):
+    page = read_page(client.post(f"{address}policy/", FORM, follow=True))
+    assert services.UNCHANGED in page
+    assert actions(edition) == []
 
 
 def test_changed_deadline_stands_on_the_published_leaderboard(client, edition, address, organizer):
@@ -203,8 +128,8 @@ def test_changed_deadline_stands_on_the_published_leaderboard(client, edition, a
     client.post(f"{address}publish/")
     change_edition(edition=edition, by=organizer, submissions_close_at=datetime(2026, 6, 1, tzinfo=UTC))
     [change] = Client().get(f"{address}leaderboard.json").json()["changes"]
-    assert (change["version"], change["before"], change["after"]) == (
-        None,
+    assert (change["is_pending"], change["before"], change["after"]) == (
+        False,
         ["Deadline for submissions: 2026-05-01 00:00 UTC."],
         ["Deadline for submissions: 2026-06-01 00:00 UTC."],
     )
@@ -212,49 +137,8 @@ def test_changed_deadline_stands_on_the_published_leaderboard(client, edition, a
 
 def test_policy_before_the_publication_is_no_change_of_it(client, edition, address):
     client.post(f"{address}policy/", FORM | {"late": "ranked"})
-    client.post(f"{address}policy/live/")
     client.post(f"{address}publish/")
     assert Client().get(f"{address}leaderboard.json").json()["changes"] == []
-
-
-def test_teams_are_told_of_a_policy_that_changes_a_published_leaderboard(client, edition, address):
-    client.post(f"{address}publish/")
-    Job.objects.filter(kind="send-notice").delete()
-    change_published(client, edition, address, late="ranked")
-    told = Job.objects.filter(kind="send-notice", parameters__kind="published")
-    assert {job.parameters["team"] for job in told} == {team.pk for team in edition.teams.all()}
-
-
-def test_policy_does_not_go_live_beside_a_draft_of_the_recipe(client, edition, address):
-    text = export_recipe(edition).replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [10]")
-    client.post(f"{address}recipe/new/", {"recipe_text": text, "note": "Try."})
-    client.post(f"{address}policy/", FORM | {"late": "ranked"})
-    page = read_page(client.post(f"{address}policy/live/", follow=True))
-    assert "Recipe version 2 is a draft already. Adopt or withdraw it first." in page
-
-
-def test_policy_of_a_frozen_leaderboard_does_not_change(client, edition, address):
-    client.post(f"{address}policy/", FORM | {"late": "ranked"})
-    Edition.objects.update(frozen_at=timezone.now())
-    for page in (f"{address}policy/", f"{address}policy/live/"):
-        text = client.get(page).content.decode()
-        assert services.FROZEN in text
-        assert not {"Make it live</a>", "Make it live</button>"} & {*re.findall("Make it live</[a-z]+>", text)}
-    assert services.FROZEN in client.post(f"{address}policy/live/", follow=True).content.decode()
-    edition.refresh_from_db()
-    assert (edition.leaderboard_policy, bool(edition.draft_policy)) == ({}, True)
-    client.post(f"{address}unfreeze/")
-    client.post(f"{address}policy/live/")
-    edition.refresh_from_db()
-    assert edition.leaderboard_policy == {"late": "ranked"}
-
-
-def test_draft_can_be_discarded(client, edition, address):
-    client.post(f"{address}policy/", FORM | {"policy": "interval"})
-    client.post(f"{address}policy/discard/")
-    edition.refresh_from_db()
-    assert edition.draft_policy == {}
-    assert actions(edition) == ["board.policy-drafted", "board.draft-discarded"]
 
 
 def test_policy_form_says_what_is_wrong(client, edition, address):
@@ -270,14 +154,14 @@ def test_policy_form_says_what_is_wrong(client, edition, address):
     for field, value, _ in wrong:
         response = client.post(f"{address}policy/", FORM | {field: value})
         edition.refresh_from_db()
-        found.append((value, response.status_code, response.context["form"].errors[field], edition.draft_policy))
+        found.append((value, response.status_code, response.context["form"].errors[field], edition.leaderboard_policy))
     assert found == [(value, 422, [sentence], {}) for _, value, sentence in wrong]
 
 
 def test_limits_may_be_written_in_several_ways(client, edition, address):
     client.post(f"{address}policy/", FORM | {"minimum_eers": " 12.5 %; 20%  40 "})
     edition.refresh_from_db()
-    assert edition.draft_policy["minimum_eers"] == [12.5, 20, 40]
+    assert edition.leaderboard_policy["minimum_eers"] == [12.5, 20, 40]
 
 
 def test_publishing_tells_each_team_on_the_leaderboard(client, edition, address):
@@ -291,7 +175,7 @@ def test_publishing_tells_each_team_on_the_leaderboard(client, edition, address)
     assert {job.parameters["team"] for job in told} == {edition.teams.get(number=number).pk for number in (1, 3)}
     assert {job.parameters["url"] for job in told} == {address}
     event = AuditEvent.objects.get(action="board.published")
-    assert event.data == {"teams": ["Alder", "Birch", "Cedar"], "recipe_version": 1}
+    assert event.data == {"teams": ["Alder", "Birch", "Cedar"]}
     assert Client().get(address).status_code == 200
 
 
@@ -384,7 +268,7 @@ def test_time_before_any_evaluation_is_told_in_true_words(client, edition, addre
 
 
 def test_services_refuse_what_the_state_does_not_allow(organizer, edition):
-    for action in (services.unpublish_leaderboard, services.unfreeze_leaderboard, services.make_policy_live):
+    for action in (services.unpublish_leaderboard, services.unfreeze_leaderboard):
         with pytest.raises(services.LeaderboardError):
             action(edition=edition, by=organizer)
     assert actions(edition) == []

@@ -16,7 +16,7 @@ from evaluation.protocols.ranking.policy import make_policy
 from portal.challenges.services import change_edition, copy_edition, create_edition
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
-from portal.leaderboard.services import make_policy_live, publish_leaderboard, save_draft_policy
+from portal.leaderboard.services import change_policy, publish_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.resumable_uploads import UploadPlan, create_upload, receive_part
 from portal.teams.services import approve_team, register_team
@@ -71,9 +71,9 @@ def edition(organizer):
 
 
 def rank_by(edition, organizer, **changes):
-    """The edition after its organizer drafted and took these changes of the policy."""
+    """The edition after its organizer changed its policy."""
     policy = make_policy(edition.recipe, edition.track, edition.leaderboard_policy | changes)
-    return make_policy_live(edition=save_draft_policy(edition=edition, policy=policy, by=organizer), by=organizer)
+    return change_policy(edition=edition, policy=policy, now=timezone.now(), by=organizer)
 
 
 def archive_of(system):

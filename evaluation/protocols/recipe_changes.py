@@ -1,7 +1,7 @@
-"""Versions of a recipe: what one changes in another, and why a version needs more than what was submitted.
+"""What differs in two recipes, and why a changed recipe needs more than what was submitted.
 
-A version may weigh, average and rank otherwise what the same evaluators measured on the same data sets. It cannot ask
-for other speech, other attackers or other files: nobody submitted these.
+A changed recipe may weigh, average and rank otherwise what the same evaluators measured on the same data sets. It
+cannot ask for other speech, other attackers or other files: nobody submitted these.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evaluation.protocols.recipes import DataSet, Recipe, Track
 
 UNSEEN = frozenset({"title"})  # an edition shows its own
 _NAMED_BY = ("metric", "key")  # fields that name a table of a list
-# What a version has to share with the recipe that the submissions followed, and why.
+# What a changed recipe has to share with the one that the submissions followed, and why.
 _FIXED = {
     "anonymised_suffix": "The files of submissions are named by it.",
     "attack_models": "Speech was attacked by these only.",
@@ -87,7 +87,7 @@ def _find_fixed(known: Recipe, wanted: Recipe) -> Iterator[str]:
         if old == new:
             continue
         if isinstance(old, str | bool | tuple):
-            yield f"{name}: expected {write_change(old)} as now, found {write_change(new)}. {reason}"
+            yield f"{name}: expected {_write(old)} as now, found {_write(new)}. {reason}"
         else:
             yield f"{name}: expected the table of now, found another. {reason}"
 
@@ -109,7 +109,7 @@ def _compare(place: str, old: Any, new: Any) -> Iterator[Change]:
     if _is_table(old) and _is_table(new):
         yield from _compare_tables(place, _named(old, new), _named(new, old))
     elif old != new:
-        yield Change(place, write_change(old), write_change(new))
+        yield Change(place, _write(old), _write(new))
 
 
 def _compare_tables(place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
@@ -155,7 +155,7 @@ def _full_name(row: dict[str, Any], place: int) -> str:
     return f"{name} ({row['estimator']})" if row.get("estimator") else name
 
 
-def write_change(value: Any) -> str | None:
+def _write(value: Any) -> str | None:
     """Return a value of a recipe as a table of changes has it."""
     if value is None:
         return None
@@ -165,7 +165,7 @@ def write_change(value: Any) -> str | None:
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     if isinstance(value, list | tuple):
         groups = bool(value) and isinstance(value[0], list | tuple)
-        return ("; " if groups else ", ").join(str(write_change(one)) for one in value) or "none"
+        return ("; " if groups else ", ").join(str(_write(one)) for one in value) or "none"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {write_change(one)}" for key, one in value.items()) or "none"
+        return ", ".join(f"{key} {_write(one)}" for key, one in value.items()) or "none"
     return str(value)
