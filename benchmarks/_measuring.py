@@ -67,7 +67,7 @@ def read_speech(seconds: float) -> list[Samples]:
     import soundfile
 
     files = sorted(SPEECH.rglob("*.flac"))
-    np.random.default_rng(0).shuffle(files)  # type: ignore[arg-type]
+    np.random.default_rng(0).shuffle(files)
     utterances: list[Samples] = []
     while files and sum(samples.size for samples in utterances) < seconds * RATE_HZ:
         samples, rate = soundfile.read(files.pop(), dtype="int16")

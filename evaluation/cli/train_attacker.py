@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
@@ -17,8 +17,9 @@ from common.lock import lock_folder
 from evaluation.attackers.training import trained_attacker
 from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus, require_sound
 from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, TrainingRecipe, find_preset, with_variant
-from evaluation.attackers.training.report import COLUMNS, ReportRow, SeedResult, table_cells
+from evaluation.attackers.training.report import COLUMNS, spread_over_seeds, table_cells
 from evaluation.attackers.training.train import train
+from evaluation.attackers.training.trained_attacker import FinalValues
 from evaluation.cli.arguments import number_from
 from speech.encoders.contract import Device
 
@@ -29,7 +30,6 @@ DESCRIPTION = (
 )
 RECIPE = "training.json"
 LARGEST_SEED = 2**63 - 1  # of torch
-_SCORED = {"eer", "same_gender_eer"}  # a training scores no trials
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,14 +111,11 @@ def run(options: argparse.Namespace) -> int:
     else:
         for seed, folder in folders.items():
             _train_one(utterances, recipe, seed, folder, device, options.system, bar=True)
-    results = [
-        SeedResult(seed, trained_attacker.read_description(folder).final, None) for seed, folder in folders.items()
-    ]
-    row = ReportRow(options.data.name, "", VARIANTS[options.variant].title, tuple(results))
+    trainings = {seed: trained_attacker.read_description(folder).final for seed, folder in folders.items()}
     if options.json:
-        terminal.print_json(_content(recipe, row, folders.values()))
+        terminal.print_json(_content(recipe, trainings, folders.values()))
     else:
-        _print_report(row, folders.values())
+        _print_report(trainings, folders.values())
     return terminal.FINE
 
 
@@ -254,46 +251,43 @@ def _describe(record: trained_attacker.EpochRecord) -> str:
     return f"{', '.join(parts)}; {record.seconds:.1f} s"
 
 
-def _print_report(row: ReportRow, folders: Iterable[Path]) -> None:
-    header = ["seed", *(heading for key, heading in COLUMNS if key not in _SCORED)]
-    singles = [ReportRow(row.anonymizer, "", row.variant, (one,)) for one in row.seeds]
-    rows = [[str(one.seeds[0].seed), *_cells(one)] for one in singles]
+def _print_report(trainings: Mapping[int, FinalValues], folders: Iterable[Path]) -> None:
+    every = list(trainings.values())
+    header = ["seed", *(heading for _, heading in COLUMNS)]
+    rows = [[str(seed), *table_cells([training])] for seed, training in trainings.items()]
     if len(rows) > 1:
-        rows.append(["mean ± sample deviation", *_cells(row)])
+        rows.append(["mean ± sample deviation", *table_cells(every)])
     terminal.print_table(header, rows, numbers_from=1)
-    if row.spread("target_error") is not None:
+    if spread_over_seeds(every, "target_error") is not None:
         terminal.print_text(
             "\nVER_T says how often the trained target classifier is wrong; where it was trained against the "
             "recogniser, only the fresh probe shows whether the vectors still contain the target."
         )
-    if row.spread("source_error") is None:
+    if spread_over_seeds(every, "source_error") is None:
         terminal.print_text(
             f"\n{terminal.NONE}: nothing is held out by this recipe's rule, so no validation error exists, and the "
             "fresh probes were tested on segments that the recogniser has learnt from."
         )
-    if unused := max(one.training.unused_utterances for one in row.seeds):
+    if unused := max(training.unused_utterances for training in every):
         terminal.print_text(
             f"\n{unused} utterances were not used: none of their segments is as long and as loud as the recipe "
             "requires (shortest_s, quietest_amplitude)."
         )
-    for one in row.seeds:
-        if one.training.own_eer_open:
+    for seed, training in trainings.items():
+        if training.own_eer_open:
             terminal.print_text(
-                f"\nSeed {one.seed}, held-out segments against their own speakers: {one.training.own_eer_open}."
+                f"\nSeed {seed}, held-out segments against their own speakers: {training.own_eer_open}."
             )
     terminal.print_text("\nTrained recognisers: " + ", ".join(str(folder) for folder in folders))
 
 
-def _cells(row: ReportRow) -> list[str]:
-    cells = table_cells(row)
-    return [cells[key] for key, _ in COLUMNS if key not in _SCORED]
-
-
-def _content(recipe: TrainingRecipe, row: ReportRow, folders: Iterable[Path]) -> dict[str, object]:
-    measures = {key: row.spread(key) for key, _ in COLUMNS if key not in _SCORED}
+def _content(
+    recipe: TrainingRecipe, trainings: Mapping[int, FinalValues], folders: Iterable[Path]
+) -> dict[str, object]:
+    spreads = {key: spread_over_seeds(list(trainings.values()), key) for key, _ in COLUMNS}
     return {
         "recipe": asdict(recipe),
-        "seeds": [{"seed": one.seed} | asdict(one.training) for one in row.seeds],
-        "over_seeds": {key: None if value is None else asdict(value) for key, value in measures.items()},
+        "seeds": [{"seed": seed} | asdict(training) for seed, training in trainings.items()],
+        "over_seeds": {key: None if value is None else asdict(value) for key, value in spreads.items()},
         "folders": [str(folder) for folder in folders],
     }
