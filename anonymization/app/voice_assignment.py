@@ -204,19 +204,14 @@ def find_voice(
     """The voice of an utterance by its name and its speaker's; `method`: of the run, where it is at hand.
 
     Raises:
-        MethodError: the plan of the run has no voice for the speaker, who came later; one that was drawn apart could be
-            near another's. Or there is no such method.
+        MethodError: the plan of the run has no voice or target for the speaker, who came later; a voice that was drawn
+            apart could be near another's. Or there is no such method.
     """
+    owner = utterance if run.is_by_utterance else speaker
     if run.target_selection:
-        return find_target_voice(run, speaker=speaker, utterance=utterance)
+        return target_voice(_find_planned(run, "target", run.targets, owner))
     if run.voices:
-        owner = utterance if run.is_by_utterance else speaker
-        if owner not in run.voices:
-            raise MethodError(
-                f"The run on {run.data_set} has no voice for {run.level} {owner}, not in the corpus when the "
-                f"voices of its {len(run.voices)} {run.level}s were planned."
-            )
-        return PseudoSpeaker(**run.voices[owner])
+        return PseudoSpeaker(**_find_planned(run, "voice", run.voices, owner))
     method = method or find_run_method(run)
     if is_planned_in_job(run, method):
         raise MethodError(f"The voices of the run on {run.data_set} are not planned yet: its job does so first.")
@@ -225,6 +220,15 @@ def find_voice(
     key = pseudo_speakers.pseudo_speaker_key(seed=run.seed, role=role, split=split, speaker=speaker, utterance=own)
     gender = run.genders.get(speaker, "") if plans_voices(method) else ""
     return pseudo_speakers.draw_voice(method, VoiceRequest(key, gender))
+
+
+def _find_planned(run: AnonymizationRun, what: str, planned: Mapping[str, Any], owner: str) -> Any:
+    if owner not in planned:
+        raise MethodError(
+            f"The run on {run.data_set} has no {what} for {run.level} {owner}, not in the corpus when the {what}s of "
+            f"its {len(planned)} {run.level}s were planned."
+        )
+    return planned[owner]
 
 
 # Targets --------------------------------------------------------------------------------------------
@@ -291,21 +295,6 @@ def _sources(run: AnonymizationRun) -> Iterator[SourceUtterance]:
         rows = speakers.values_list(Value(""), "name", "gender")
     for name, speaker, gender in rows.iterator(chunk_size=_CHUNK):
         yield SourceUtterance(name, speaker, gender, *place, level)
-
-
-def find_target_voice(run: AnonymizationRun, *, speaker: str, utterance: str) -> PseudoSpeaker:
-    """The voice of an utterance of a run with targets.
-
-    Raises:
-        MethodError: it came into the corpus after the targets were planned.
-    """
-    name = utterance if run.is_by_utterance else speaker
-    if name not in run.targets:
-        raise MethodError(
-            f"The run on {run.data_set} has no target for {name}, which was not in the corpus when the targets of its "
-            f"{len(run.targets)} {run.level}s were planned."
-        )
-    return target_voice(run.targets[name])
 
 
 def prepare_targets(run: AnonymizationRun, method: Anonymizer) -> Anonymizer:
