@@ -37,9 +37,8 @@ def largest_difference(a, b):
 
 
 @each_way
-@pytest.mark.parametrize("rate", [8_000, 16_000, 44_100])
-def test_no_shift_gives_back_vowels(vowels, rate, technique, formants):
-    assert largest_difference(shift_pitch(vowels, rate, PitchShift(0, technique, formants)), vowels) <= 1
+def test_no_shift_gives_back_vowels(vowels, technique, formants):
+    assert largest_difference(shift_pitch(vowels, 16_000, PitchShift(0, technique, formants)), vowels) <= 1
 
 
 @each_way

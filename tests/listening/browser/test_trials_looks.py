@@ -64,14 +64,6 @@ def test_broken_recording_passes_the_check(page, check_page):
     check_page(page, "trial-broken")
 
 
-def test_page_in_french_and_from_right_to_left_does_not_scroll_sideways(page, check_page):
-    study = make_study(trials=2)
-    open_trials(page, make_session(study, language="fr"))
-    check_page(page, "trial-rating-fr", with_axe=False)
-    page.evaluate("document.documentElement.dir = 'rtl'")
-    check_page(page, "trial-rating-rtl", schemes=("light",), with_axe=False)
-
-
 @pytest.mark.parametrize(
     ("media", "name"), [({"forced_colors": "active"}, "forced"), ({"contrast": "more"}, "contrast")]
 )

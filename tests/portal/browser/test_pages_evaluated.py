@@ -67,21 +67,3 @@ def test_public_reads_numbers_of_a_published_leaderboard(system, new_page, check
     page.emulate_media(media="screen")
     page.get_by_text("DET curves of the other data sets").click()
     expect_drawn(page, "DET curves of tones_trials_m")
-
-
-def test_home_of_visitor_team_and_organizer(system, new_page, check_page):
-    type(system.edition).objects.update(published_at=timezone.now())
-    page = new_page()
-    page.goto("/")
-    expect(page.get_by_role("link", name=f"Leaderboard of {system.edition}")).to_be_visible()
-    check_page(page, "home-visitor")
-    page = new_page(system.team.memberships.get().user)
-    page.goto("/")
-    expect(page.get_by_role("link", name="T01-p1 version 2")).to_be_visible()
-    check_page(page, "home-team")
-    page = new_page(system.edition.organizers.get())
-    page.goto("/")
-    expect(page.get_by_role("heading", name="Teams waiting for your approval")).to_be_visible()
-    check_page(page, "home-organizer")
-    page.goto("/systems/")
-    check_page(page, "systems-of-editions")

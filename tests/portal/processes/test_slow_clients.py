@@ -148,7 +148,7 @@ def test_requests_in_a_row_on_one_connection_are_all_answered(server):
             assert session.get(f"{server.address}/health/live", timeout=60).ok
 
 
-@pytest.mark.parametrize("size", [0, 1, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 20])
+@pytest.mark.parametrize("size", [0, 1 << 16, 1 << 20])
 @pytest.mark.parametrize("framed", ["length", "chunks", "expected"])
 def test_body_of_any_size_arrives(server, size, framed):
     """The token stands at the end of the form, so that it is only known where all of the form has come."""
