@@ -15,9 +15,9 @@ def main() -> int:
     with open_portal():
         from django.urls import reverse
 
-        from tests.portal.grown import GrownChallenge, Size, clients
+        from tests.portal.large_challenge import LargeChallenge, Size, clients
 
-        grown = GrownChallenge(Size(utterances=6000, jobs=500, files=150))
+        grown = LargeChallenge(Size(utterances=6000, jobs=500, files=150))
         grown.close_study()
         pages = {
             "leaderboard": reverse("leaderboard:detail", args=[grown.edition.name]),
@@ -30,7 +30,7 @@ def main() -> int:
 
 def measure_page(what: str, client: Any, address: str) -> tuple[Figure, Figure]:
     """Return the queries and the processor time of one request."""
-    from tests.portal.grown import count_queries
+    from tests.portal.large_challenge import count_queries
 
     assert client.get(address).status_code == 200, address  # what is kept for all requests is there from now on
     with count_queries() as count:

@@ -7,7 +7,7 @@ from evaluation.formats.results import AttackModel
 from evaluation.objective_results.values import Basis, average_identity
 from portal.submissions.models import System
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
-from tests.portal.objective import make_objective_run, ranked_numbers
+from tests.portal.objective_runs import make_objective_run, ranked_numbers
 
 
 def put_on_leaderboard(

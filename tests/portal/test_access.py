@@ -31,7 +31,7 @@ from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission, SubmittedFile, Upload
 from portal.submissions.services import create_baseline
 from tests.listening.factories import make_session, make_study
-from tests.portal.attacked import attacked, make_retrained, recognised
+from tests.portal.attack_runs import make_attack_run, make_recognition_run, make_retrained
 from tests.portal.factories import make_team
 from tests.portal.network_trainings import make_network_training
 from tests.portal.trainings import final_values, make_training
@@ -672,8 +672,8 @@ def _of_engines(submission: Submission, data_set: DataSet) -> dict[str, list[Any
     TrialList.objects.create(
         trial_set=data_set, enrolment_set=data_set, origin="given", model_count=1, target_count=1, nontarget_count=1
     )
-    attack = attacked(submission, sets=[data_set.name])
-    recognised(submission, sets=[data_set.name])
+    attack = make_attack_run(submission, sets=[data_set.name])
+    make_recognition_run(submission, sets=[data_set.name])
     make_retrained(submission, data_set.name)
     arguments: dict[str, list[Any]] = {
         f"systems:{name}": ["b2"]

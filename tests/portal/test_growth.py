@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from django.db import connection, transaction
 
-from tests.portal.grown import ROLES, WHOLE, GrownChallenge, Size, clients, count_queries
+from tests.portal.large_challenge import ROLES, WHOLE, LargeChallenge, Size, clients, count_queries
 
 pytestmark = [
     pytest.mark.django_db,
@@ -63,7 +63,7 @@ def measure(client, address):
 @pytest.fixture(scope="module")
 def grown(django_db_setup, django_db_blocker):
     with django_db_blocker.unblock(), transaction.atomic():
-        yield GrownChallenge(Size(sets=16))
+        yield LargeChallenge(Size(sets=16))
         transaction.set_rollback(True)
 
 

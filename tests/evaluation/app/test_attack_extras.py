@@ -3,14 +3,14 @@
 import pytest
 
 from evaluation.app.attacks.selectors import list_attacks
-from tests.portal.attacking import attack, unprotected
-from tests.portal.objective import tones_edition
+from tests.portal.attack_submissions import attack, make_unprotected_submission
+from tests.portal.objective_runs import tones_edition
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures", "few_resamples")]
 
 
 def test_extra_that_few_speakers_do_not_allow_is_told_as_missing():
-    submission = unprotected(tones_edition(speakers=3))
+    submission = make_unprotected_submission(tones_edition(speakers=3))
     attack(submission)
     [found] = list_attacks(submission)
     told = {one.what: one.reason for one in found.missing if "tones_enrolls" in one.what}

@@ -24,19 +24,19 @@ from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 from speech.encoders import registry
 from tests.evaluation.formant_speech import voice
-from tests.portal.attacked import attacked
-from tests.portal.attacking import (
+from tests.portal.attack_runs import make_attack_run
+from tests.portal.attack_submissions import (
     SPECTRUM,
     attack,
     expected_metrics,
+    make_unprotected_submission,
     replace_files,
     run_chain,
     spectrum_of,
     store_samples,
-    unprotected,
 )
 from tests.portal.factories import make_corpus, make_submission, make_system, make_team, make_team_system
-from tests.portal.objective import add_audio, make_objective_run, tones_edition
+from tests.portal.objective_runs import add_audio, make_objective_run, tones_edition
 from tests.portal.trainings import make_training
 
 pytestmark = [
@@ -49,7 +49,7 @@ TRIALS = "tones_trials_f"
 
 
 def make_unprotected():
-    return unprotected(tones_edition())
+    return make_unprotected_submission(tones_edition())
 
 
 def make_attacked(*data_sets):
@@ -316,7 +316,7 @@ def test_reading_takes_the_same_queries_whatever_there_is(edition, runs, django_
     submission = add_audio(make_submission(make_team_system(make_team(edition))))
     make_objective_run(submission, [])
     for engine in list(registry.engines())[:runs]:
-        attacked(submission, engine)
+        make_attack_run(submission, engine)
     submission = Submission.objects.select_related("system__edition__corpus", "system__corpus").get(pk=submission.pk)
     with django_assert_num_queries(3):
         assert len(list_attacks(submission)) == runs
@@ -337,7 +337,7 @@ def test_reading_a_baseline_without_an_edition_takes_the_same_queries(more, djan
             trial_set=another, enrolment_set=enrolment, model_count=2, target_count=2, nontarget_count=2
         )
     submission = make_system(corpus).submissions.get()
-    attacked(submission, with_files=False)
+    make_attack_run(submission, with_files=False)
     submission = Submission.objects.select_related("system__edition", "system__corpus").get(pk=submission.pk)
     with django_assert_num_queries(5):
         [found] = list_attacks(submission)

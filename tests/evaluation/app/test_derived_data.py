@@ -8,10 +8,10 @@ from evaluation.app.derived_data.receivers import delete_orphans
 from evaluation.app.models import Hypothesis, SpeakerVector
 from evaluation.app.recognition.selectors import read_utterances
 from portal.challenges.models import Utterance
-from tests.portal.attacked import attacked, recognised
-from tests.portal.attacking import store_samples, unprotected
+from tests.portal.attack_runs import make_attack_run, make_recognition_run
+from tests.portal.attack_submissions import make_unprotected_submission, store_samples
 from tests.portal.factories import make_submission, make_team, make_team_system
-from tests.portal.objective import tones_edition
+from tests.portal.objective_runs import tones_edition
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,7 +21,7 @@ TRIALS = "tones_trials_f"
 @pytest.fixture
 def submission():
     """Anonymised speech that differs from the original, with a vector and words of every recording."""
-    submission = unprotected(tones_edition(speakers=4))
+    submission = make_unprotected_submission(tones_edition(speakers=4))
     for place, file in enumerate(submission.files.order_by("pk")):
         submission.files.filter(pk=file.pk).update(audio=store_samples([place + 1] * 800))
     for holder in (Utterance.objects.all(), submission.files.all()):
@@ -50,7 +50,7 @@ def test_results_of_an_erased_utterance_go_and_those_of_others_stay(submission):
 
 
 def test_texts_of_an_erased_utterance_leave_the_list_of_the_recognised(submission):
-    run = recognised(submission, sets=(TRIALS,))
+    run = make_recognition_run(submission, sets=(TRIALS,))
     file = submission.files.filter(data_set__name=TRIALS).select_related("utterance").first()
     before = {row.utterance for row in read_utterances(run)}
     erase(file.utterance)
@@ -86,7 +86,7 @@ def test_results_of_replaced_audio_are_found_later(submission):
 
 
 def test_files_of_runs_go_with_their_submission(submission):
-    run, heard = attacked(submission), recognised(submission, sets=(TRIALS,))
+    run, heard = make_attack_run(submission), make_recognition_run(submission, sets=(TRIALS,))
     folders = [f"derived/attacks/{run.pk}", f"derived/figures/{run.pk}", f"derived/recognition/{heard.pk}"]
     assert all(map(default_storage.exists, folders))
     submission.delete()

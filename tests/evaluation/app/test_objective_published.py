@@ -16,7 +16,7 @@ from tests.evaluation.formats.published import R2022
 from tests.librispeech import EERS, name_test
 from tests.portal.archives import hand_in
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
-from tests.portal.objective import (
+from tests.portal.objective_runs import (
     add_documents,
     evaluate,
     find_objective_run,

@@ -23,7 +23,7 @@ from portal.jobs.services import request_cancel, run_again
 from portal.submissions.models import Submission, SubmissionEvent
 from tests.portal.factories import make_job, make_organizer, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard
-from tests.portal.objective import (
+from tests.portal.objective_runs import (
     STAMP,
     TEST,
     add_audio,

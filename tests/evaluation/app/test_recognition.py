@@ -14,9 +14,9 @@ from portal.jobs.models import JobState
 from portal.submissions.models import SubmittedFile
 from speech.recognizers import registry
 from tests.evaluation.engines import require_recognizer
-from tests.portal.attacking import run_chain, store_samples, unprotected
+from tests.portal.attack_submissions import make_unprotected_submission, run_chain, store_samples
 from tests.portal.factories import make_submission, make_team, make_team_system
-from tests.portal.objective import add_audio, tones_edition
+from tests.portal.objective_runs import add_audio, tones_edition
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,7 +34,7 @@ def engine(monkeypatch):
 def submission():
     """Anonymised speech that differs from the original, each recording by itself."""
     edition = tones_edition(speakers=4)
-    submission = unprotected(edition)
+    submission = make_unprotected_submission(edition)
     for place, file in enumerate(submission.files.order_by("pk")):
         submission.files.filter(pk=file.pk).update(audio=store_samples([place + 1] * 800))
     return submission

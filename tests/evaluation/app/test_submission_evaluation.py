@@ -40,9 +40,9 @@ from speech.encoders import registry as encoders
 from speech.recognizers import registry
 from tests.evaluation.recognition import Listener
 from tests.portal.archives import submit
-from tests.portal.attacking import SPECTRUM, expected_metrics, store_samples, unprotected
+from tests.portal.attack_submissions import SPECTRUM, expected_metrics, make_unprotected_submission, store_samples
 from tests.portal.factories import RATE_HZ, make_corpus, make_edition, make_organizer, make_team, make_user, recipe_of
-from tests.portal.objective import (
+from tests.portal.objective_runs import (
     OWN_RECIPE,
     add_documents,
     find_objective_run,
@@ -92,7 +92,7 @@ def understood(engine, wrong=()):
 
 def make_speech(edition, state="received"):
     """Anonymised speech that differs from the original, each recording by itself."""
-    submission = unprotected(edition, state=state)
+    submission = make_unprotected_submission(edition, state=state)
     for place, file in enumerate(submission.files.order_by("pk")):
         submission.files.filter(pk=file.pk).update(audio=store_samples([place + 1, 300] * 4000))
     return submission

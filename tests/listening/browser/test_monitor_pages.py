@@ -13,13 +13,13 @@ from listening.app.monitor import services
 from listening.app.monitor.services import flag_sessions
 from listening.app.sessions.block_leases import end_session
 from tests.browsing import wait_until
-from tests.listening.watched import (
+from tests.listening.session_factories import (
     add_gold,
     add_play,
     answer_trials,
     by_place,
     finish,
-    finished_session,
+    make_finished_session,
     make_session,
     make_study,
     varied,
@@ -51,8 +51,8 @@ def make_busy_study(organizer):
         item.is_target = not item.is_target
         item.save()
     for _ in range(3):
-        finished_session(study)
-    lined = finished_session(study, by_place(7))
+        make_finished_session(study)
+    lined = make_finished_session(study, by_place(7))
     add_play(lined, "muted")
     add_play(lined, "hidden", position=2, whole=False)
     lined.serves.create(trial=lined.block.trials.first(), slot="a", first_at=timezone.now(), complete_at=timezone.now())
@@ -166,8 +166,8 @@ def test_criterion_25_no_page_or_reply_tells_a_rating_while_the_study_recruits(o
     """With ratings that a page could have no other reason to show."""
     study = make_study(evaluators=3, trials=8, organizer=organizer)
     ratings = [7001, 7013, 7027, 7039, 7057, 7069, 7079, 7103]
-    session = finished_session(study, by_place(*ratings))
-    flat = finished_session(study, by_place(7001))
+    session = make_finished_session(study, by_place(*ratings))
+    flat = make_finished_session(study, by_place(7001))
     flag_sessions(timezone.now())
     page = new_page(organizer)
     pages = [
@@ -217,7 +217,7 @@ def test_criterion_25_exclusion_is_previewed_made_and_revoked_by_hand(organizer,
 
 def test_exports_download_and_names_are_asked_for_twice(organizer, new_page):
     study = make_study(evaluators=1, trials=4, organizer=organizer)
-    finished_session(study, varied)
+    make_finished_session(study, varied)
     study.participants.update(platform_id="somebody")
     Study.objects.filter(pk=study.pk).update(state="closed")
     page = new_page(organizer)

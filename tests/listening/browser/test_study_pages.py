@@ -15,8 +15,8 @@ from listening.app.studies.services import close_study
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
 from tests.browsing import leap_until
+from tests.listening.edition_factories import make_designed, make_draft, make_edition_with_speech, make_prepared
 from tests.listening.factories import make_session
-from tests.listening.heard import make_designed, make_draft, make_heard_edition, make_prepared
 from tests.portal.factories import make_organizer
 
 
@@ -27,7 +27,7 @@ def organizer(transactional_db):
 
 @pytest.fixture
 def edition(organizer):
-    return make_heard_edition(organizer=organizer, title="VoicePrivacy 2022, once more")
+    return make_edition_with_speech(organizer=organizer, title="VoicePrivacy 2022, once more")
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_words_of_buttons_go_out_and_come_back_as_a_file(page, check_page, editi
 
 def test_from_an_edition_to_a_launched_study(page, check_page, organizer):
     page.clock.install()
-    edition = make_heard_edition(organizer=organizer, with_audio=True, speakers=8, utterances=8)
+    edition = make_edition_with_speech(organizer=organizer, with_audio=True, speakers=8, utterances=8)
     page.goto(edition.get_absolute_url())
     page.locator("main").get_by_role("link", name="Listening tests").click()
     page.get_by_role("link", name="Make the first listening test").click()

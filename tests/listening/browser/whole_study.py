@@ -32,7 +32,7 @@ from portal.submissions.models import Submission
 from portal.submissions.services import change_state, create_baseline
 from speech.audio.files import write_flac16
 from tests.browsing import EVERY_LOOK
-from tests.listening.heard import TOLD
+from tests.listening.edition_factories import TOLD
 from tests.portal.factories import make_edition
 from tests.portal.processes.programs import wait_for_end
 from tests.recordings import DEMO, SHARED

@@ -11,7 +11,7 @@ from listening.app.monitor.services import flag_sessions
 from listening.app.sessions.block_leases import assign_block
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
-from tests.listening.watched import by_place, finished_session, make_session, make_study
+from tests.listening.session_factories import by_place, make_finished_session, make_session, make_study
 from tests.pages import read_page
 from tests.portal.factories import make_organizer
 
@@ -32,8 +32,8 @@ def study(organizer):
 @pytest.fixture
 def lined(study):
     """A finished session with one and the same rating, looked at; there is an attentive one too."""
-    session = finished_session(study, by_place(7))
-    finished_session(study)
+    session = make_finished_session(study, by_place(7))
+    make_finished_session(study)
     flag_sessions(timezone.now())
     return session
 
@@ -97,7 +97,7 @@ def test_session_two_rules_leave_out_counts_again_only_without_both(study, lined
 
 def test_revoked_rule_catches_nobody_any_more(study, lined, organizer):
     revoke(leave_out(study, organizer, flag=LINING), organizer)
-    finished_session(study, by_place(3))
+    make_finished_session(study, by_place(3))
     flag_sessions(timezone.now())
     assert usable(study) == 36
 
@@ -106,7 +106,7 @@ def test_revoked_rule_catches_nobody_any_more(study, lined, organizer):
 def test_standing_rule_is_applied_once_however_many_schedulers_do_it(db):
     study = make_study(evaluators=2, trials=8)
     rule = leave_out(study, None, flag=LINING)
-    session = finished_session(study, by_place(3))
+    session = make_finished_session(study, by_place(3))
     session.flags.create(kind=LINING, data={"holds": True})
     assert services.apply_standing_rules([session.pk]) == 1
     assert services._follow(rule, session) is False
@@ -181,7 +181,7 @@ def test_session_that_cannot_be_left_out_says_why(study, organizer, fields, sent
 
 
 def test_session_of_another_study_cannot_be_left_out_here(study, organizer):
-    other = finished_session(make_study(evaluators=1, trials=2))
+    other = make_finished_session(make_study(evaluators=1, trials=2))
     with pytest.raises(NotPossible, match="no such session"):
         leave_out(study, organizer, session=other)
 

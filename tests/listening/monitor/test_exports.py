@@ -16,12 +16,12 @@ from listening.app.monitor.exports import ABOUT, LOCK_NOTICE, MEANING, PAYMENTS,
 from listening.app.monitor.services import flag_sessions
 from portal.core.models import AuditEvent
 from portal.core.one_state import read_one_state
-from tests.listening.watched import (
+from tests.listening.session_factories import (
     add_play,
     answer_trials,
     by_place,
     finish,
-    finished_session,
+    make_finished_session,
     make_session,
     make_study,
 )
@@ -41,7 +41,7 @@ def organizer():
 def study(organizer):
     """A closed study with one of everything that a table holds."""
     study = make_study(evaluators=3, trials=8, organizer=organizer)
-    session = finished_session(study, by_place(7))
+    session = make_finished_session(study, by_place(7))
     session.participant.platform_id = PLATFORM_ID
     session.participant.save()
     session.platform_data = {"session": SUBMISSION_ID, "study": "a-platform-study"}
@@ -55,7 +55,7 @@ def study(organizer):
     study.texts.create(kind="consent", language="en", version=1, text='=HYPERLINK("http://evil.example")')
     flag_sessions(timezone.now())
     services.create_rule(study=study, by=organizer, reason="Rated without listening.", flag="straight-lining")
-    finished_session(study)
+    make_finished_session(study)
     Study.objects.filter(pk=study.pk).update(state="closed")
     study.refresh_from_db()
     return study

@@ -13,13 +13,13 @@ from listening.app.monitor.rules import Record, Timing, findings, longest_repeat
 from listening.app.monitor.selectors import measure_coverage
 from listening.app.monitor.services import flag_sessions
 from portal.jobs.scheduler import _entries
-from tests.listening.watched import (
+from tests.listening.session_factories import (
     add_gold,
     add_play,
     answer_trials,
     by_place,
     finish,
-    finished_session,
+    make_finished_session,
     make_session,
     make_study,
     varied,
@@ -182,7 +182,7 @@ def test_criterion_15_each_pattern_stands_within_a_minute_and_nothing_is_deleted
 
 
 def test_criterion_15_session_of_52_identical_ratings_is_flagged_once_however_often_it_is_looked_at(db):
-    session = finished_session(make_study(evaluators=1, trials=52), by_place(7))
+    session = make_finished_session(make_study(evaluators=1, trials=52), by_place(7))
     look()
     look()
     (flag,) = session.flags.filter(kind="straight-lining")

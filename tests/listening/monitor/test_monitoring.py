@@ -15,12 +15,12 @@ from listening.app.sessions.block_leases import end_session
 from listening.app.withdrawal.services import withdraw
 from portal.core.models import AuditEvent
 from tests.listening.answering import answer_all
-from tests.listening.watched import (
+from tests.listening.session_factories import (
     add_gold,
     add_play,
     answer_trials,
     by_place,
-    finished_session,
+    make_finished_session,
     make_session,
     make_study,
 )
@@ -60,7 +60,7 @@ def cells(coverage):
 
 @pytest.mark.postgres
 def test_sessions_are_counted_by_what_became_of_them(study):
-    finished_session(study)
+    make_finished_session(study)
     answer_trials(make_session(study), trials=3)
     silent = make_session(study)
     Session.objects.filter(pk=silent.pk).update(last_seen_at=timezone.now() - timedelta(minutes=2))
@@ -82,7 +82,7 @@ def test_session_is_stalled_after_two_minutes_without_a_sign_and_not_before(stud
 
 
 def test_blocks_are_counted_as_finished_leased_overdue_and_free(study):
-    finished_session(study)
+    make_finished_session(study)
     make_session(study)
     late = make_session(study)
     late.block.lease_expires_at = timezone.now() - timedelta(seconds=1)
@@ -97,7 +97,7 @@ def test_coverage_counts_finished_sessions_and_tells_others_beside_them(study):
     planned = {name: cell[0] for name, cell in cells(measure_coverage(study)).items()}
     assert sum(planned.values()) == 8 * 12
     assert planned["original"] == 8 * 6
-    finished_session(study)
+    make_finished_session(study)
     assert cells(measure_coverage(study))["original"] == (48, 6, 0, 0)
     answer_trials(make_session(study), trials=6)
     end(answer_trials(make_session(study)), "expired")
@@ -111,7 +111,7 @@ def test_coverage_has_a_column_for_each_class(study):
     for place, item in enumerate(originals):
         item.is_target = place < 2
         item.save()
-    finished_session(study)
+    make_finished_session(study)
     row = measure_coverage(study).rows[0]
     assert (row.same.planned, row.same.usable) == (16, 2)
     assert (row.different.planned, row.different.usable) == (32, 4)
@@ -119,7 +119,7 @@ def test_coverage_has_a_column_for_each_class(study):
 
 def test_coverage_leaves_out_controls_half_answered_trials_and_previews(study):
     add_gold(study, expected={})
-    finished = finished_session(study)
+    finished = make_finished_session(study)
     assert measure_coverage(study).total.usable == 12
     finished.answers.filter(task=study.tasks[-1], trial__position=1).delete()
     answer_trials(make_session(study, is_preview=True, state="finished"))
@@ -129,7 +129,7 @@ def test_coverage_leaves_out_controls_half_answered_trials_and_previews(study):
 
 def test_board_covers_the_system_of_each_of_its_samples():
     study = make_study(evaluators=2, trials=4, form=Study.Form.LINKABILITY, tasks=["linkability"])
-    finished_session(study)
+    make_finished_session(study)
     found = cells(measure_coverage(study))
     assert sum(cell[0] for cell in found.values()) == 2 * 4 * 2  # boards of two samples here
     assert sum(cell[1] for cell in found.values()) == 4 * 2
@@ -142,7 +142,7 @@ def test_stages_tell_how_many_came_are_there_and_stopped(study):
     make_session(study, step="sound", trials_started_at=None)
     withdraw(answer_trials(make_session(study), trials=5), timezone.now())
     answer_trials(make_session(study), trials=2)
-    finished_session(study)
+    make_finished_session(study)
     told = {stage.name: (stage.reached, stage.here, stage.left) for stage in monitor(study).stages}
     assert told == {
         "Consent": (6, 0, 1),
@@ -159,7 +159,7 @@ def test_stages_tell_how_many_came_are_there_and_stopped(study):
 
 
 def test_who_withdraws_after_the_end_stopped_nowhere(study):
-    withdraw(finished_session(study), timezone.now())
+    withdraw(make_finished_session(study), timezone.now())
     stages = monitor(study).stages
     assert [stage.left for stage in stages] == [0] * len(stages)
     assert [stage.reached for stage in stages] == [1] * len(stages)
@@ -169,7 +169,7 @@ def test_who_withdraws_after_the_end_stopped_nowhere(study):
 def test_times_are_medians_of_finished_sessions(study):
     now = timezone.now()
     for minutes in (10, 12, 40):
-        session = finished_session(study)
+        session = make_finished_session(study)
         begun = {
             "started_at": now - timedelta(minutes=minutes + 3),
             "trials_started_at": now - timedelta(minutes=minutes),
@@ -245,7 +245,7 @@ def test_criterion_15_session_straight_lined_over_http_stands_flagged_on_the_mon
 
 
 def test_monitor_lists_sessions_by_what_is_asked_for(study, organizer, client):
-    finished, active = finished_session(study, by_place(7)), make_session(study)
+    finished, active = make_finished_session(study, by_place(7)), make_session(study)
     flag_sessions(timezone.now())
     client.force_login(organizer)
 

@@ -11,7 +11,7 @@ from listening.app.studies.services import close_study
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
 from tests.listening.factories import make_session, make_study
-from tests.listening.watched import play_trials
+from tests.listening.session_factories import play_trials
 
 CHOSEN = {"resamples": 200, "permutations": 200}
 

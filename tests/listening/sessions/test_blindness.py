@@ -15,9 +15,9 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission, SubmittedFile
 from tests.listening.crawling import Crawler, found_in, names_of
+from tests.listening.edition_factories import TOLD
 from tests.listening.factories import make_session
 from tests.listening.form_factories import make_board_study, make_transcription_study
-from tests.listening.heard import TOLD
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_team_system, store_tone
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from listening.app.models import Study
+from tests.listening.edition_factories import make_edition_with_speech, make_prepared
 from tests.listening.factories import make_session
-from tests.listening.heard import make_heard_edition, make_prepared
 from tests.portal.factories import make_operator, make_organizer, make_team, make_user
 from tests.portal.test_nobody_else import METHODS, READ_AND_WRITE, ask, patterns, seen
 
@@ -35,9 +35,9 @@ class Place:
 
     def __init__(self):
         self.organizer, self.rival, self.owner = make_organizer(), make_organizer(), make_user()
-        edition = make_heard_edition(organizer=self.organizer)
+        edition = make_edition_with_speech(organizer=self.organizer)
         make_team(edition, owner=self.owner)
-        make_heard_edition(organizer=self.rival)
+        make_edition_with_speech(organizer=self.rival)
         self.study = make_prepared(edition, name="unheard-voices", title="Unheard voices", languages=["en", "ar"])
         self.session = make_session(self.study)
         self.rule = self.study.exclusion_rules.create(session=self.session, reason="to be revoked")

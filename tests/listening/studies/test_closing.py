@@ -9,8 +9,8 @@ from listening.app.models import Session, Study
 from listening.app.results.services import start_due_analysis
 from listening.app.withdrawal.services import withdraw
 from tests.listening.factories import make_session, make_study
+from tests.listening.session_factories import make_finished_session
 from tests.listening.visits import PLAIN, Visit, text_of, to_trials
-from tests.listening.watched import finished_session
 from tests.pages import read_page
 from tests.portal.factories import make_organizer
 
@@ -125,7 +125,7 @@ def test_nobody_begins_in_a_study_that_was_closed_a_moment_ago(study, monkeypatc
 
 
 def test_closed_study_says_how_many_blocks_were_finished_then_after_a_withdrawal(study, organizer):
-    session = finished_session(study)
+    session = make_finished_session(study)
     Study.objects.filter(pk=study.pk).update(state="closed", closed_at=timezone.now())
     withdraw(session, timezone.now())
     client = Client()
@@ -135,6 +135,6 @@ def test_closed_study_says_how_many_blocks_were_finished_then_after_a_withdrawal
 
 
 def test_block_of_who_withdraws_from_an_open_study_is_offered_again(study):
-    session = finished_session(study)
+    session = make_finished_session(study)
     withdraw(session, timezone.now())
     assert study.blocks.filter(is_finished=True).count() == 0

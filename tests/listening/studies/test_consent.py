@@ -10,8 +10,8 @@ from listening.app.studies.pages import seconds_of_trial
 from listening.app.studies.rules import CONSENT_FIELDS
 from listening.app.studies.rules import seconds_of_trial as seconds
 from listening.app.studies.selectors import expected_effort
+from tests.listening.edition_factories import TOLD, make_draft, make_edition_with_speech
 from tests.listening.factories import make_study
-from tests.listening.heard import TOLD, make_draft, make_heard_edition
 from tests.listening.visits import PLAIN, Visit, link_of, text_of
 from tests.portal.factories import make_organizer
 
@@ -123,7 +123,7 @@ def test_what_evaluators_were_told_cannot_be_emptied_after_the_launch():
 
 
 def test_new_study_knows_the_contact_and_the_next_one_everything():
-    edition = make_heard_edition()
+    edition = make_edition_with_speech()
     by = edition.organizers.first()
     first = make_draft(edition, responsible="", contact=by.email, keep_months=None)
     assert first.contact == by.email

@@ -10,7 +10,7 @@ from listening.app.studies.services import prepare_study
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import run_again
-from tests.listening.heard import make_designed, make_draft, make_heard_edition
+from tests.listening.edition_factories import make_designed, make_draft, make_edition_with_speech
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def organizer(client):
 def study(organizer, monkeypatch):
     """A draft that counts as large."""
     monkeypatch.setattr(services, "DESIGNED_AT_ONCE_AT_MOST", 31)
-    return make_draft(make_heard_edition(organizer=organizer))
+    return make_draft(make_edition_with_speech(organizer=organizer))
 
 
 def address(study):
@@ -114,7 +114,7 @@ def test_failure_is_forgotten_with_the_plan_that_it_was_about(client, organizer,
 
 
 def test_page_says_for_whom_seed_and_certificate_are(client, organizer):
-    study = make_designed(make_heard_edition(organizer=organizer))
+    study = make_designed(make_edition_with_speech(organizer=organizer))
     sentence = "Keep both from evaluators and teams until the study is closed"
     assert sentence in client.get(address(study)).content.decode()
     Study.objects.filter(pk=study.pk).update(state=Study.State.CLOSED)

@@ -14,7 +14,7 @@ from listening.app.studies import designing, planning, services
 from listening.app.studies.stored_design import build_certificate, launch_problems, read_rows
 from portal.core.models import AuditEvent
 from portal.jobs.runner import execute
-from tests.listening.heard import make_designed, make_draft, make_heard_edition, make_prepared
+from tests.listening.edition_factories import make_designed, make_draft, make_edition_with_speech, make_prepared
 
 pytestmark = pytest.mark.django_db
 
@@ -226,7 +226,7 @@ def test_criterion_17_launch_with_untouched_rows_opens_the_study(prepared):
 
 
 def test_infeasible_plans_say_everything_at_once():
-    edition = make_heard_edition(speakers=4, utterances=2)
+    edition = make_edition_with_speech(speakers=4, utterances=2)
     study = make_draft(edition, evaluators=52, trials_per_evaluator=52, originals_per_evaluator=26)
     problems = planning.plan_problems(study)
     assert problems
@@ -242,7 +242,7 @@ def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
         raise ProblemsError(["No allocation was found."])
 
     monkeypatch.setattr(planning, "allocate", find_nothing)
-    study = make_draft(make_heard_edition())
+    study = make_draft(make_edition_with_speech())
     assert planning.plan_problems(study) == []
     systems = [one.submission for one in study.systems.order_by("-pk")]
     found = planning.judge_plan(study, systems=systems, data_sets=study.data_sets.all(), seconds=1)  # as the planner
@@ -253,7 +253,7 @@ def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
 def test_planner_that_reaches_its_limit_says_that_recordings_were_counted(client, monkeypatch):
     ticks = count()
     monkeypatch.setattr(planning, "thread_time", lambda: float(next(ticks)))
-    study = make_draft(make_heard_edition())
+    study = make_draft(make_edition_with_speech())
     client.force_login(study.created_by)
     assert planning.judge_plan(study, seconds=1) == planning.PlanVerdict([], is_tried=False, is_heard_once=True)
     page = client.get(reverse("studies:planner", args=[study.name])).content.decode()
@@ -277,28 +277,28 @@ def test_planner_knows_why_the_job_found_no_design(monkeypatch):
         raise ProblemsError(["No allocation was found."])
 
     monkeypatch.setattr(planning, "allocate", find_nothing)
-    study = make_draft(make_heard_edition())
+    study = make_draft(make_edition_with_speech())
     with pytest.raises(ProblemsError):
         designing.make_design(study, study.created_by)
     assert planning.plan_problems(study) == ["No allocation was found."]
 
 
 def test_controls_that_the_recordings_cannot_feed_say_how_many_would_do():
-    edition = make_heard_edition(speakers=2, utterances=2)
+    edition = make_edition_with_speech(speakers=2, utterances=2)
     study = make_draft(edition, trials_per_evaluator=40, practice_trials=10, gold_trials=12, bridge_trials=12)
     assert "need recordings of their own" in " ".join(planning.plan_problems(study))
     assert "would do" in " ".join(planning.plan_problems(study))
 
 
 def test_plan_without_systems_or_sets_says_so():
-    study = make_draft(make_heard_edition(systems=0), data_sets=[])
+    study = make_draft(make_edition_with_speech(systems=0), data_sets=[])
     problems = planning.plan_problems(study)
     assert problems[0] == planning.NO_SYSTEMS
     assert problems[1].startswith("Choose a trial set")
 
 
 def test_change_during_the_planning_is_not_overwritten(monkeypatch):
-    study = make_draft(make_heard_edition())
+    study = make_draft(make_edition_with_speech())
     plan = designing.plan_design
 
     def change_meanwhile(*given, **more):
@@ -355,7 +355,7 @@ def test_drafts_are_not_extended(designed):
     ],
 )
 def test_other_forms_are_designed_launched_and_extended(form, numbers):
-    edition = make_heard_edition(speakers=8, utterances=6)
+    edition = make_edition_with_speech(speakers=8, utterances=6)
     nothing = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
     study = make_prepared(edition, form=form, tasks=[form], **numbers | nothing)
     assert study.certificate["passes"]
@@ -377,7 +377,7 @@ def test_other_forms_are_designed_launched_and_extended(form, numbers):
 
 @pytest.mark.parametrize("form", ["linkability", "transcription"])
 def test_criterion_17_holds_for_other_forms(form):
-    edition = make_heard_edition(speakers=8, utterances=6)
+    edition = make_edition_with_speech(speakers=8, utterances=6)
     numbers = {"evaluators": 2, "trials_per_evaluator": 2, "originals_per_evaluator": 1, "board_samples": 6}
     nothing = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
     study = make_prepared(edition, form=form, tasks=[form], **numbers | nothing)

@@ -8,7 +8,7 @@ from listening.app.models import Session
 from listening.app.studies import services
 from listening.app.studies.settings import parse_questionnaire, read_questions
 from portal.submissions.models import Submission
-from tests.listening.heard import make_draft, make_heard_edition, make_prepared
+from tests.listening.edition_factories import make_draft, make_edition_with_speech, make_prepared
 from tests.listening.studies.test_studies import page, save
 from tests.listening.visits import PERSON, Visit
 from tests.portal.factories import make_organizer
@@ -21,7 +21,7 @@ CODES = {"parameters": {}, "codes": {"complete": "C1"}, "confirm_by_api": False}
 def edition(client):
     user = make_organizer()
     client.force_login(user)
-    return make_heard_edition(organizer=user)
+    return make_edition_with_speech(organizer=user)
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from listening.app.studies import interface_words, services
 from listening.app.studies.interface_words import Word, find_problem, list_words, read_words, speak, write_words
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
 from portal.core.models import AuditEvent
+from tests.listening.edition_factories import make_prepared
 from tests.listening.factories import make_study
-from tests.listening.heard import make_prepared
 from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
 from tests.pages import read_page
 

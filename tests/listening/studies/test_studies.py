@@ -16,8 +16,8 @@ from listening.app.studies.pages import _platform, planner
 from listening.app.studies.planning import find_ways_out, plan_problems
 from listening.app.studies.services import make_study
 from portal.core.models import AuditEvent
+from tests.listening.edition_factories import add_system, make_draft, make_edition_with_speech, make_prepared
 from tests.listening.factories import make_study as launched_study
-from tests.listening.heard import add_system, make_draft, make_heard_edition, make_prepared
 from tests.pages import read_page
 from tests.portal.factories import make_organizer, make_team
 
@@ -49,7 +49,7 @@ def organizer(client):
 
 @pytest.fixture
 def edition(organizer):
-    return make_heard_edition(organizer=organizer)
+    return make_edition_with_speech(organizer=organizer)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_page_names_accepted_systems_that_a_study_leaves_out_before_its_launch(c
 def test_small_study_is_one_that_can_be_designed(organizer, monkeypatch):
     recordings = 3
     monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
-    edition = make_heard_edition(organizer=organizer, speakers=4, utterances=recordings)
+    edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=recordings)
     for seed in range(2):
         monkeypatch.setattr(Study._meta.get_field("seed"), "_get_default", lambda seed=seed: seed)
         study = make_study(
@@ -112,7 +112,7 @@ def test_title_of_a_study_that_is_not_seen_is_free(client, organizer, study, hid
     if hidden == "archived":
         Study.objects.update(archived_at=timezone.now())
     else:
-        edition = make_heard_edition(organizer=organizer, name="other")
+        edition = make_edition_with_speech(organizer=organizer, name="other")
         study.edition.organizers.set([make_organizer()])
     asked = {"edition": edition.pk, "form": "rating", "preset": "small", "title": study.title}
     assert client.post(reverse("studies:new"), asked).status_code == 302
@@ -126,7 +126,7 @@ def test_second_study_of_an_edition_is_proposed_a_title_of_its_own(study):
 
 def test_small_study_of_scarce_recordings_has_fewer_trials_before_it_has_fewer_evaluators(organizer, monkeypatch):
     monkeypatch.setattr("listening.design.allocation._STEPS", 100)
-    edition = make_heard_edition(organizer=organizer, speakers=4, utterances=4, systems=4)
+    edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4, systems=4)
     study = make_study(edition=edition, by=None, name="small", title="Small", form="rating", preset="small")
     assert (study.evaluators, study.trials_per_evaluator, study.practice_trials) == (12, 6, 2)
     assert make_design(study, None)["passes"]
@@ -134,7 +134,7 @@ def test_small_study_of_scarce_recordings_has_fewer_trials_before_it_has_fewer_e
 
 def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(client, organizer, monkeypatch):
     monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
-    few = make_heard_edition(organizer=organizer, speakers=4, utterances=4)
+    few = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4)
     asked = {"title": "A", "form": "rating", "preset": "small"}
     words = client.get(reverse("studies:new")).content.decode()
     assert "at most 12 evaluators × 24 trials for ratings, 12 × 2 for a voice map" in words
@@ -149,17 +149,17 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
     assert "The preset goes up to 12 evaluators × 24 trials with 4 more for practice and control." in page
     assert "Repeats: 24 trials" in page
     assert re.search(r">12 × \d+: [^<]+</a>", page)
-    some = make_heard_edition(organizer=organizer, speakers=4, utterances=8)
+    some = make_edition_with_speech(organizer=organizer, speakers=4, utterances=8)
     page = client.post(reverse("studies:new"), asked | {"edition": some.pk, "name": "some", "title": "B"}, follow=True)
     page = page.content.decode()
     assert f"12 × 24: {sizes.LONGER}" in page
     assert "recordings are few: 32 of trial sets and 32 of enrolment sets." in page
-    none = make_heard_edition(organizer=organizer, speakers=4, utterances=8, systems=0)
+    none = make_edition_with_speech(organizer=organizer, speakers=4, utterances=8, systems=0)
     page = client.post(reverse("studies:new"), asked | {"edition": none.pk, "name": "none", "title": "C"}, follow=True)
     assert "as there are recordings for" not in page.content.decode(), "no recordings are the reason"
     study = Study.objects.get(name="none")
     assert (study.evaluators, study.trials_per_evaluator) == (12, 24)
-    many = make_heard_edition(organizer=organizer, speakers=8, utterances=10)
+    many = make_edition_with_speech(organizer=organizer, speakers=8, utterances=10)
     page = client.post(reverse("studies:new"), asked | {"edition": many.pk, "name": "many", "title": "D"}, follow=True)
     assert "as there are recordings for" not in page.content.decode()
 
@@ -170,7 +170,7 @@ def test_new_study_that_is_smaller_than_its_preset_says_why_and_what_gives_more(
 def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypatch, form, preset, speakers, utterances):
     """Other numbers than the preset's are named; each way to a larger size can be designed."""
     monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
-    edition = make_heard_edition(organizer=organizer, speakers=speakers, utterances=utterances)
+    edition = make_edition_with_speech(organizer=organizer, speakers=speakers, utterances=utterances)
     study = make_study(edition=edition, by=None, name="few", title="Few", form=form, preset=preset)
     note = sizes.explain_size(study, preset)
     largest = sizes.list_sizes(form, preset)[0]
@@ -182,7 +182,7 @@ def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypat
 
 
 def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, organizer):
-    edition = make_heard_edition(organizer=organizer, speakers=4, utterances=4)
+    edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4)
     asked = {"edition": edition.pk, "title": "Few", "name": "few", "form": "rating", "preset": "small"}
     page = client.post(reverse("studies:new"), asked, follow=True).content.decode()
     link = html.unescape(re.findall(r'href="(/studies/few/edit/[?][^"]+)#plan"', page)[0])
@@ -193,7 +193,7 @@ def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, 
 
 
 def test_plan_without_a_design_says_what_would_do(organizer):
-    edition = make_heard_edition(organizer=organizer, speakers=4, utterances=4)
+    edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4)
     study = make_study(edition=edition, by=None, name="few", title="Few", form="rating", preset="small")
     study = sizes.with_size(study, {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12})
     assert plan_problems(study)
@@ -220,7 +220,7 @@ def test_new_study_says_everything_that_is_wrong(client, edition, study):
 
 
 def test_edition_of_somebody_else_cannot_be_chosen(client, organizer):
-    foreign = make_heard_edition()
+    foreign = make_edition_with_speech()
     sent = {"edition": foreign.pk, "title": "A", "name": "a", "form": "rating", "preset": "small"}
     response = client.post(reverse("studies:new"), sent)
     assert response.status_code == 422
@@ -266,7 +266,7 @@ def test_form_tells_every_problem_at_once(client, study):
 
 
 def test_sets_that_no_list_compares_are_refused(client, study):
-    other = make_heard_edition()
+    other = make_edition_with_speech()
     other.corpus.data_sets.update(corpus=study.edition.corpus)
     other.corpus.utterances.update(corpus=study.edition.corpus)
     strange = study.edition.corpus.data_sets.exclude(pk__in=study.data_sets.all()).get(role="enrolment")
@@ -435,7 +435,7 @@ def test_link_that_only_this_machine_opens_leads_to_how_phones_can(client, organ
 
 @pytest.mark.parametrize(("evaluators", "is_small"), [(9, True), (10, False)])
 def test_page_before_the_launch_warns_of_too_few_evaluators(client, organizer, evaluators, is_small):
-    edition = make_heard_edition(organizer=organizer)
+    edition = make_edition_with_speech(organizer=organizer)
     study = make_draft(edition, evaluators=evaluators)
     page = client.get(study.get_absolute_url()).content.decode()
     assert ("fewer than 10 evaluators are points without intervals" in page) == is_small

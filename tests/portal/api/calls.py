@@ -11,7 +11,7 @@ from portal.accounts.tokens import create_token
 from portal.core.storage import replace_named, store_bytes
 from portal.submissions.models import Submission, Upload
 from portal.submissions.resumable_uploads import upload_path
-from tests.portal.attacked import attacked, make_retrained, recognised
+from tests.portal.attack_runs import make_attack_run, make_recognition_run, make_retrained
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -22,8 +22,8 @@ from tests.portal.factories import (
     make_team_system,
     make_user,
 )
-from tests.portal.measured import measured, planned
-from tests.portal.objective import make_objective_run, ranked_numbers
+from tests.portal.measured_runs import make_measured_run, make_planned_run
+from tests.portal.objective_runs import make_objective_run, ranked_numbers
 from tests.portal.submissions.test_pages import make_full
 from tests.portal.trainings import make_training
 
@@ -68,17 +68,17 @@ class Challenge:
         self.submission = make_full(self.system, state=Submission.State.EVALUATED)
         Submission.objects.filter(pk=self.submission.pk).update(upload=self.make_upload("complete"))
         self.submission.refresh_from_db()
-        self.runs = [measured(self.system, one, rho=(0.2, 0.6)) for one in corpus.data_sets.all()]
+        self.runs = [make_measured_run(self.system, one, rho=(0.2, 0.6)) for one in corpus.data_sets.all()]
         self.run = make_objective_run(
             self.submission,
             ranked_numbers(self.edition, eer=16.0, wer=8.5, pitch=0.42),
             missing=[("G_VD of a set", "its matrices are missing", False)],
         )
         # As if the portal had run the team's own system: its page is theirs, the voices are the organizers'.
-        planned(self.system, corpus.data_sets.get(name="tones_enrolls"))
+        make_planned_run(self.system, corpus.data_sets.get(name="tones_enrolls"))
         self.training = make_training(self.submission)
-        self.attack = attacked(self.submission, sets=["libri_test_trials_f"])
-        recognised(self.submission)
+        self.attack = make_attack_run(self.submission, sets=["libri_test_trials_f"])
+        make_recognition_run(self.submission)
         make_retrained(self.submission, "libri_test_trials_f")
         self.upload = self.make_upload("receiving")
         self.invitation = self.team.invitations.create(

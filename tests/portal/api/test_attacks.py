@@ -9,10 +9,10 @@ from portal.jobs.models import Job, JobState
 from speech.encoders import registry
 from speech.recognizers import registry as recognizers
 from tests.portal.api.calls import Api
-from tests.portal.attacked import attacked, recognised
-from tests.portal.attacking import SPECTRUM
+from tests.portal.attack_runs import make_attack_run, make_recognition_run
+from tests.portal.attack_submissions import SPECTRUM
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
-from tests.portal.objective import add_audio, tones_edition
+from tests.portal.objective_runs import add_audio, tones_edition
 
 pytestmark = pytest.mark.django_db
 
@@ -92,8 +92,8 @@ def test_wishes_that_cannot_be_met_are_told(submission, people, body, status, se
 
 
 def test_numbers_are_seen_by_the_rule_of_objective_ones(submission, people):
-    attacked(submission, SPECTRUM, missing=[("A test", "a reason of its own")], with_files=False)
-    recognised(submission)
+    make_attack_run(submission, SPECTRUM, missing=[("A test", "a reason of its own")], with_files=False)
+    make_recognition_run(submission)
     name = submission.system.name
     for kind in ("attacks", "recognitions"):
         seen = {who: Api(user).get(f"systems/{name}/{kind}").status_code for who, user in people.items()}
@@ -120,12 +120,12 @@ def test_frozen_leaderboard_shows_what_had_finished_by_then(submission):
     edition = submission.system.edition
     edition.frozen_at = timezone.now()
     publish(submission)
-    attacked(submission, SPECTRUM, with_files=False)
+    make_attack_run(submission, SPECTRUM, with_files=False)
     assert Api().get(f"systems/{submission.system.name}/attacks").json()["results"] == []
 
 
 def test_run_of_another_kind_or_submission_is_no_run_here(submission, people):
-    run = attacked(submission, SPECTRUM, state="running", with_files=False)
+    run = make_attack_run(submission, SPECTRUM, state="running", with_files=False)
     other = make_submission(submission.system)
     organizer = Api(people["organizer"])
     assert organizer.post(f"submissions/{other.pk}/runs/{run.pk}/cancel").status_code == 404
@@ -136,8 +136,8 @@ def test_trained_attacker_that_is_not_strong_enough_is_called_so_in_api_and_page
     training = EvaluationRun.objects.create(
         submission=submission, kind="training", recipe="x", parameters={"recipe": {}}
     )
-    attacked(submission)
-    attacked(submission, trained=training, eers={AttackModel.SEMI_INFORMED: (74.0, 70.0, 78.0)})
+    make_attack_run(submission)
+    make_attack_run(submission, trained=training, eers={AttackModel.SEMI_INFORMED: (74.0, 70.0, 78.0)})
     publish(submission)
     name = submission.system.name
     frozen, trained = Api().get(f"systems/{name}/attacks").json()["results"]

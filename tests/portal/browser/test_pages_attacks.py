@@ -9,9 +9,9 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from speech.encoders import registry
 from tests.browsing import expect_drawn, too_long
-from tests.portal.attacked import attacked, recognised
+from tests.portal.attack_runs import make_attack_run, make_recognition_run
 from tests.portal.factories import make_submission, make_team, make_team_system
-from tests.portal.objective import add_audio, make_objective_run, number, tones_edition
+from tests.portal.objective_runs import add_audio, make_objective_run, number, tones_edition
 
 LONG_TITLE = "An encoder whose name is longer than any column of a table can be (residual, 34 layers)"
 
@@ -101,7 +101,7 @@ def test_organizer_starts_and_cancels_an_attack(system, new_page, check_page):
 
 
 def test_public_reads_numbers_and_no_word(system, new_page, check_page):
-    recognised(system.submissions.get())
+    make_recognition_run(system.submissions.get())
     type(system.edition).objects.update(published_at=timezone.now())
     page = new_page()
     page.goto(f"/systems/{system.name}/attacks/")
@@ -113,7 +113,7 @@ def test_public_reads_numbers_and_no_word(system, new_page, check_page):
 
 
 def test_team_reads_the_worst_utterances_and_hears_them(system, new_page, check_page):
-    recognised(system.submissions.get(), sets=["tones_trials_f", "tones_trials_m"])
+    make_recognition_run(system.submissions.get(), sets=["tones_trials_f", "tones_trials_m"])
     page = new_page(system.team.memberships.get().user)
     page.goto(f"/systems/{system.name}/recognition/")
     check_page(page, "recognition-team")
@@ -131,10 +131,10 @@ def test_pages_bear_what_is_missing_failed_or_long(system, new_page, check_page,
     page = new_page(system.edition.organizers.get())
     page.goto(f"/systems/{system.name}/recognition/")
     check_page(page, "recognition-none")
-    attacked(submission, "ge2e", sets=["tones_trials_f"], missing=[("EER of tones_trials_f", "a reason")])
-    failed = attacked(submission, "wespeaker-resnet34", state="failed")
+    make_attack_run(submission, "ge2e", sets=["tones_trials_f"], missing=[("EER of tones_trials_f", "a reason")])
+    failed = make_attack_run(submission, "wespeaker-resnet34", state="failed")
     Job.objects.filter(parameters__run=failed.pk).update(failure="The weights are missing.", failure_remedy="Fetch.")
-    recognised(submission, state="failed")
+    make_recognition_run(submission, state="failed")
     engine = registry.find_engine("ge2e")
     longer = type(engine)(**vars(engine) | {"title": LONG_TITLE})
     monkeypatch.setattr(registry, "engines", lambda: {"ge2e": longer, "wespeaker-resnet34": longer})

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from portal.submissions.models import Submission
 from tests.browsing import expect_drawn
 from tests.portal.factories import make_submission, make_team, make_team_system, make_user
-from tests.portal.objective import (
+from tests.portal.objective_runs import (
     TEST,
     add_audio,
     add_documents,

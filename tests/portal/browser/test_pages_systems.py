@@ -24,7 +24,7 @@ from portal.submissions.models import Submission, SubmittedFile
 from portal.systems.services import start_baseline
 from tests import browsing
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_system
-from tests.portal.measured import anonymized, measured, planned
+from tests.portal.measured_runs import make_anonymization_run, make_measured_run, make_planned_run
 
 DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
 RATE_HZ = 16_000
@@ -217,7 +217,7 @@ def test_form_of_methods_works_without_script(speech, new_page):
 def test_run_with_findings_passes_the_check(organizer_page, check_page):
     system = make_system(make_corpus("tones", speakers=4))
     data_set = system.corpus.data_sets.get(name="tones_trials_f")
-    run = planned(system, data_set, method="world-formant-f0", state="failed")
+    run = make_planned_run(system, data_set, method="world-formant-f0", state="failed")
     Job.objects.filter(pk=run.job_id).update(
         failure="3 of 4 utterances of tones_trials_f could not be anonymised.", failure_remedy="Fix them."
     )
@@ -319,13 +319,13 @@ def test_edge_of_a_table_that_scrolls_shows_that_there_is_more(system, organizer
 def test_unfinished_system_passes_the_check_and_renews_itself(organizer_page, check_page):
     system = make_system(make_corpus("tones", speakers=2, utterances=4))
     first, second = (system.corpus.data_sets.get(name=f"tones_trials_{gender}") for gender in "fm")
-    anonymized(system, first)
-    draw_figures(measured(system, first, rho=(0.2, 0.7), faults=["clipped", "level-changed"]))
-    running = anonymized(system, second, state="running").job
+    make_anonymization_run(system, first)
+    draw_figures(make_measured_run(system, first, rho=(0.2, 0.7), faults=["clipped", "level-changed"]))
+    running = make_anonymization_run(system, second, state="running").job
     Job.objects.filter(pk=running.pk).update(stage="Anonymising", done=3, total=8)
-    run = measured(system, second, rho=(0.6543,), state="waiting")
+    run = make_measured_run(system, second, rho=(0.6543,), state="waiting")
     draw_figures(run)
-    failed = anonymized(system, system.corpus.data_sets.get(name="tones_enrolls"), state="failed").job
+    failed = make_anonymization_run(system, system.corpus.data_sets.get(name="tones_enrolls"), state="failed").job
     Job.objects.filter(pk=failed.pk).update(failure="The disk is full.", failure_remedy="Make room.")
     organizer_page.clock.install()
     organizer_page.goto("/systems/b2-tones/")

@@ -25,7 +25,7 @@ from portal.submissions.resumable_uploads import UploadPlan, create_upload, hash
 from portal.teams.services import invite_member
 from tests.portal.archives import DESCRIPTION, anonymised, hand_in, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_submission, make_team, make_team_system, make_user
-from tests.portal.objective import make_objective_run, number, ranked_numbers
+from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -26,7 +26,7 @@ from tests.portal.factories import (
     make_team,
     make_team_system,
 )
-from tests.portal.objective import tones_edition
+from tests.portal.objective_runs import tones_edition
 
 
 def test_evaluators_of_the_demo_need_no_headphones():

@@ -14,7 +14,7 @@ from portal.leaderboard.figures import list_drawings
 from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.tables import answer, average_cell
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
-from tests.portal.objective import make_objective_run, number, ranked_numbers
+from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 

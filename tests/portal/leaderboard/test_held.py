@@ -24,7 +24,7 @@ from tests.portal.factories import (
     make_team_system,
 )
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
-from tests.portal.objective import evaluate
+from tests.portal.objective_runs import evaluate
 
 pytestmark = pytest.mark.django_db
 

@@ -29,7 +29,14 @@ from tests.evaluation.formats.published import R2022
 from tests.pages import read_page
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.leaderboards import make_baseline, make_leaderboard, put_on_leaderboard
-from tests.portal.objective import add_documents, evaluate, make_objective_run, number, ranked_numbers, tones_edition
+from tests.portal.objective_runs import (
+    add_documents,
+    evaluate,
+    make_objective_run,
+    number,
+    ranked_numbers,
+    tones_edition,
+)
 
 pytestmark = pytest.mark.django_db
 ADDRESSES = (

@@ -26,7 +26,7 @@ from tests.portal.factories import (
     make_user,
 )
 from tests.portal.leaderboards import make_leaderboard
-from tests.portal.objective import OWN_RECIPE, make_objective_run, ranked_numbers
+from tests.portal.objective_runs import OWN_RECIPE, make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 FORM = {

@@ -23,7 +23,7 @@ from portal.teams.services import approve_team, register_team
 from tests.evaluation.formats.published import R2022
 from tests.portal.archives import zip_of
 from tests.portal.factories import make_organizer, make_user
-from tests.portal.objective import read_values_of_submission
+from tests.portal.objective_runs import read_values_of_submission
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STAMP = "exp/results-2022-07-01-10-00-00"

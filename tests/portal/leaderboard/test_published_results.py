@@ -22,7 +22,7 @@ from tests.portal.factories import (
     recipe_of,
 )
 from tests.portal.leaderboards import make_baseline
-from tests.portal.objective import make_objective_run, ranked_numbers
+from tests.portal.objective_runs import make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/published-results/"

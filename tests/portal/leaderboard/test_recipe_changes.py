@@ -18,10 +18,10 @@ from portal.leaderboard import services
 from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
 from tests.pages import read_page
-from tests.portal.attacked import make_retrained
+from tests.portal.attack_runs import make_retrained
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
-from tests.portal.objective import (
+from tests.portal.objective_runs import (
     add_audio,
     add_documents,
     evaluate,

@@ -13,8 +13,8 @@ from evaluation.app.runs.selectors import list_jobs
 from evaluation.formats.results import AttackModel
 from portal.jobs.models import JobState
 from speech.encoders import registry
-from tests.portal.attacking import SPECTRUM, unprotected
-from tests.portal.objective import tones_edition
+from tests.portal.attack_submissions import SPECTRUM, make_unprotected_submission
+from tests.portal.objective_runs import tones_edition
 from tests.portal.processes.programs import wait_for_end, wait_until
 
 TRIALS = "tones_trials_f"
@@ -76,7 +76,7 @@ def held(tmp_path):
 
 @pytest.mark.slow  # two workers with PyTorch
 def test_vectors_are_made_once_although_their_worker_is_killed(alone, held):
-    submission = unprotected(tones_edition(speakers=8, utterances=2))
+    submission = make_unprotected_submission(tones_edition(speakers=8, utterances=2))
     held.let(11)  # three alone and a batch of eight, of the sixteen enrolment utterances
     first = alone.start_worker(**held.environment)
     alone.start_scheduler(**held.environment)

@@ -25,7 +25,7 @@ from speech.recognizers import registry
 from speech.synthesizers import kokoro
 from tests.portal.archives import DESCRIPTION, submit
 from tests.portal.factories import make_edition, make_organizer, make_team
-from tests.portal.objective import read_values_of_submission
+from tests.portal.objective_runs import read_values_of_submission
 from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.trainings import needs_torch
 from tests.recordings import SHARED

@@ -37,11 +37,11 @@ from portal.submissions.models import SubmittedFile, Upload
 from tests.evaluation.formant_speech import voice
 from tests.listening.factories import make_session, make_study
 from tests.listening.results.answered import analysed, make_answered
-from tests.portal.attacked import recognised
-from tests.portal.attacking import attack, store_samples, unprotected
+from tests.portal.attack_runs import make_recognition_run
+from tests.portal.attack_submissions import attack, make_unprotected_submission, store_samples
 from tests.portal.factories import make_corpus, make_job
 from tests.portal.network_trainings import make_material, make_network_training
-from tests.portal.objective import tones_edition
+from tests.portal.objective_runs import tones_edition
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("few_resamples")]
 TRIALS = "tones_trials_f"
@@ -67,7 +67,7 @@ def folder(settings, tmp_path):
 def make_world(*, is_evaluated=True):
     """A corpus whose speech was submitted, listened to and handed out; also measured, attacked, and analysed."""
     edition = tones_edition(speakers=4)
-    submission = unprotected(edition)
+    submission = make_unprotected_submission(edition)
     for place, file in enumerate(submission.files.order_by("pk")):
         submission.files.filter(pk=file.pk).update(audio=store_samples(voice(place % 4, place, seconds=0.7)))
     names = list(edition.corpus.utterances.order_by("name").values_list("name", "transcript"))
@@ -84,7 +84,7 @@ def make_world(*, is_evaluated=True):
         assert execute(run.job.pk).state == "succeeded"
         run = attack(submission, data_sets=[TRIALS])
         assert run.job.state == "succeeded"
-    recognised(submission, sets=(TRIALS,))
+    make_recognition_run(submission, sets=(TRIALS,))
     trials = TrialList.objects.filter(trial_set__name=TRIALS)
     text = "".join(f"tones-s{speaker} {name} nontarget\n" for speaker in (0, 2) for name, _ in names)
     trials.update(origin="given", file=store_bytes(text.encode(), ".trials"))

@@ -26,8 +26,8 @@ from portal.operations.periodic_tasks import delete_drawings
 from portal.removal import services
 from portal.submissions.models import SharedPart, Submission, SubmittedFile, System, Upload
 from portal.submissions.services import check_again, release_parts
+from tests.listening.edition_factories import make_draft, make_edition_with_speech
 from tests.listening.factories import make_study
-from tests.listening.heard import make_draft, make_heard_edition
 from tests.listening.results.answered import make_answered
 from tests.pages import read_page
 from tests.portal.factories import (
@@ -587,7 +587,7 @@ def test_study_that_is_closed_keeps_its_title_and_says_so(client, organizer):
 
 @pytest.mark.parametrize("thing", ["submissions", "systems", "teams", "editions", "corpora"])
 def test_nothing_begins_to_use_a_submission_that_is_being_deleted(organizer, thing):
-    edition = make_heard_edition(organizer=organizer)
+    edition = make_edition_with_speech(organizer=organizer)
     submission = Submission.objects.filter(system__edition=edition).select_related("system").first()
     system = submission.system
     system.team = make_team(edition)

@@ -28,7 +28,7 @@ from portal.removal.periodic_tasks import delete_files, keep_retention_dates
 from portal.submissions.models import SharedPart, SubmittedFile
 from tests.evaluation.formant_speech import voice
 from tests.listening.results.answered import analysed, make_answered
-from tests.portal.attacking import store_samples, unprotected
+from tests.portal.attack_submissions import make_unprotected_submission, store_samples
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -39,7 +39,7 @@ from tests.portal.factories import (
     make_user,
     store_tone,
 )
-from tests.portal.objective import tones_edition
+from tests.portal.objective_runs import tones_edition
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("few_resamples")]
 DAY = timedelta(days=1)
@@ -77,7 +77,7 @@ def settle(folder):
 @pytest.mark.usefixtures("plain_figures_of_studies")
 def test_speech_goes_after_the_notice_and_numbers_stay(folder, client):
     edition = tones_edition(speakers=4)
-    submission = unprotected(edition)
+    submission = make_unprotected_submission(edition)
     for place, file in enumerate(submission.files.order_by("pk")):
         submission.files.filter(pk=file.pk).update(audio=store_samples(voice(place % 4, place, seconds=0.7)))
     study = make_answered(edition=edition, evaluators=4, trials=4, name="heard")
@@ -261,7 +261,7 @@ def test_organizer_sets_the_date_and_teams_see_it(client):
 def test_page_of_a_submission_on_a_frozen_leaderboard_says_why_it_is_not_evaluated_again(client):
     now = timezone.now()
     edition = tones_edition(speakers=2)
-    submission = unprotected(edition)
+    submission = make_unprotected_submission(edition)
     type(submission).objects.update(state="evaluated", evaluated_at=now - DAY)
     type(edition).objects.update(published_at=now, frozen_at=now)
     client.force_login(edition.organizers.get())

@@ -10,7 +10,7 @@ from portal.submissions.selectors import load_report
 from portal.submissions.services import evaluate_again
 from tests.portal.archives import check, submit
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system
-from tests.portal.objective import (
+from tests.portal.objective_runs import (
     STAMP,
     TEST,
     add_audio,

@@ -10,7 +10,7 @@ from portal.submissions.models import System
 from tests.pages import read_page
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
-from tests.portal.objective import make_objective_run, number, ranked_numbers
+from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 

@@ -22,7 +22,7 @@ from portal.systems.recognition.pages import AlignedWords, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers
 from tests.pages import read_page
-from tests.portal.attacked import FALLING, attacked, recognised
+from tests.portal.attack_runs import FALLING, make_attack_run, make_recognition_run
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -34,7 +34,7 @@ from tests.portal.factories import (
     make_team_system,
     recipe_of,
 )
-from tests.portal.objective import make_objective_run, number, tones_edition
+from tests.portal.objective_runs import make_objective_run, number, tones_edition
 
 SPECTRUM = attackers.engines()["long-term-spectrum"].title
 IGNORANT, LAZY, SEMI_INFORMED = AttackModel.IGNORANT, AttackModel.LAZY_INFORMED, AttackModel.SEMI_INFORMED
@@ -208,8 +208,8 @@ def test_gain_of_zero_says_that_it_is_saturated_however_many_speakers_there_are(
 def test_trained_attacker_ends_the_ladder(client, system):
     submission = submission_of(system)
     training = make_training(submission)
-    attacked(submission)
-    attacked(submission, trained=training)
+    make_attack_run(submission)
+    make_attack_run(submission, trained=training)
     page = get(client, owner_of(system), system, "attacks/")
     assert "48.0 % ignorant, 35.0 % lazy-informed, 20.0 % semi-informed" in page.context["reading"].summary
     assert page.context["reading"].missing == ""
@@ -223,7 +223,7 @@ def make_training(submission, **recipe):
 
 def test_eer_above_chance_says_what_the_reversed_sign_reaches(client, system):
     submission = submission_of(system)
-    run = attacked(submission, eers={LAZY: (74.0, 70.0, 78.0), AttackModel.IGNORANT: (48.0, 44.0, 52.0)})
+    run = make_attack_run(submission, eers={LAZY: (74.0, 70.0, 78.0), AttackModel.IGNORANT: (48.0, 44.0, 52.0)})
     for value in list(run.values.filter(metric="eer", estimator="kaldi", data_set="tones_trials_f")):
         value.pk, value.metric, value.estimator = None, "better_sign_eer", ""
         value.value = min(value.value, 100 - value.value)
@@ -234,7 +234,7 @@ def test_eer_above_chance_says_what_the_reversed_sign_reaches(client, system):
 
 
 def test_order_that_breaks_has_its_reason_on_the_page(client, system):
-    attacked(submission_of(system), eers=FALLING | {LAZY: (49.0, 46.0, 52.0)}, sets=["tones_trials_f"])
+    make_attack_run(submission_of(system), eers=FALLING | {LAZY: (49.0, 46.0, 52.0)}, sets=["tones_trials_f"])
     text = read_page(get(client, owner_of(system), system, "attacks/"))
     assert "lazy-informed 49.0 % is above ignorant 48.0 %: both are near 50 %" in text
 
@@ -256,8 +256,8 @@ def closed_to_others(system):
 
 
 def test_numbers_are_public_once_the_leaderboard_is_and_nothing_else(client, system):
-    attacked(submission_of(system))
-    recognised(submission_of(system))
+    make_attack_run(submission_of(system))
+    make_recognition_run(submission_of(system))
     rival = make_team(system.edition).memberships.get().user
     for who in (None, rival, make_operator(), make_organizer()):
         for path in (*PUBLIC, *closed_to_others(system), "attacks/new/", "recognition/new/"):
@@ -270,8 +270,8 @@ def test_numbers_are_public_once_the_leaderboard_is_and_nothing_else(client, sys
 
 
 def test_public_pages_hold_no_text_speaker_or_recording(client, system):
-    recognised(submission_of(system))
-    attacked(submission_of(system))
+    make_recognition_run(submission_of(system))
+    make_attack_run(submission_of(system))
     publish(system)
     for path in ("recognition/", "attacks/", ""):
         text = read_page(get(client, None, system, path))
@@ -280,11 +280,11 @@ def test_public_pages_hold_no_text_speaker_or_recording(client, system):
 
 
 def test_public_page_of_a_frozen_leaderboard_shows_what_was_measured_by_then(client, system):
-    attacked(submission_of(system), eers=FALLING | {LAZY: (11.0, 10.0, 12.0)})
+    make_attack_run(submission_of(system), eers=FALLING | {LAZY: (11.0, 10.0, 12.0)})
     Job.objects.filter(kind="attack").update(finished_at=timezone.now() - timedelta(days=2))
     Submission.objects.update(evaluated_at=timezone.now() - timedelta(days=2))
     publish(system, frozen_at=timezone.now() - timedelta(days=1))
-    attacked(submission_of(system), eers=FALLING | {LAZY: (22.0, 20.0, 24.0)})
+    make_attack_run(submission_of(system), eers=FALLING | {LAZY: (22.0, 20.0, 24.0)})
     place = ("tones_trials_f", "lazy-informed")
     system.refresh_from_db()
     public = cells_of(get(client, None, system, "attacks/").context["table"])[place]
@@ -305,7 +305,7 @@ def test_pages_without_numbers_are_calm(client, system):
 
 
 def test_files_hold_every_number_with_the_name_of_its_attacker(client, system):
-    attacked(submission_of(system))
+    make_attack_run(submission_of(system))
     rows = rows_of(get(client, owner_of(system), system, "attacks/numbers.csv"))
     key = attackers.engines()["long-term-spectrum"].key
     found = [
@@ -320,7 +320,7 @@ def test_files_hold_every_number_with_the_name_of_its_attacker(client, system):
 
 
 def test_rates_and_utterances_come_as_tables(client, system):
-    recognised(submission_of(system))
+    make_recognition_run(submission_of(system))
     [anonymised, original] = rows_of(get(client, owner_of(system), system, "recognition/rates.csv"))
     assert (anonymised["speech"], float(anonymised["error_rate"]), original["speech"]) == (
         "anonymised",
@@ -341,7 +341,7 @@ def test_words_of_test_sets_are_not_shown_to_a_team_that_the_portal_evaluates(cl
     edition = make_edition(corpus, protocol="", recipe_text=recipe_of(corpus))
     system = make_team_system(make_team(edition))
     add_files(make_submission(system))
-    recognised(submission_of(system), sets=["tones_trials_f", "tones_trials_m"])
+    make_recognition_run(submission_of(system), sets=["tones_trials_f", "tones_trials_m"])
     files = {file.data_set.name: file for file in submission_of(system).files.select_related("data_set", "utterance")}
     kept, given = files["tones_trials_f"], files["tones_trials_m"]
 
@@ -365,8 +365,8 @@ def test_words_of_test_sets_are_not_shown_to_a_team_that_the_portal_evaluates(cl
 
 def test_utterances_come_in_pages_and_of_the_chosen_recogniser(client, system, monkeypatch):
     monkeypatch.setattr("portal.systems.recognition.pages.PAGE_SIZE", 3)
-    recognised(submission_of(system))
-    recognised(submission_of(system), "whisper-base")
+    make_recognition_run(submission_of(system))
+    make_recognition_run(submission_of(system), "whisper-base")
     page = get(client, owner_of(system), system, "recognition/?recogniser=whisper-base&page=2")
     assert page.context["chosen"].name == "whisper-base"
     assert read_page(page).count('<option value="whisper-base" selected>') == 1
@@ -465,7 +465,7 @@ def test_recogniser_is_proposed_that_knows_the_languages(client, system, monkeyp
 
 
 def test_running_attack_tells_how_far_it_is_and_can_be_cancelled_by_organizers(client, system):
-    run = attacked(submission_of(system), state="running")
+    run = make_attack_run(submission_of(system), state="running")
     job = Job.objects.get(parameters__data_set="tones_trials_f")
     Job.objects.filter(pk=job.pk).update(stage="Vectors of original tones_trials_f", done=3, total=8)
     for who, may_cancel in ((owner_of(system), False), (organizer_of(system), True)):
@@ -482,13 +482,13 @@ def test_running_attack_tells_how_far_it_is_and_can_be_cancelled_by_organizers(c
 
 
 def test_live_part_ends_with_the_runs(client, system):
-    attacked(submission_of(system))
+    make_attack_run(submission_of(system))
     response = get(client, owner_of(system), system, "attacks/progress")
     assert (response.status_code, response["HX-Refresh"]) == (286, "true")
 
 
 def test_failed_attack_says_why_and_goes_on(client, system):
-    run = attacked(submission_of(system), state="failed")
+    run = make_attack_run(submission_of(system), state="failed")
     failed = Job.objects.filter(state="failed").earliest("created_at")
     Job.objects.filter(pk=failed.pk).update(failure="The weights are missing.", failure_remedy="Fetch them.")
     text = read_page(get(client, organizer_of(system), system, "attacks/"))
@@ -503,14 +503,14 @@ def test_failed_attack_says_why_and_goes_on(client, system):
 def test_run_of_another_system_or_kind_is_no_run_of_this_one(client, system):
     other = make_team_system(make_team(system.edition))
     make_submission(other)
-    foreign = attacked(submission_of(other), state="running")
+    foreign = make_attack_run(submission_of(other), state="running")
     objective = EvaluationRun.objects.filter(kind="objective").earliest("pk")
     for run in (foreign.pk, objective.pk, 999_999):
         assert post(client, organizer_of(system), system, f"engine-runs/{run}/cancel").status_code == 404
 
 
 def test_attacks_are_no_part_of_the_progress_of_the_system(client, system):
-    attacked(submission_of(system), state="running")
+    make_attack_run(submission_of(system), state="running")
     page = get(client, owner_of(system), system)
     assert not page.context["progress"].is_active
     assert "Progress of the attacks" in read_page(page)
@@ -522,8 +522,10 @@ def test_attacks_are_no_part_of_the_progress_of_the_system(client, system):
 def test_pages_cost_the_same_queries_however_many_attackers(client, system, django_assert_num_queries):
     engines = ["long-term-spectrum", "ge2e", "wespeaker-resnet34"]
     for engine in engines:
-        attacked(submission_of(system), engine, with_files=False)
-        recognised(submission_of(system), {"long-term-spectrum": "moonshine-tiny"}.get(engine, "whisper-base"))
+        make_attack_run(submission_of(system), engine, with_files=False)
+        make_recognition_run(
+            submission_of(system), {"long-term-spectrum": "moonshine-tiny"}.get(engine, "whisper-base")
+        )
     client.force_login(owner_of(system))
     for path, queries in (("attacks/", 12), ("recognition/", 12), ("", 15)):
         with django_assert_num_queries(queries):

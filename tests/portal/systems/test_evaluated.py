@@ -31,8 +31,8 @@ from tests.portal.factories import (
     make_team_system,
     make_user,
 )
-from tests.portal.measured import measured
-from tests.portal.objective import make_objective_run, number, ranked_numbers
+from tests.portal.measured_runs import make_measured_run
+from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 REPORTED = {
@@ -54,7 +54,7 @@ def system(edition):
     system = make_team_system(make_team(edition))
     submission = add_files(make_submission(system))
     for data_set in edition.corpus.data_sets.all():
-        measured(system, data_set, rho=(0.2, 0.6))
+        make_measured_run(system, data_set, rho=(0.2, 0.6))
     numbers = {one.identity: one for one in ranked_numbers(edition, eer=16.0, wer=8.5, pitch=0.42)}
     unlike = number(edition, "eer", "kaldi", "libri_test_trials_f", 14.1, low=12.0, high=16.5, **REPORTED)
     numbers |= {unlike.identity: unlike}

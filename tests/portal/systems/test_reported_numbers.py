@@ -27,7 +27,7 @@ from tests.portal.factories import (
     make_team,
     make_team_system,
 )
-from tests.portal.objective import make_objective_run, number, ranked_numbers, tones_edition
+from tests.portal.objective_runs import make_objective_run, number, ranked_numbers, tones_edition
 
 pytestmark = pytest.mark.django_db
 SET = "libri_test_trials_f"

@@ -19,9 +19,9 @@ from portal.jobs.services import NotPossible
 from portal.jobs.workers import KIND
 from speech.recognizers import phones
 from speech.recognizers.phone_recipe import INPUTS, PhoneRecipe
-from tests.portal.attacking import run_chain
+from tests.portal.attack_submissions import run_chain
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
-from tests.portal.objective import add_audio, tones_edition
+from tests.portal.objective_runs import add_audio, tones_edition
 
 pytestmark = pytest.mark.django_db(transaction=True)
 pytest.importorskip("torch", reason="training needs torch, which is not installed here")

@@ -19,7 +19,7 @@ from portal.editions.selectors import describe_sets, write_recipe
 from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
-from tests.portal.objective import add_documents, evaluate
+from tests.portal.objective_runs import add_documents, evaluate
 
 SETS = ("libri_dev_trials_f", "libri_dev_trials_m")
 # What Kaldi prints of the ignorant attacker's scores with reversed sign; the average has equal weights.

@@ -31,7 +31,7 @@ from tests.portal.factories import (
     make_team_system,
     make_user,
 )
-from tests.portal.measured import anonymized, measured, planned
+from tests.portal.measured_runs import make_anonymization_run, make_measured_run, make_planned_run
 
 pytestmark = pytest.mark.django_db
 FORM = "/systems/new/tones/"
@@ -61,7 +61,7 @@ def system(corpus):
 
 @pytest.fixture
 def run(system):
-    return planned(system, system.corpus.data_sets.get(name="tones_trials_f"), options={"level": "kept"})
+    return make_planned_run(system, system.corpus.data_sets.get(name="tones_trials_f"), options={"level": "kept"})
 
 
 def asked(corpus, **changes):
@@ -188,7 +188,7 @@ def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, syste
     data_set = system.corpus.data_sets.get(name="tones_trials_f")
     now = timezone.now()
     for method, took_s in (("mcadams-2022", 1.2), ("mcadams-2024", 4.8)):
-        job = anonymized(make_system(system.corpus, method), data_set, method=method).job
+        job = make_anonymization_run(make_system(system.corpus, method), data_set, method=method).job
         AnonymizationRun.objects.filter(job=job).update(recipe_version=get_method(method).version)
         Job.objects.filter(pk=job.pk).update(started_at=now - timezone.timedelta(seconds=took_s), finished_at=now)
     version = get_method("pitch-shift-psola").version
@@ -197,7 +197,7 @@ def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, syste
         "pitch-shift-vocoder": {"version": "of last year", "work_per_second": 0.01},
         "other": {"reason": "none"},
     }
-    trial = measured(system, data_set).job
+    trial = make_measured_run(system, data_set).job
     Job.objects.filter(pk=trial.pk).update(started_at=now - timezone.timedelta(seconds=2.4), finished_at=now)
     Job.objects.create(
         kind="try-anonymizers",
@@ -220,7 +220,7 @@ def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, syste
 
 def test_runs_of_another_version_tell_no_pace(organizer, system):
     data_set = system.corpus.data_sets.get(name="tones_trials_f")
-    job = anonymized(system, data_set, method="mcadams-2024").job
+    job = make_anonymization_run(system, data_set, method="mcadams-2024").job
     now = timezone.now()
     Job.objects.filter(pk=job.pk).update(started_at=now - timezone.timedelta(seconds=5), finished_at=now)
     for version, is_known in ((get_method("mcadams-2024").version, True), ("of last year", False)):
@@ -404,7 +404,7 @@ def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
 def test_only_a_method_that_keeps_durations_is_said_to(organizer, run, method, words):
     AnonymizationRun.objects.update(method=method, voices={})
     assert f"No problems: {words}" in read_page(organizer.get(RUN))
-    measured(run.submission.system, run.data_set)
+    make_measured_run(run.submission.system, run.data_set)
     page = read_page(organizer.get("/systems/b2-tones/"))
     assert ("original or of another duration." in page) == ("of another duration" in words)
     assert ("silent, clipped or equal to its original." in page) != ("of another duration" in words)
@@ -419,7 +419,7 @@ def test_run_is_linked_from_how_its_system_was_made(organizer, run):
 def test_page_of_a_run_costs_nine_queries_whatever_its_length(organizer, django_assert_num_queries, utterances, level):
     system = make_system(make_corpus("tones", speakers=2 * utterances, utterances=utterances))
     data_set = system.corpus.data_sets.get(name="tones_trials_f")
-    (planned if level == "speaker" else anonymized)(system, data_set, level=level)
+    (make_planned_run if level == "speaker" else make_anonymization_run)(system, data_set, level=level)
     with django_assert_num_queries(9):
         response = organizer.get(RUN)
     assert len(response.context["voices"]) == (utterances if level == "speaker" else utterances**2)
@@ -460,7 +460,7 @@ def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):
     edition = make_edition(corpus, published_at=timezone.now())
     system = make_team_system(make_team(edition))
     make_submission(system)
-    planned(system, corpus.data_sets.get(name="tones_trials_f"))
+    make_planned_run(system, corpus.data_sets.get(name="tones_trials_f"))
     client.force_login(make_user())
     assert client.get(f"/systems/{system.name}/").status_code == 200
     assert client.get(f"/systems/{system.name}/runs/tones_trials_f/").status_code == 404
@@ -476,7 +476,7 @@ def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):
     ],
 )
 def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, state, label):
-    run = anonymized(system, system.corpus.data_sets.get(name="tones_trials_f"), state=state)
+    run = make_anonymization_run(system, system.corpus.data_sets.get(name="tones_trials_f"), state=state)
     page = read_page(organizer.get(RUN))
     shown = [words for words in ("Cancel the run", "Continue the run") if f">{words}</button>" in page]
     assert shown == ([label] if label else [])
@@ -489,7 +489,7 @@ def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, sta
 
 
 def test_page_of_a_runs_job_names_its_system_and_its_method(organizer, system):
-    run = anonymized(system, system.corpus.data_sets.get(name="tones_trials_f"))
+    run = make_anonymization_run(system, system.corpus.data_sets.get(name="tones_trials_f"))
     Job.objects.filter(pk=run.job_id).update(parameters={"run": run.pk})
     page = read_page(organizer.get(f"/jobs/{run.job_id}/"))
     assert f"{run.method_title}, version {run.recipe_version}" in page
@@ -547,6 +547,6 @@ def test_start_of_a_run_stands_in_the_trail_of_its_edition_and_of_no_team(organi
 
 def test_names_in_the_file_of_voices_run_in_no_spreadsheet(organizer, system):
     system.corpus.speakers.filter(name="tones-s0").update(name="=1+1")
-    planned(system, system.corpus.data_sets.get(name="tones_trials_f"))
+    make_planned_run(system, system.corpus.data_sets.get(name="tones_trials_f"))
     rows = csv.reader(io.StringIO(organizer.get(f"{RUN}voices.csv").content.decode()))
     assert "'=1+1" in {row[3] for row in rows}

@@ -27,7 +27,7 @@ from portal.jobs.models import Job, JobState
 from portal.submissions.models import System
 from portal.systems.pages import EXPECTATIONS
 from tests.pages import read_page
-from tests.portal.attacked import attacked
+from tests.portal.attack_runs import make_attack_run
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -38,7 +38,7 @@ from tests.portal.factories import (
     make_system,
     make_user,
 )
-from tests.portal.measured import anonymized, measured
+from tests.portal.measured_runs import make_anonymization_run, make_measured_run
 
 pytestmark = pytest.mark.django_db
 
@@ -54,8 +54,8 @@ def system():
     """Two women and two men; everything anonymised and measured."""
     system = make_system(make_corpus("tones", speakers=4, utterances=2))
     for data_set in system.corpus.data_sets.all():
-        anonymized(system, data_set)
-        measured(system, data_set, rho=(0.2, 0.4, 0.6, 0.7))
+        make_anonymization_run(system, data_set)
+        make_measured_run(system, data_set, rho=(0.2, 0.4, 0.6, 0.7))
     return system
 
 
@@ -132,12 +132,12 @@ def test_empty_list_leads_to_the_corpora(organizer):
 
 def test_list_tells_files_and_the_state_that_asks_for_attention(organizer, system):
     running = make_system(system.corpus, name="running")
-    anonymized(running, data_set_of(system, "enrolls"))
-    anonymized(running, data_set_of(system, "trials_f"), state="running")
-    measured(running, data_set_of(system, "enrolls"), state="failed")
+    make_anonymization_run(running, data_set_of(system, "enrolls"))
+    make_anonymization_run(running, data_set_of(system, "trials_f"), state="running")
+    make_measured_run(running, data_set_of(system, "enrolls"), state="failed")
     broken = make_system(system.corpus, name="broken")
-    anonymized(broken, data_set_of(system, "enrolls"), state="failed")
-    measured(broken, data_set_of(system, "enrolls"), state="cancelled")
+    make_anonymization_run(broken, data_set_of(system, "enrolls"), state="failed")
+    make_measured_run(broken, data_set_of(system, "enrolls"), state="cancelled")
     make_system(system.corpus, name="bare")
     rows = {
         row.system.name: (row.files, row.state, row.state_text) for row in organizer.get("/systems/").context["rows"]
@@ -311,7 +311,7 @@ def test_only_trial_sets_are_compared_with_the_minimum(organizer, system):
 def test_average_of_exactly_the_minimum_is_not_above_it(system):
     EvaluationRun.objects.all().delete()
     for key, rho in (("trials_f", 0.2), ("trials_m", 0.4)):
-        measured(system, data_set_of(system, key), rho=(rho,))
+        make_measured_run(system, data_set_of(system, key), rho=(rho,))
     runs = list_finished_runs(system.submissions.get())
     MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="f").update(value=0.3)
     MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="m").update(value=0.3)
@@ -348,7 +348,7 @@ def test_histograms_have_light_and_dark_pictures_words_and_numbers(organizer, sy
 
 
 def test_extremes_are_of_trial_sets_and_lead_to_the_comparison(organizer, system):
-    measured(system, data_set_of(system, "enrolls"), rho=(0.0, 0.99))
+    make_measured_run(system, data_set_of(system, "enrolls"), rho=(0.0, 0.99))
     response = organizer.get("/systems/b2-tones/")
     worst, best = ([m.pitch_correlation for m in response.context[key]] for key in ("worst", "best"))
     assert (worst, best) == ([0.2, 0.2, 0.4, 0.4], [0.7, 0.7, 0.6, 0.6])
@@ -375,8 +375,8 @@ def test_every_page_says_so_where_speech_is_synthetic(organizer, system):
 
 def test_only_finished_runs_are_shown(organizer):
     system = make_system(make_corpus("tones", speakers=2))
-    measured(system, data_set_of(system, "trials_f"), rho=(0.4321,))
-    measured(system, data_set_of(system, "trials_m"), rho=(0.8765,), state="running")
+    make_measured_run(system, data_set_of(system, "trials_f"), rho=(0.4321,))
+    make_measured_run(system, data_set_of(system, "trials_m"), rho=(0.8765,), state="running")
     page = read_page(organizer.get("/systems/b2-tones/"))
     assert ("0.4321" in page, "0.8765" in page) == (True, False)
     assert organizer.get("/systems/b2-tones/sets/tones_trials_m/").status_code == 404
@@ -389,11 +389,11 @@ def test_only_finished_runs_are_shown(organizer):
 
 def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
     system = make_system(make_corpus("tones", speakers=2))
-    anonymized(system, data_set_of(system, "trials_f"))
-    measured(system, data_set_of(system, "trials_f"), rho=(0.4321,))
-    running = anonymized(system, data_set_of(system, "trials_m"), state="running")
+    make_anonymization_run(system, data_set_of(system, "trials_f"))
+    make_measured_run(system, data_set_of(system, "trials_f"), rho=(0.4321,))
+    running = make_anonymization_run(system, data_set_of(system, "trials_m"), state="running")
     Job.objects.filter(pk=running.job_id).update(stage="Anonymising", done=3, total=8)
-    measured(system, data_set_of(system, "trials_m"), rho=(0.8765,), state="waiting")
+    make_measured_run(system, data_set_of(system, "trials_m"), rho=(0.8765,), state="waiting")
     page = read_page(organizer.get("/systems/b2-tones/"))
     assert 'hx-get="/systems/b2-tones/progress"' in page
     assert "2 of 4 jobs have ended" in page
@@ -431,13 +431,13 @@ def test_estimate_counts_what_others_have_in_front(organizer, system):
 
 def test_estimate_takes_kinds_that_have_not_ended_here_from_other_systems_or_is_left_out(organizer, system):
     """Seven quick jobs of measures do not promise that the attack, which takes minutes, ends in seconds."""
-    attacked(system.submissions.get(), sets=["tones_trials_f"], state="waiting")
+    make_attack_run(system.submissions.get(), sets=["tones_trials_f"], state="waiting")
     _took(Job.objects.filter(kind__in=("anonymize", "measure")), 5)
     last = Job.objects.filter(kind="measure").last()
     Job.objects.filter(pk=last.pk).update(state=JobState.WAITING)
     assert " left" not in read_page(organizer.get("/systems/b2-tones/progress"))
     other = make_system(make_corpus("other", speakers=2), name="b2-other")
-    attacked(add_files(make_submission(other)), sets=["other_trials_f"])
+    make_attack_run(add_files(make_submission(other)), sets=["other_trials_f"])
     _took(Job.objects.filter(kind="attack", state=JobState.SUCCEEDED), 120)
     _took(Job.objects.filter(kind="vectors", state=JobState.SUCCEEDED), 240)
     assert "about 6 min left" in read_page(organizer.get("/systems/b2-tones/progress"))
@@ -445,7 +445,7 @@ def test_estimate_takes_kinds_that_have_not_ended_here_from_other_systems_or_is_
 
 def test_progress_and_list_count_the_jobs_of_attacks_while_the_evaluation_waits_for_them(organizer, system):
     """One of the system's own jobs waits and its attack is at work: it runs, and the list says the same."""
-    attacked(system.submissions.get(), sets=["tones_trials_f"], state="running")
+    make_attack_run(system.submissions.get(), sets=["tones_trials_f"], state="running")
     last = Job.objects.filter(kind="measure").last()
     Job.objects.filter(pk=last.pk).update(state=JobState.WAITING)
     page = read_page(organizer.get("/systems/b2-tones/progress"))
@@ -516,7 +516,7 @@ def test_page_without_problems_says_so(organizer, system):
 @pytest.mark.parametrize("utterances", [1, 3])
 def test_data_set_page_costs_ten_queries(organizer, django_assert_num_queries, utterances):
     system = make_system(make_corpus("tones", speakers=2, utterances=utterances))
-    measured(system, data_set_of(system, "trials_f"), rho=(0.2, 0.4))
+    make_measured_run(system, data_set_of(system, "trials_f"), rho=(0.2, 0.4))
     with django_assert_num_queries(10):
         page = organizer.get("/systems/b2-tones/sets/tones_trials_f/")
     assert len(page.context["rows"]) == utterances
@@ -524,7 +524,7 @@ def test_data_set_page_costs_ten_queries(organizer, django_assert_num_queries, u
 
 def test_data_set_page_is_paginated_and_keeps_its_order(organizer):
     system = make_system(make_corpus("tones", speakers=2, utterances=60))
-    measured(system, data_set_of(system, "trials_f"), rho=(0.5,))
+    make_measured_run(system, data_set_of(system, "trials_f"), rho=(0.5,))
     first = organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=name-reversed")
     second = organizer.get("/systems/b2-tones/sets/tones_trials_f/?order=name-reversed&page=2")
     assert 'href="?order=name-reversed&amp;page=2"' in read_page(first)

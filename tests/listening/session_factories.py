@@ -68,7 +68,7 @@ def finish(session):
     return session
 
 
-def finished_session(study, rate=varied, **fields):
+def make_finished_session(study, rate=varied, **fields):
     """A session that has answered its whole block."""
     return finish(answer_trials(make_session(study), rate, **fields))
 
@@ -96,7 +96,7 @@ __all__ = [
     "answer_trials",
     "by_place",
     "finish",
-    "finished_session",
+    "make_finished_session",
     "make_session",
     "make_stimulus",
     "make_study",

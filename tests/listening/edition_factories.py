@@ -19,7 +19,7 @@ _number = count(1)
 TOLD = {"responsible": "Test University", "contact": "study@example.org", "keep_months": 24}  # before they consent
 
 
-def make_heard_edition(*, speakers=8, utterances=8, systems=2, organizer=None, with_audio=False, **fields):
+def make_edition_with_speech(*, speakers=8, utterances=8, systems=2, organizer=None, with_audio=False, **fields):
     """An edition with a corpus and systems that anonymised every trial utterance; without audio no file is there."""
     corpus = make_corpus(f"voices{next(_number)}", speakers=speakers, utterances=utterances, with_audio=with_audio)
     if not with_audio:
@@ -69,7 +69,7 @@ def make_draft(edition, **fields):
 
 def make_designed(edition=None, **fields):
     """A study with a certified design; its stimuli are not made."""
-    study = make_draft(edition or make_heard_edition(), **fields)
+    study = make_draft(edition or make_edition_with_speech(), **fields)
     designing.make_design(study, study.created_by)
     study.refresh_from_db()
     return study

@@ -14,7 +14,7 @@ from portal.jobs.runner import execute
 from speech.encoders import long_term_spectrum, registry
 from tests.evaluation.formant_speech import voice
 from tests.portal.factories import RATE_HZ, make_submission, make_team, make_team_system
-from tests.portal.objective import add_audio
+from tests.portal.objective_runs import add_audio
 
 SPECTRUM = "long-term-spectrum"
 
@@ -35,7 +35,7 @@ def give_voices(corpus):
     return corpus
 
 
-def unprotected(edition, state="evaluated"):
+def make_unprotected_submission(edition, state="evaluated"):
     """A submission whose anonymised speech is the original one, so that every attack finds the same."""
     give_voices(edition.corpus)
     return add_audio(make_submission(make_team_system(make_team(edition)), state=state))

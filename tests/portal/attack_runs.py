@@ -32,7 +32,7 @@ FIGURES: tuple[tuple[Theme, ImageFormat], ...] = (("light", "svg"), ("dark", "sv
 RULE = "written-english-1"
 
 
-def attacked(
+def make_attack_run(
     submission,
     engine="long-term-spectrum",
     *,
@@ -147,7 +147,7 @@ def _draw(run, submission, sets):
 PICTURE = b'<svg xmlns="http://www.w3.org/2000/svg" width="460" height="540"/>'
 
 
-def recognised(submission, engine="moonshine-tiny", *, sets=("tones_trials_f",), state="succeeded"):
+def make_recognition_run(submission, engine="moonshine-tiny", *, sets=("tones_trials_f",), state="succeeded"):
     """A recognition of a submission: of each set every utterance, with an error of each kind in the first."""
     key = recognizers.find_engine(engine).key
     run = EvaluationRun.objects.create(

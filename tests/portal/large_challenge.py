@@ -20,15 +20,15 @@ from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.submissions.models import Submission, Upload
 from tests.listening.analysis.examples import made_up_results
+from tests.listening.edition_factories import make_draft
 from tests.listening.factories import make_session, make_study
-from tests.listening.heard import make_draft
 from tests.listening.results.analysed import add_analysis
-from tests.listening.watched import finished_session
+from tests.listening.session_factories import make_finished_session
 from tests.portal.api.calls import Challenge
 from tests.portal.factories import make_job, make_operator, make_submission, make_team, make_team_system
-from tests.portal.measured import measured
+from tests.portal.measured_runs import make_measured_run
 from tests.portal.network_trainings import make_network_training
-from tests.portal.objective import make_objective_run, ranked_numbers
+from tests.portal.objective_runs import make_objective_run, ranked_numbers
 from tests.portal.test_nobody_else import kind_of, names_of, patterns
 
 ROLES = ("visitor", "member", "organizer", "operator")
@@ -95,7 +95,7 @@ def run(sql):
         cursor.execute(sql)
 
 
-class GrownChallenge(Challenge):
+class LargeChallenge(Challenge):
     """`study` is open with its sessions under way and finished; `close_study` ends and analyses it."""
 
     def __init__(self, size=Size()):
@@ -118,7 +118,7 @@ class GrownChallenge(Challenge):
         in_set = DataSet.utterances.through._meta.db_table
         for number in range(corpus.data_sets.count(), self.size.sets):
             more = corpus.data_sets.create(name=f"tones_{number}_trials_{'mf'[number % 2]}", role="trial")
-            self.runs.append(measured(self.system, more))
+            self.runs.append(make_measured_run(self.system, more))
         sets = list(corpus.data_sets.all())
         heard = [
             (one, speaker)
@@ -161,7 +161,7 @@ class GrownChallenge(Challenge):
             submission = make_submission(make_team_system(make_team(self.edition)))
             make_objective_run(submission, of_system)
             for data_set in trials:
-                of_set = measured(submission.system, data_set)
+                of_set = make_measured_run(submission.system, data_set)
                 copy_files(file, submission, data_set, self.size.files // len(trials))
                 self.copy_measures(of_set)
         self.other = submission
@@ -224,7 +224,7 @@ class GrownChallenge(Challenge):
             source = f"{of_block} AND i.key = '{key}-' || (b.number % {ITEM_SETS - 1} + 1)) b"
             copy(trial, 1, source, block="b.block", item="b.item")
         self.listening = make_session(study)
-        self.grow_sessions(finished_session(study), more)
+        self.grow_sessions(make_finished_session(study), more)
 
     def grow_sessions(self, session, more):
         """Copies of a finished session: 7 of 10 finished, the others listen still, or left."""

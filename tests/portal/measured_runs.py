@@ -20,7 +20,7 @@ FIELDS = {
 }
 
 
-def anonymized(system, data_set, state="succeeded", seed=2022, method="mcadams-2022", **fields):
+def make_anonymization_run(system, data_set, state="succeeded", seed=2022, method="mcadams-2022", **fields):
     """The run and the job that made the files of a data set."""
     job = make_job(state, kind="anonymize", title=f"B2 on {data_set}", **system.place_of_work)
     return AnonymizationRun.objects.create(
@@ -35,15 +35,15 @@ def anonymized(system, data_set, state="succeeded", seed=2022, method="mcadams-2
     )
 
 
-def planned(system, data_set, *, method="mcadams-2022", seed=2022, **fields):
+def make_planned_run(system, data_set, *, method="mcadams-2022", seed=2022, **fields):
     """A run at speaker level with the voices of its split."""
     run = AnonymizationRun(data_set=data_set, seed=seed)
     give_voices(run, plan_run_voices(get_method(method), run))
     voices = {"voices": run.voices, "voice_distance": run.voice_distance}
-    return anonymized(system, data_set, seed=seed, method=method, **voices | fields)
+    return make_anonymization_run(system, data_set, seed=seed, method=method, **voices | fields)
 
 
-def measured(system, data_set, rho=(), *, state="succeeded", **fields):
+def make_measured_run(system, data_set, rho=(), *, state="succeeded", **fields):
     """A run over a data set whose utterances have these pitch correlations by name, repeated from the first."""
     submission = system.submissions.get()
     job = make_job(state, kind="measure", title=f"Measures on {data_set}")
