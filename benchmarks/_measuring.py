@@ -86,9 +86,11 @@ def open_portal() -> Iterator[None]:
 
         django.setup()
         from django.conf import settings
+        from django.db import connection
         from django.test.utils import get_runner, setup_test_environment
 
         setup_test_environment()
+        connection.settings_dict["TEST"]["MIGRATE"] = False  # the tables of the models, as in tests
         runner = get_runner(settings)(verbosity=0)
         databases = runner.setup_databases()
         try:
