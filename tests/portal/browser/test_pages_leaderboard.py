@@ -208,4 +208,5 @@ def test_organizer_changes_the_recipe_and_publishes_again(edition, organizer, ne
     expect(page.locator("main")).to_contain_text("Not evaluated by the changed recipe yet")
     check_page(page, "publish-again")
     page.get_by_role("button", name="Publish again").click()
-    expect(page.locator("main")).to_contain_text("Rules changed since the leaderboard was published")
+    expect(page.locator(".messages")).to_contain_text("The leaderboard is published")
+    expect(page.locator("main")).not_to_contain_text("the former recipe")
