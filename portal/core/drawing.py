@@ -18,6 +18,7 @@ from typing import IO, cast
 from django.conf import settings
 from django.http import HttpResponse
 
+from common.errors import NotPossible
 from evaluation.figures.drawing_process import LENGTH_BYTES
 
 # The first picture of pitch marks on a machine waits for their kernel to be compiled.
@@ -30,11 +31,7 @@ _MOST_AT_A_TIME = 3
 BUSY = "Other pictures are drawn first; ask for this one again in some seconds."
 
 
-class DrawingError(Exception):
-    """Nothing was drawn; says why to the one who waits for it. What that process itself said is in the log."""
-
-
-def answer_not_drawn(error: DrawingError) -> HttpResponse:
+def answer_not_drawn(error: NotPossible) -> HttpResponse:
     """Says why there is no picture, and when to ask for it again."""
     response = HttpResponse(str(error), status=503, content_type="text/plain; charset=utf-8")
     response["Retry-After"] = str(AGAIN_S)
@@ -57,7 +54,7 @@ class DrawingProcess:
         """The file that a line asks for.
 
         Raises:
-            DrawingError: other pictures are drawn first, the process failed twice, or it drew for too long.
+            NotPossible: other pictures are drawn first, the process failed twice, or it drew for too long.
         """
         with self._own_turn():
             ends = time.monotonic() + self.draws_within_s
@@ -66,10 +63,10 @@ class DrawingProcess:
     @contextlib.contextmanager
     def _own_turn(self) -> Iterator[None]:
         if not self._places.acquire(blocking=False):
-            raise DrawingError(BUSY)
+            raise NotPossible(BUSY)
         try:
             if not self._turn.acquire(timeout=self.waits_s):
-                raise DrawingError(BUSY)
+                raise NotPossible(BUSY)
             try:
                 yield
             finally:
@@ -93,7 +90,7 @@ class DrawingProcess:
             self.close()
             if is_late.is_set():
                 sentence = f"The picture was not drawn within {self.draws_within_s:g} s; ask for it again in a minute."
-                raise DrawingError(sentence) from gone
+                raise NotPossible(sentence) from gone
             return b""
         except BaseException:  # the answer would be read as that to the next request
             self.close()
@@ -123,7 +120,7 @@ class DrawingProcess:
                 pipe.close()
 
     def _give_up(self) -> bytes:
-        raise DrawingError("The drawing process ended without a picture; the log has what it said.")
+        raise NotPossible("The drawing process ended without a picture; the log has what it said.")
 
 
 def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:

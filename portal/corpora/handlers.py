@@ -265,10 +265,10 @@ def _examine_and_keep(wanted: Mapping[str, Any], draft: CorpusDraft, file: Path,
     found = problems.report()
     told: dict[str, Any] = {"problems": [asdict(one) for one in found], "kept": {}, "changed": ""}
     if not has_errors(found) and not has_errors(draft.problems):
-        try:
-            told["kept"] = {name: asdict(one) for name, one in _keep(child, draft, facts, journal)}
-        except _ChangedError as changed:
-            told["changed"] = str(changed)
+        kept = list(_keep(child, draft, facts, journal))
+        told["changed"] = next((name for name, one in kept if one is None), "")
+        if not told["changed"]:
+            told["kept"] = {name: asdict(one) for name, one in kept if one}
     return told
 
 
@@ -300,25 +300,29 @@ def _facts(audio: Path, journal: Journal) -> AudioFacts:
 
 def _keep(
     child: Child, draft: CorpusDraft, facts: dict[str, AudioFacts], journal: Journal
-) -> Iterator[tuple[str, KeptAudio]]:
-    """Store every file, converted where it must be; each utterance with what is stored of it."""
+) -> Iterator[tuple[str, KeptAudio | None]]:
+    """Store every file, converted where it must be; yield each utterance with what is stored of it.
+
+    A file that is no longer what was examined ends it: its name is yielded with None.
+    """
     for utterance, audio in _counted(child, "Keeping audio", draft.utterances):
         fact = facts[utterance.name]
         key = f"kept {utterance.name} {fact.sha256}"
         if key not in journal.entries or not refresh(journal.entries[key]["key"]):
-            journal.add(key, asdict(_store(audio, fact)))
+            stored = _store(audio, fact)
+            if stored is None:
+                yield audio.name, None
+                return
+            journal.add(key, asdict(stored))
         yield utterance.name, KeptAudio(**journal.entries[key])
 
 
-class _ChangedError(Exception):
-    """A file is no longer what was examined; its name."""
-
-
-def _store(audio: Path, facts: AudioFacts) -> KeptAudio:
+def _store(audio: Path, facts: AudioFacts) -> KeptAudio | None:
+    """Store a file, or return None where it is no longer what was examined."""
     if facts.rate_hz == CHALLENGE_RATE_HZ and facts.encoding == "PCM_16" and facts.format in ("WAV", "FLAC"):
         content = audio.read_bytes()
         if hashlib.sha256(content).hexdigest() != facts.sha256:
-            raise _ChangedError(audio.name)
+            return None
         key = store_bytes(content, f".{facts.format.lower()}")
         return KeptAudio(key=key, samples=facts.samples, rate_hz=CHALLENGE_RATE_HZ)
     samples = resample(*read_pcm16(audio), CHALLENGE_RATE_HZ)

@@ -19,6 +19,7 @@ from django.http import Http404
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
+from common.errors import NotPossible
 from evaluation.figures import tradeoff
 from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
 from evaluation.figures.json_figures import describe_bars, describe_tradeoff
@@ -27,7 +28,7 @@ from evaluation.figures.tradeoff import SystemPoint
 from evaluation.protocols.ranking.conditions import check_gate
 from evaluation.protocols.ranking.entries import LeaderboardEntry
 from evaluation.protocols.recipes import Gate
-from portal.core.drawing import BUSY, DrawingError, DrawingProcess
+from portal.core.drawing import BUSY, DrawingProcess
 from portal.core.labels import decimals
 from portal.core.storage import read_stored, replace_named
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
@@ -160,7 +161,7 @@ def drawn_in_page(drawing: Drawing, words: str) -> dict[str, str]:
             description = drawing.description(narrow=narrow, linked=True)
             make = partial(_page_part, description, f"{drawing.slug}-{name}", words)
             found[name] = _keep(figure_key(description + words, "page.svg"), make, waits=False).decode()
-    except DrawingError:
+    except NotPossible:
         return {}
     return found
 
@@ -173,20 +174,20 @@ def _keep(key: str, make: Callable[[], bytes], *, waits: bool = True) -> bytes:
     """A kept file, made when it is first asked for.
 
     Raises:
-        DrawingError: it could not be made just now or a moment ago, or without `waits` another one is being made.
+        NotPossible: it could not be made just now or a moment ago, or without `waits` another one is being made.
     """
     kept = read_stored(key)
     if kept is None:
         _refuse_failed(key)
         if not _one_at_a_time.acquire(blocking=waits):
-            raise DrawingError(BUSY)
+            raise NotPossible(BUSY)
         try:
             kept = read_stored(key)
             if kept is None:
                 _refuse_failed(key)  # meanwhile
                 kept = make()
                 replace_named(key, kept)
-        except DrawingError as error:
+        except NotPossible as error:
             _not_drawn.setdefault(key, (time.monotonic() + FORGOTTEN_AFTER_S, str(error)))
             raise
         finally:
@@ -199,7 +200,7 @@ def _refuse_failed(key: str) -> None:
     for old in [one for one, (until, _) in list(_not_drawn.items()) if until < now]:
         _not_drawn.pop(old, None)
     if found := _not_drawn.get(key):
-        raise DrawingError(found[1])
+        raise NotPossible(found[1])
 
 
 def figure_key(description: str, extension: str) -> str:
@@ -278,6 +279,6 @@ def _drawn(description: str) -> bytes:
     """Drawn elsewhere: the web process holds no plotting library.
 
     Raises:
-        DrawingError: nothing was drawn.
+        NotPossible: nothing was drawn.
     """
     return _drawing_process.draw(description.encode() + b"\n")

@@ -10,10 +10,11 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
+from common.errors import NotPossible
 from portal.accounts.access import open_read
 from portal.challenges.models import Edition
 from portal.core.downloads import csv_response, json_response, latex_response
-from portal.core.drawing import DrawingError, answer_not_drawn
+from portal.core.drawing import answer_not_drawn
 from portal.core.panels import make_panels, panel_data
 from portal.core.signed_urls import CONTENT_TYPES, secured
 from portal.leaderboard import exports, pages, services
@@ -87,7 +88,7 @@ def answer_figure(request: HttpRequest, draw: Callable[..., bytes], filename: st
     """A drawn figure in the theme and shape of the address, or why it is not drawn."""
     try:
         content = draw(theme=request.GET.get("theme", "light"), shape=request.GET.get("shape", ""))
-    except DrawingError as found:
+    except NotPossible as found:
         return answer_not_drawn(found)
     extension = filename.rpartition(".")[2]
     response = secured(HttpResponse(content, content_type=CONTENT_TYPES[f".{extension}"]), FIGURE_S)

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from portal.core.drawing import DrawingError, DrawingProcess
+from common.errors import NotPossible
+from portal.core.drawing import DrawingProcess
 
 PICTURE, OTHER = (json.dumps({"picture": f"<?xml {name}"}).encode() + b"\n" for name in ("light", "dark"))
 
@@ -33,7 +34,7 @@ def test_process_that_died_is_replaced(echo):
 
 
 def test_line_that_cannot_be_drawn_is_told_and_the_next_is_drawn(echo, capfd):
-    with pytest.raises(DrawingError, match="The drawing process ended without a picture"):
+    with pytest.raises(NotPossible, match="The drawing process ended without a picture"):
         echo.draw(b"{}\n")
     assert "KeyError" in capfd.readouterr().err
     assert echo.draw(PICTURE).startswith(b"<?xml")
@@ -63,7 +64,7 @@ def test_process_that_draws_for_too_long_is_ended_and_none_is_asked_again(echo, 
     with stopped(echo) as process, monkeypatch.context() as hasty:
         hasty.setattr(echo, "draws_within_s", 0.1)
         # A second process would end without a picture, too, and be told so.
-        with pytest.raises(DrawingError, match=r"^The picture was not drawn within 0\.1 s; ask for it again"):
+        with pytest.raises(NotPossible, match=r"^The picture was not drawn within 0\.1 s; ask for it again"):
             echo.draw(PICTURE)
     assert process.returncode == -signal.SIGKILL
     assert echo._process is None
@@ -78,12 +79,12 @@ def test_nobody_waits_long_for_a_turn_and_few_wait_at_all(echo, monkeypatch):
         wait_until(echo._turn.locked)
         with monkeypatch.context() as hasty:
             hasty.setattr(echo, "waits_s", 0.1)
-            with pytest.raises(DrawingError, match="Other pictures are drawn first"):
+            with pytest.raises(NotPossible, match="Other pictures are drawn first"):
                 echo.draw(PICTURE)
         for turn in turns[1:]:
             turn.start()
         wait_until(lambda: echo._places._value == 0)
-        with pytest.raises(DrawingError, match="Other pictures are drawn first"):
+        with pytest.raises(NotPossible, match="Other pictures are drawn first"):
             echo.draw(PICTURE)  # which would wait for ten minutes
     for turn in turns:
         turn.join()

@@ -12,6 +12,7 @@ from django.core.files.storage import default_storage
 from django.test import Client
 from django.utils import timezone
 
+from common.errors import NotPossible
 from common.tables import latex_text
 from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.objective_results.values import Basis, Missing, number_words
@@ -19,7 +20,6 @@ from evaluation.protocols.published_view import list_tasks
 from evaluation.protocols.ranking.entries import Place
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
-from portal.core.drawing import DrawingError
 from portal.leaderboard import figures as leaderboard_figures
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_as_latex
 from portal.leaderboard.pages import draw_ahead
@@ -449,7 +449,7 @@ def test_page_shows_an_image_where_its_figure_cannot_be_drawn_just_now(client, e
 
     def refuse(description):
         tried.append(description)
-        raise DrawingError("Other pictures are drawn first.")
+        raise NotPossible("Other pictures are drawn first.")
 
     publish(edition)
     monkeypatch.setattr(leaderboard_figures, "draws_in_pages", True)
