@@ -63,4 +63,4 @@ class ProblemsError(MetricInputError):
 
     def __init__(self, problems: Iterable[str] | str) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
-        super().__init__(" ".join(self.problems))
+        super().__init__("\n".join(self.problems))

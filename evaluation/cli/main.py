@@ -12,7 +12,6 @@ from importlib import import_module
 
 from common.errors import MetricInputError
 from common.terminal import Parser, run_command
-from evaluation.protocols.recipes import RecipeError
 
 PROGRAM = "python -m evaluation"
 # name: one line for the help
@@ -34,7 +33,7 @@ _EPILOGUE = "Exit code: 0 done, 1 problems found, 2 bad usage or unreadable inpu
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    return run_command(lambda: _parser().parse_args(arguments), MetricInputError, RecipeError)
+    return run_command(lambda: _parser().parse_args(arguments), MetricInputError)
 
 
 def _parser() -> Parser:

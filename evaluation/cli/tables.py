@@ -133,7 +133,7 @@ def recipe_at(path: Path | None) -> Recipe | None:
     """The recipe of ``--recipe``; None where it was not given.
 
     Raises:
-        RecipeError: it cannot be read, or is none.
+        ProblemsError: it cannot be read, or is none.
     """
     return None if path is None else read_recipe(path)
 

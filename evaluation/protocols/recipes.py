@@ -45,17 +45,6 @@ BETTER = ("lower", "higher")
 ROLES = ("enrolment", "trial", "recognition", "emotion", "training", "joint")
 
 
-class RecipeError(ValueError):
-    """A recipe that cannot be used: says which file and field, what was expected and what was found.
-
-    `problems` are the sentences, one for each thing that is wrong; the text of the error has each on a line.
-    """
-
-    def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
-
-
 @dataclass(frozen=True, slots=True)
 class DataSet:
     """One data set; a count of None is not known.
@@ -191,13 +180,13 @@ class Track:
         """The average of a metric.
 
         Raises:
-            RecipeError: the track has none.
+            ProblemsError: the track has none.
         """
         for average in self.averages:
             if average.metric == metric:
                 return average
         known = ", ".join(average.metric for average in self.averages) or "none"
-        raise RecipeError(f"Track {self.name} averages {known}; found no average of “{metric}”.")
+        raise ProblemsError(f"Track {self.name} averages {known}; found no average of “{metric}”.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +249,10 @@ class Recipe:
         """The only track.
 
         Raises:
-            RecipeError: the edition has several; name one in `tracks`.
+            ProblemsError: the edition has several; name one in `tracks`.
         """
         if len(self.tracks) != 1:
-            raise RecipeError(f"{self.title} has the tracks {', '.join(self.tracks)}: name one of them.")
+            raise ProblemsError(f"{self.title} has the tracks {', '.join(self.tracks)}: name one of them.")
         return next(iter(self.tracks.values()))
 
     def is_uncertain(self, field: str) -> bool:
@@ -304,10 +293,10 @@ def load_recipe(edition: str) -> Recipe:
     """A shipped recipe, such as ``2022``; read once in a process, for it cannot be changed.
 
     Raises:
-        RecipeError: no such edition.
+        ProblemsError: no such edition.
     """
     if edition not in shipped_editions():
-        raise RecipeError(f"Expected one of the editions {', '.join(shipped_editions())}, found “{edition}”.")
+        raise ProblemsError(f"Expected one of the editions {', '.join(shipped_editions())}, found “{edition}”.")
     return read_recipe(FOLDER / f"{edition}.toml")
 
 
@@ -315,13 +304,13 @@ def read_recipe(path: Path) -> Recipe:
     """A recipe from a file.
 
     Raises:
-        RecipeError: the file cannot be read, is no TOML, or a field is missing, unknown, of a wrong type or
+        ProblemsError: the file cannot be read, is no TOML, or a field is missing, unknown, of a wrong type or
             contradicts another; each problem names file and field.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"{path.name}: expected a readable TOML file, found: {error}.") from error
+        raise ProblemsError(f"{path.name}: expected a readable TOML file, found: {error}.") from error
     return parse_recipe(text, file=path.name)
 
 
@@ -341,20 +330,17 @@ def parse_recipe(
         engines: those that there are; None to take any name.
 
     Raises:
-        RecipeError: as `read_recipe`, with every problem of the file.
+        ProblemsError: as `read_recipe`, with every problem of the file.
     """
-    try:
-        table = parse_toml(text, file)
-    except ProblemsError as error:
-        raise RecipeError(*error.problems) from error
+    table = parse_toml(text, file)
     if not is_stored and (unprintable := list(islice(find_unprintable(table, "recipe"), MOST_PROBLEMS))):
-        raise RecipeError(*(f"{file}: {problem}" for problem in unprintable))
+        raise ProblemsError(f"{file}: {problem}" for problem in unprintable)
     reader = _RecipeReader(table, metric_problem or (lambda *_: ""), engines)
     recipe = reader.recipe()
     if recipe is None or reader.problems:
         told = [f"{file}: {problem}" for problem in islice(reader.problems, MOST_PROBLEMS)]
         more = len(reader.problems) - len(told)
-        raise RecipeError(*told, *([f"{file}: {more:,} more problems."] if more else []))
+        raise ProblemsError([*told, *([f"{file}: {more:,} more problems."] if more else [])])
     return recipe
 
 

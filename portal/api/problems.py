@@ -11,16 +11,13 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions
 
-from common.errors import NotPossible, Refused
-from evaluation.protocols.ranking.policy import PolicyError
-from portal.challenges.services import InvalidEdition
+from common.errors import MetricInputError, NotPossible, Refused
 from portal.core.errors import AGAIN_S, FILES_AWAY, error_page, internal_error
 from portal.core.storage import StorageAway
-from portal.leaderboard.services import LeaderboardError
 
 CONTENT_TYPE = "application/problem+json"
 NOT_FOUND = "There is nothing at this address, or nothing that you may see."
@@ -44,11 +41,13 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
     request = context["request"]
     if isinstance(error, Http404):
         return problem(404, NOT_FOUND) if request.user.is_authenticated else _who_are_you(UNKNOWN_ASKER)
-    if isinstance(error, InvalidEdition):
-        return _of_framework(exceptions.ValidationError(error.problems))
-    if isinstance(error, PolicyError):
+    if isinstance(error, ValidationError):
+        return _of_framework(
+            exceptions.ValidationError(error.message_dict if hasattr(error, "error_dict") else error.messages)
+        )
+    if isinstance(error, MetricInputError):
         return _of_framework(exceptions.ValidationError([str(error)]))
-    if isinstance(error, NotPossible | LeaderboardError):
+    if isinstance(error, NotPossible):
         return problem(409, str(error))
     if isinstance(error, Refused):
         return problem(error.status, str(error), error.headers, **error.more)

@@ -304,7 +304,7 @@ class Edition(models.Model):
         title of the edition.
 
         Raises:
-            RecipeError: the recipe cannot be read; forms let none of these through.
+            ProblemsError: the recipe cannot be read; forms let none of these through.
         """
         if self.recipe_text:
             return narrow_to_track(replace(_parse_own(self.recipe_text, self.name), title=self.title), self.track)

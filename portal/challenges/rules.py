@@ -15,10 +15,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from common.errors import ProblemsError
 from evaluation.attackers.training.recipe import PRESETS
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.evaluation_table import KnownEngines
-from evaluation.protocols.recipes import DataSet, Recipe, RecipeError, list_hash, parse_recipe
+from evaluation.protocols.recipes import DataSet, Recipe, list_hash, parse_recipe
 from portal.core.labels import duration
 from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
@@ -207,14 +208,14 @@ def read_recipe_text(text: str, *, file: str) -> Recipe:
     """A recipe that computes: `parse_recipe`, and every metric and engine that it names is known.
 
     Raises:
-        RecipeError: with a sentence for each thing that is wrong with the text.
+        ProblemsError: with a sentence for each thing that is wrong with the text.
     """
     try:
         return parse_recipe(text, file=file, metric_problem=_metric_problem, engines=known_engines())
-    except RecipeError:
+    except ProblemsError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise RecipeError(
+        raise ProblemsError(
             f"{file}: expected tables, lists and numbers as in the shipped recipes, found a value of another kind "
             f"({error}). Compare it with the recipe of an edition, which can be downloaded."
         ) from error

@@ -8,15 +8,16 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from common.errors import NotPossible, ProblemsError
 from common.line_texts import fold_line
-from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
+from evaluation.protocols.recipes import Recipe, load_recipe
 from portal.challenges import rules
 from portal.challenges.models import Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
 from portal.challenges.selectors import DATA_FILES, editions_for, export_recipe, has_submissions, held_sets, may_pass_on
 from portal.core import audit
 from portal.jobs.models import Job, JobState
-from portal.jobs.services import NotPossible, create_job
+from portal.jobs.services import create_job
 
 FIELDS = (
     *("title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed"),
@@ -36,20 +37,12 @@ LOCKED = (
 )
 
 
-class InvalidEdition(ValueError):  # noqa: N818
-    """An edition that does not hold together: `problems` are sentences by the name of the field."""
-
-    def __init__(self, problems: Mapping[str, list[str]]) -> None:
-        super().__init__(" ".join(sentence for sentences in problems.values() for sentence in sentences))
-        self.problems = dict(problems)
-
-
 @transaction.atomic
 def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edition:
     """A new edition; `fields` as in `FIELDS`, those left out get their default.
 
     Raises:
-        InvalidEdition: the recipe cannot be read or contradicts the corpus, or other fields do not fit together.
+        ValidationError: the recipe cannot be read or contradicts the corpus, or other fields do not fit together.
     """
     edition = Edition(**fields)
     _hold_together(edition, list(organizers), by=by, with_title=True)
@@ -68,7 +61,7 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     Another recipe or track ranks as it says: what organizers ranked by until now is dropped.
 
     Raises:
-        InvalidEdition: as `create_edition`, or a field cannot change any more.
+        ValidationError: as `create_edition`, or a field cannot change any more.
     """
     edition = Edition.objects.select_for_update().get(pk=edition.pk)
     changed = {name: value for name, value in fields.items() if getattr(edition, name) != value}
@@ -77,7 +70,7 @@ def change_edition(*, edition: Edition, by: Any, organizers: Iterable[Any] | Non
     before = {name: getattr(edition, name) for name in changed}
     locked = rules.locked_fields(has_submissions=has_submissions(edition)) & changed.keys()
     if locked:
-        raise InvalidEdition({name: [LOCKED] for name in sorted(locked)})
+        raise ValidationError({name: [LOCKED] for name in sorted(locked)})
     for name, value in changed.items():
         setattr(edition, name, value)
     people = list(edition.organizers.all()) if organizers is None else list(organizers)
@@ -135,8 +128,8 @@ def rename_edition(*, thing: Edition, by: Any, title: str) -> Edition:
     """
     try:
         return change_edition(edition=thing, by=by, title=title)
-    except InvalidEdition as error:
-        raise NotPossible(str(error)) from None
+    except ValidationError as error:
+        raise NotPossible(" ".join(error.messages)) from None
 
 
 @transaction.atomic
@@ -146,7 +139,7 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     It gives its teams speech only where `by` may decide that.
 
     Raises:
-        InvalidEdition: the name or the title is taken.
+        ValidationError: the name or the title is taken.
     """
     fields = {field: getattr(edition, field) for field in FIELDS}
     own: dict[str, Any] = {"name": name, "title": title, "protocol": "", "is_listed": False}
@@ -193,7 +186,7 @@ def find_problems(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dic
     place = "recipe_text" if own else "protocol"
     try:
         recipe = _recipe(own, fields.get("protocol") or "", fields.get("name") or "recipe")
-    except RecipeError as error:
+    except ProblemsError as error:
         return problems | {place: list(error.problems)}
     if sentence := track_problem(recipe, fields.get("track") or ""):
         problems["track"] = [sentence]
@@ -205,7 +198,7 @@ def find_problems(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dic
 
 def _require_owner(edition: Edition, by: Any) -> None:
     if edition.shares_data and edition.corpus is not None and not may_pass_on(by, edition.corpus):
-        raise InvalidEdition({"shares_data": [NOT_YOURS.format(corpus=edition.corpus)]})
+        raise ValidationError({"shares_data": [NOT_YOURS.format(corpus=edition.corpus)]})
 
 
 def _recipe(text: str, protocol: str, name: str) -> Recipe:
@@ -247,5 +240,5 @@ def _hold_together(
     if not organizers:
         problems["organizers"] = ["An edition needs an organizer: give the e-mail address of an account."]
     if problems:
-        raise InvalidEdition(problems)
+        raise ValidationError(problems)
     edition.__dict__.pop("recipe", None)  # computed once from the text that may just have changed

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from anonymization.cli.records import LOCK
-from common.errors import CommandError
+from common.errors import CommandError, ProblemsError
 from common.memory import format_size
 from common.problems import Problem
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.formats.audio_pairs import describe_droppings
 from evaluation.objective_results.results.forms import HEAD_BYTES
-from evaluation.protocols.recipes import RecipeError
 from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal
 from portal.client.status import name_first
 from portal.client.submit import list_systems, suggest_system
@@ -82,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             left = _link(source, options.add, folder, asked, expected)
             report = verify(folder, expected, workspace)
-        except RecipeError as error:
+        except ProblemsError as error:
             raise CommandError(str(error)) from error
         say_findings(report, expected)
         if left.unused:

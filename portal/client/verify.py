@@ -12,10 +12,9 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from common.errors import CommandError, MetricInputError, Refused
+from common.errors import CommandError, MetricInputError, ProblemsError, Refused
 from common.tables import csv_lines
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
-from evaluation.protocols.recipes import RecipeError
 from portal.client.api import add_server_arguments, open_portal
 from portal.client.status import say_report
 from portal.client.workspace import Workspace, not_taking_part
@@ -60,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     expected = fetch_expected(wanted, options.server, options.system) if wanted else read_expected(options.expected)
     try:
         report = verify(options.archive, expected)
-    except RecipeError as error:
+    except ProblemsError as error:
         raise CommandError(str(error)) from error
     outputs = {"csv": options.csv, "json": options.json}
     for kind, place in outputs.items():

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 
 from common.errors import ProblemsError
 from common.toml_files import LARGEST_TOML_BYTES
-from evaluation.protocols.recipes import RecipeError, load_recipe, shipped_editions
+from evaluation.protocols.recipes import load_recipe, shipped_editions
 from portal.accounts.models import User
 from portal.accounts.selectors import find_organizers
 from portal.challenges import rules, services
@@ -259,8 +259,8 @@ def _saved(form: forms.BaseForm, service: Callable[..., Edition], **given: Any) 
     """What the service makes of a valid form; None with errors of the form where it does not hold together."""
     try:
         return service(**given)
-    except services.InvalidEdition as invalid:
-        for field, sentences in invalid.problems.items():
+    except ValidationError as invalid:
+        for field, sentences in invalid.update_error_dict({}).items():
             form.add_error(field if field in form.fields else None, sentences)
         return None
 
@@ -269,7 +269,7 @@ def _is_evaluated_here(edition: Edition) -> bool:
     """Whether the portal makes the scores; of a recipe that cannot be read this is not known."""
     try:
         return not edition.recipe.evaluation.by_teams
-    except RecipeError:
+    except ProblemsError:
         return False
 
 

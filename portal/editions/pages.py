@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from common.errors import MetricInputError, ProblemsError
 from common.memory import format_size
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.metrics.catalogue import ESTIMATORS, find_metric
@@ -19,12 +20,11 @@ from evaluation.protocols.ranking.policy import (
     SIMILARITY,
     SPEECH,
     LeaderboardPolicy,
-    PolicyError,
     make_policy,
     needed_to_rank,
     policy_in_words,
 )
-from evaluation.protocols.recipes import Average, DataSet, MetricRule, Recipe, RecipeError, Track
+from evaluation.protocols.recipes import Average, DataSet, MetricRule, Recipe, Track
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.models import DataSet as DataSetOfCorpus
 from portal.challenges.rules import (
@@ -130,7 +130,7 @@ def _unensured(edition: Edition) -> Iterator[str]:
     required = {SCORES: edition.scores_required, SPEECH: edition.audio_required and edition.corpus is not None}
     try:
         needed = needed_to_rank(edition.recipe, edition.track, edition.leaderboard_policy)
-    except PolicyError:  # a policy of another recipe
+    except MetricInputError:  # a policy of another recipe
         needed = needed_to_rank(edition.recipe, edition.track)
     lacking: dict[str, list[str]] = {}
     for label, kinds in needed.items():
@@ -144,9 +144,9 @@ def _rules(edition: Edition) -> Rules | None:
     """None where the recipe cannot be read, which forms prevent but a row written by hand does not."""
     try:
         return make_rules(edition.recipe, edition.track, edition.leaderboard_policy)
-    except PolicyError:  # a policy of another recipe
+    except MetricInputError:  # a policy of another recipe
         return make_rules(edition.recipe, edition.track)
-    except (RecipeError, LookupError):
+    except (ProblemsError, LookupError):
         return None
 
 
@@ -258,7 +258,7 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
 def _asked_rows(edition: Edition) -> list[DataSetRow]:
     try:
         wanted = {one.pk for one in expected_sets(edition)}
-    except RecipeError:
+    except ProblemsError:
         return []
     return data_set_rows(DataSetOfCorpus.objects.filter(pk__in=wanted))
 
@@ -413,9 +413,9 @@ def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = N
             `evaluation.protocols.ranking.policy.FIELDS`.
 
     Raises:
-        RecipeError: the recipe has several tracks and none is named.
+        ProblemsError: the recipe has several tracks and none is named.
         KeyError: it has no such track.
-        PolicyError: the changes are none of a policy.
+        MetricInputError: the changes are none of a policy.
     """
     chosen = recipe.tracks[track] if track else recipe.track
     policy = make_policy(recipe, track, changes) if chosen.ranking or changes else None

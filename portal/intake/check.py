@@ -80,7 +80,7 @@ class ArchiveCheck:
         refusal: why the archive was not read to its end; then nothing of what was found in it may stay.
 
     Raises:
-        RecipeError: the recipe of the edition cannot be read.
+        ProblemsError: the recipe of the edition cannot be read.
     """
 
     def __init__(

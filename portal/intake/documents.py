@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anonymization.methods.voices.files import read_targets
+from common.errors import ProblemsError
 from common.problems import Problem, Severity
 from evaluation.formats.results import NumberIdentity
 from evaluation.formats.scores import TrialTable, read_trial_table
@@ -22,7 +23,7 @@ from evaluation.objective_results.detection import measure_similarity, similarit
 from evaluation.objective_results.results.folders import SystemResults, read_results
 from evaluation.objective_results.results.score_files import TrialLookup
 from evaluation.objective_results.word_errors import hypothesis_files, read_hypotheses
-from evaluation.protocols.recipes import Recipe, RecipeError
+from evaluation.protocols.recipes import Recipe
 from portal.intake.contents import RESULT_KINDS, Content, classify, recognise, results_directories
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.pdf_files import find_pdf_fault
@@ -106,7 +107,7 @@ def result_problems(
     here = [path for path in paths if path not in elsewhere]
     try:
         systems = read_submitted_results(folder, here, recipe, _trial_lookup(trials))
-    except RecipeError as error:  # files of another edition
+    except ProblemsError as error:  # files of another edition
         yield describe("foreign-results", "the archive", edition=recipe.title, found=str(error).partition(":")[0])
         return
     if len(systems) > 1:

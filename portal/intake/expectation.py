@@ -120,7 +120,7 @@ class ExpectedSubmission:
         """The recipe with the organizer's counts of trials and words.
 
         Raises:
-            RecipeError: the text is no recipe.
+            ProblemsError: the text is no recipe.
         """
         recipe = parse_recipe(self.recipe_text, file=f"{self.edition}.toml", is_stored=True)
         counted = {

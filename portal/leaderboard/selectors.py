@@ -17,7 +17,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 from django.urls import reverse
 
-from common.errors import MetricInputError
+from common.errors import MetricInputError, ProblemsError
 from evaluation.app.attacks.selectors import add_verdicts
 from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
 from evaluation.app.recognizer_training.selectors import METRIC as PHONES
@@ -33,7 +33,7 @@ from evaluation.protocols.published import PublishedSystem, is_as_shipped, publi
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Rankings
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
-from evaluation.protocols.recipes import Average, RecipeError, Track
+from evaluation.protocols.recipes import Average, Track
 from portal.accounts.models import User
 from portal.challenges.models import Edition
 from portal.challenges.selectors import keep_known_gates
@@ -155,7 +155,7 @@ def leaderboard_for(user: Any, edition: str) -> Leaderboard:
     shown = shown_edition_for(user, edition)
     try:
         return build_leaderboard(shown)
-    except RecipeError as error:
+    except ProblemsError as error:
         raise Http404("The recipe of this edition cannot be read, so there is no leaderboard.") from error
 
 

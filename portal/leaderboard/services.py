@@ -7,9 +7,11 @@ from copy import copy
 from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.urls import reverse
 
+from common.errors import NotPossible, ProblemsError
 from evaluation.app.models import MetricValue
 from evaluation.app.objective_results.services import start_again
 from evaluation.app.runs.context import track_of
@@ -19,16 +21,14 @@ from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results.values import AVERAGE
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, find_changes
 from evaluation.protocols.recipe_changes import find_obstacles
-from evaluation.protocols.recipes import Recipe, RecipeError, Track, load_recipe
+from evaluation.protocols.recipes import Recipe, Track, load_recipe
 from evaluation.protocols.tracks import narrow_to_track
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import FOLLOWED, Edition
 from portal.challenges.rules import read_recipe_text
 from portal.challenges.selectors import has_submissions
-from portal.challenges.services import InvalidEdition
 from portal.core import audit
 from portal.core.mail import render_mail
-from portal.jobs.services import NotPossible
 from portal.leaderboard.changes import RECIPE_CHANGED, describe_change
 from portal.leaderboard.selectors import submissions_on_leaderboard
 from portal.submissions.models import Submission
@@ -43,16 +43,12 @@ FOLLOWS: dict[str, Any] = {"published_recipe": {}, "recipe_changed_at": None}  #
 FUTURE = "A leaderboard can be frozen as of now or of a time that has passed."
 
 
-class LeaderboardError(Exception):
-    """An action that the state of the leaderboard does not allow; its words are for the organizer."""
-
-
 @transaction.atomic
 def change_policy(*, edition: Edition, policy: LeaderboardPolicy, now: datetime, by: Any) -> Edition:
     """Rank by another policy; a published leaderboard stays as it is until it is published again.
 
     Raises:
-        LeaderboardError: nothing would change.
+        NotPossible: nothing would change.
     """
     edition = lock_edition(edition)
     return _follow(edition, now, by, leaderboard_policy=find_changes(policy, edition.recipe, edition.track))
@@ -68,20 +64,20 @@ def change_recipe(*, edition: Edition, text: str = "", protocol: str = "", now: 
         text: the recipe, unless `protocol` names a shipped one.
 
     Raises:
-        LeaderboardError: nothing was submitted, nothing would change, or a submission is being deleted.
-        InvalidEdition: every reason why the recipe cannot be computed from what was submitted.
+        NotPossible: nothing was submitted, nothing would change, or a submission is being deleted.
+        ValidationError: every reason why the recipe cannot be computed from what was submitted.
     """
     edition = lock_edition(edition)
     if not has_submissions(edition):
-        raise LeaderboardError(NO_SUBMISSION)
+        raise NotPossible(NO_SUBMISSION)
     _refuse_removed(edition)
     try:
         recipe = load_recipe(protocol) if protocol else read_recipe_text(text, file=f"{edition.name}.toml")
-    except RecipeError as error:
-        raise InvalidEdition({"recipe_text": list(error.problems)}) from None
+    except ProblemsError as error:
+        raise ValidationError({"recipe_text": list(error.problems)}) from None
     problems = find_obstacles(edition.recipe, narrow_to_track(recipe, edition.track), edition.track)
     if problems := problems or _find_unmeasured(edition, recipe):
-        raise InvalidEdition({"recipe_text": problems})
+        raise ValidationError({"recipe_text": problems})
     text = "" if protocol else text
     fields = {"protocol": protocol, "recipe_text": text, "leaderboard_policy": {}}
     edition = _follow(edition, now, by, **fields, recipe_number=edition.recipe_number + 1)
@@ -103,7 +99,7 @@ def _follow(edition: Edition, now: datetime, by: Any, **fields: Any) -> Edition:
     edition.__dict__.pop("recipe", None)
     before, after = describe_change(former, edition)
     if not before and not after:
-        raise LeaderboardError(UNCHANGED)
+        raise NotPossible(UNCHANGED)
     if edition.published_at is not None and edition.recipe_changed_at is None:
         fields["published_recipe"] = {name: getattr(former, name) for name in FOLLOWED}
         fields["recipe_changed_at"] = now
@@ -120,12 +116,12 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: b
         releases: whether everybody hears the samples and reads the descriptions that teams offered, too.
 
     Raises:
-        LeaderboardError: it is published already, or a submission is being deleted.
+        NotPossible: it is published already, or a submission is being deleted.
     """
     edition = lock_edition(edition)
     is_again = edition.recipe_changed_at is not None
     if edition.published_at is not None and not is_again:
-        raise LeaderboardError("The leaderboard is published already.")
+        raise NotPossible("The leaderboard is published already.")
     _refuse_removed(edition)
     teams = _teams_on_leaderboard(edition)
     told, news = {"teams": [str(team) for team in teams]}, "published_again" if is_again else "published"
@@ -141,11 +137,11 @@ def unpublish_leaderboard(*, edition: Edition, by: Any) -> Edition:
     """Hide the leaderboard from all but its organizers and tell each team that stands on it.
 
     Raises:
-        LeaderboardError: it is not published.
+        NotPossible: it is not published.
     """
     edition = lock_edition(edition)
     if edition.published_at is None:
-        raise LeaderboardError("The leaderboard is not published.")
+        raise NotPossible("The leaderboard is not published.")
     told = {"published_at": edition.published_at.isoformat()}
     _tell(_teams_on_leaderboard(edition.as_published()), edition, "taken_back", edition.get_absolute_url(), by=by)
     return _changed(edition, "board.unpublished", by, told, published_at=None, **FOLLOWS)
@@ -186,10 +182,10 @@ def freeze_leaderboard(*, edition: Edition, at: datetime, now: datetime, by: Any
     """Let the leaderboard rest on what had been evaluated by a time.
 
     Raises:
-        LeaderboardError: the time is still to come, or a submission is being deleted.
+        NotPossible: the time is still to come, or a submission is being deleted.
     """
     if at > now:
-        raise LeaderboardError(FUTURE)
+        raise NotPossible(FUTURE)
     _refuse_removed(edition)
     return _changed(lock_edition(edition), "board.frozen", by, {"as_of": at.isoformat()}, frozen_at=at)
 
@@ -199,11 +195,11 @@ def unfreeze_leaderboard(*, edition: Edition, by: Any) -> Edition:
     """Let the leaderboard follow each evaluation again.
 
     Raises:
-        LeaderboardError: it is not frozen.
+        NotPossible: it is not frozen.
     """
     edition = lock_edition(edition)
     if edition.frozen_at is None:
-        raise LeaderboardError("The leaderboard is not frozen.")
+        raise NotPossible("The leaderboard is not frozen.")
     return _changed(edition, "board.unfrozen", by, {"as_of": edition.frozen_at.isoformat()}, frozen_at=None)
 
 
@@ -211,7 +207,7 @@ def _refuse_removed(edition: Edition) -> None:
     try:
         refuse_removed(Submission.objects.filter(system__edition=edition).select_related("system"))
     except NotPossible as reason:
-        raise LeaderboardError(str(reason)) from None
+        raise NotPossible(str(reason)) from None
 
 
 def _changed(edition: Edition, action: str, by: Any, told: Mapping[str, Any], **fields: Any) -> Edition:

@@ -17,7 +17,7 @@ from portal.core.downloads import csv_response, json_response, latex_response
 from portal.core.drawing import answer_not_drawn
 from portal.core.panels import make_panels, panel_data
 from portal.core.signed_urls import CONTENT_TYPES, secured
-from portal.leaderboard import exports, pages, services
+from portal.leaderboard import exports, pages
 from portal.leaderboard.figures import figure_file
 from portal.leaderboard.selectors import (
     describe_under_way,
@@ -100,7 +100,7 @@ def act_and_show(request: HttpRequest, edition: Edition, action: Callable[[], An
     """Do it and show the leaderboard; what its state does not allow is said there."""
     try:
         action()
-    except services.LeaderboardError as error:
+    except NotPossible as error:
         messages.error(request, str(error))
     else:
         messages.success(request, success)

@@ -19,9 +19,9 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from common.errors import MetricInputError, ProblemsError
 from common.tables import Column, Table, number_columns, number_table, plain_table
-from evaluation.protocols.ranking.policy import SEVERAL_IN_WORDS, PolicyError, make_policy
-from evaluation.protocols.recipes import RecipeError
+from evaluation.protocols.ranking.policy import SEVERAL_IN_WORDS, make_policy
 from portal.challenges.models import Edition, Role
 from portal.challenges.rules import Phase, publishes_at_once, submission_phase
 from portal.corpora.forms import UploadForm
@@ -356,7 +356,7 @@ def ask(edition: Edition) -> Asked | None:
     """None where the recipe of the edition cannot be read."""
     try:
         requirements = list_requirements(edition)
-    except RecipeError:
+    except ProblemsError:
         return None
     heads = ("Data set", "Folder, where one is needed")
     columns = [*(Column(head, head) for head in heads), *number_columns("Files"), Column("must", "Required")]
@@ -433,7 +433,7 @@ def _ranked_systems(edition: Edition) -> str:
     """Which systems of a team are ranked, as a sentence; empty where nothing is."""
     try:
         policy = make_policy(edition.recipe, edition.track, edition.leaderboard_policy)
-    except (PolicyError, RecipeError):
+    except MetricInputError:
         return ""
     return SEVERAL_IN_WORDS[policy.several_systems] if policy.minimum_eers else ""
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from common.errors import ProblemsError
 from common.problems import Problem
 from evaluation.formats.results import KINDS, Gender, NumberIdentity, ReportedNumber, ResultEntry, Speech
-from evaluation.protocols.recipes import Average, DataSet, Recipe, RecipeError
+from evaluation.protocols.recipes import Average, DataSet, Recipe
 
 SHORT = {Speech.ORIGINAL: "orig", Speech.ANONYMISED: "anon"}
 _PAIRS = (
@@ -52,10 +53,10 @@ def expected_lines(recipe: Recipe, kind: ResultKind) -> tuple[ExpectedLine, ...]
     """Every line in the order of the official scripts.
 
     Raises:
-        RecipeError: the edition has no such file.
+        ProblemsError: the edition has no such file.
     """
     if recipe.results is None or (kind is not ResultKind.ORIGINAL and not recipe.results.trial_set):
-        raise RecipeError(f"{recipe.title} has no result file of the kind “{kind}”.")
+        raise ProblemsError(f"{recipe.title} has no result file of the kind “{kind}”.")
     if kind is ResultKind.SUMMARY:
         return tuple(_summary(recipe))
     training = Speech.ANONYMISED if kind is ResultKind.RETRAINED else Speech.ORIGINAL

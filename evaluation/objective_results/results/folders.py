@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from common.errors import ProblemsError
 from common.file_names import fold_names, is_dropping, name_other_capitals, plain_name
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.results import AttackModel, NumberIdentity, ReportedNumber, Speech
@@ -24,7 +25,7 @@ from evaluation.objective_results.results.forms import ResultForm, read_form
 from evaluation.objective_results.results.rank_files import RankFile, missing_results, read_rank_file
 from evaluation.objective_results.results.results_2022 import read_result_file, read_single_file, single_files
 from evaluation.objective_results.results.score_files import TrialLookup, check_score_file
-from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe
+from evaluation.protocols.recipes import Recipe, load_recipe
 
 _PUBLISHED = re.compile(
     r"(?:RESULTS(?:_summary)?|results_summary|results\.anon|results\.orig|result_for_rank)_(?P<system>.+)\Z"
@@ -98,7 +99,7 @@ def read_results(
     entered below the folder is passed over.
 
     Raises:
-        RecipeError: no such edition, or one that has no files of this kind.
+        ProblemsError: no such edition, or one that has no files of this kind.
     """
     recipe = recipe or (load_recipe(edition) if edition else None)
     if path.is_file():
@@ -129,7 +130,7 @@ def read_published(
     """The systems whose published files lie in a folder itself, none where it holds none or cannot be read.
 
     Raises:
-        RecipeError: as `read_results`.
+        ProblemsError: as `read_results`.
     """
     return _published(folder, _listed(folder), recipe or (load_recipe(edition) if edition else None))
 
@@ -154,7 +155,7 @@ def track_average(
 
     Raises:
         MetricInputError: data sets that are missing or given more than once.
-        RecipeError: the track has no average of the metric.
+        ProblemsError: the track has no average of the metric.
     """
     chosen = recipe.tracks[track] if track else recipe.track
     average = chosen.average(metric)
@@ -192,7 +193,7 @@ def _read_file(path: Path, name: str, recipe: Recipe | None) -> ResultFile | Ran
     if not is_ranked:
         return read_result_file(path, recipe=recipe, name=name)
     if recipe and recipe.results:
-        raise RecipeError(f"{name}: {recipe.title} has no such result file. Name 2024 or 2026 as edition.")
+        raise ProblemsError(f"{name}: {recipe.title} has no such result file. Name 2024 or 2026 as edition.")
     return read_rank_file(path, recipe=recipe, name=name)
 
 

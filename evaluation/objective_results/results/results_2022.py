@@ -203,7 +203,7 @@ def single_files(recipe: Recipe, kind: ResultKind) -> tuple[SingleFile, ...]:
     """Every single file of the results directory of a kind of model.
 
     Raises:
-        RecipeError: the edition has no such directory.
+        ProblemsError: the edition has no such directory.
     """
     blocks: dict[str, list[ExpectedLine]] = {}
     for line in expected_lines(recipe, kind):

@@ -27,10 +27,10 @@ from django.db.models import Count, Max, QuerySet
 from django.utils.crypto import salted_hmac
 
 from common.arrays import Texts
+from common.errors import ProblemsError
 from evaluation.app.audio_measures.selectors import WordCount, count_utterance_errors, read_pitch_correlations
 from evaluation.app.models import EvaluationRun
 from evaluation.formats.results import Speech
-from evaluation.protocols.recipes import RecipeError
 from listening.analysis.analyse import ANALYSIS_VERSION
 from listening.analysis.bundle import read_inputs
 from listening.analysis.reading.inputs import ORIGINAL, Inputs, Objective, Placements, Ratings, StudyFacts, Transcripts
@@ -379,7 +379,7 @@ def collect_objective(
         edition: whose recipe names the recognition sets; of one that cannot be read no word errors are known.
     """
     words = {}
-    with suppress(RecipeError):
+    with suppress(ProblemsError):
         words = count_utterance_errors(submissions.values(), transcripts, edition.recipe)
     pitch = read_pitch_correlations(submissions.values(), set().union(*heard.values()))
     rows = []

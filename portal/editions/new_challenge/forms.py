@@ -17,6 +17,7 @@ from django.forms.boundfield import BoundField
 from django.http import QueryDict
 from django.utils.functional import cached_property
 
+from common.errors import ProblemsError
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.ranking.policy import MOST_CONDITIONS
@@ -36,7 +37,7 @@ from evaluation.protocols.recipe_making import (
     training_sets,
     usable_trial_sets,
 )
-from evaluation.protocols.recipes import Recipe, RecipeError, load_recipe, shipped_editions
+from evaluation.protocols.recipes import Recipe, load_recipe, shipped_editions
 from portal.challenges.models import Corpus, Edition
 from portal.challenges.rules import read_recipe_text
 from portal.challenges.selectors import corpora_for_edition
@@ -339,7 +340,7 @@ class ChallengeForm(EditionForm):
         text = str(self["recipe_text"].value() or "") if "recipe_text" in self.fields else ""
         try:
             return read_recipe_text(text, file="recipe.toml") if text.strip() else None
-        except RecipeError:
+        except ProblemsError:
             return None
 
     @property

@@ -7,17 +7,18 @@ from datetime import datetime
 from typing import Any, cast
 
 from django import forms
+from django.core.exceptions import ValidationError
 
+from common.errors import MetricInputError, NotPossible
 from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.policy import LeaderboardPolicy, PolicyError, gate_in_words, make_policy
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, gate_in_words, make_policy
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
-from portal.challenges.services import InvalidEdition
 from portal.core.fields import RadioField
 from portal.editions.forms import RecipeFileForm
 from portal.leaderboard.selectors import policy_by
-from portal.leaderboard.services import LeaderboardError, change_recipe
+from portal.leaderboard.services import change_recipe
 
 PLAIN = ("policy", "late", "basis", "several_systems", "note_within")
 INCLUSIVE = {"yes": "meets it", "no": "does not meet it; it must be above"}
@@ -90,7 +91,7 @@ class PolicyForm(forms.Form):
             return cleaned
         try:
             self.chosen = make_policy(self.edition.recipe, self.edition.track, self._changes(cleaned))
-        except PolicyError as error:
+        except MetricInputError as error:
             field, _, words = str(error).partition(": ")
             name = field.replace("gates.", "gate_")
             sentence = words[:1].upper() + words[1:]
@@ -132,10 +133,10 @@ class RecipeForm(RecipeFileForm):
         text = (self.cleaned_data["recipe_file"] or self.cleaned_data["recipe_text"]).replace("\r\n", "\n")
         try:
             return change_recipe(edition=self.edition, text=text.replace("\0", ""), now=now, by=by)
-        except InvalidEdition as error:
+        except ValidationError as error:
             place = "recipe_file" if self.cleaned_data["recipe_file"] else "recipe_text"
-            self.add_error(place, error.problems["recipe_text"])
-        except LeaderboardError as error:
+            self.add_error(place, error.message_dict["recipe_text"])
+        except NotPossible as error:
             self.add_error(None, str(error))
         return None
 

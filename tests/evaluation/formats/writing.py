@@ -138,7 +138,7 @@ def write_single_files(
 
     Raises:
         ResultWriteError: a number is given twice with different values.
-        RecipeError: the edition has no such directory.
+        ProblemsError: the edition has no such directory.
     """
     given = by_identity(reported_numbers)
     written = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from common.errors import ProblemsError
 from evaluation.protocols.evaluation_table import Evaluation, KnownEngines
-from evaluation.protocols.recipes import RecipeError, load_recipe, parse_recipe, shipped_editions
+from evaluation.protocols.recipes import load_recipe, parse_recipe, shipped_editions
 
 RECIPE = """
 edition = "mine"
@@ -105,7 +106,7 @@ PORTAL = 'by = "portal"\nattackers = ["ge2e"]'
     ],
 )
 def test_problem_of_the_table_is_named(evaluation, changes, sentence):
-    with pytest.raises(RecipeError) as caught:
+    with pytest.raises(ProblemsError) as caught:
         read(evaluation, **changes)
     assert sentence in str(caught.value)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from common.errors import MetricInputError
 from common.rounding import format_distinct
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Place, Reason
-from evaluation.protocols.ranking.policy import PolicyError, find_changes, make_policy, policy_as_dict, policy_in_words
+from evaluation.protocols.ranking.policy import find_changes, make_policy, policy_as_dict, policy_in_words
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import load_recipe
 
@@ -431,7 +431,7 @@ def test_unranked_rows_belong_to_no_group():
     ],
 )
 def test_policy_that_cannot_be_used_is_refused_in_words(changes, sentence):
-    with pytest.raises(PolicyError) as refusal:
+    with pytest.raises(MetricInputError) as refusal:
         policy(**changes)
     assert sentence in str(refusal.value)
 

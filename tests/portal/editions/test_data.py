@@ -5,6 +5,7 @@ import zipfile
 from html import unescape
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
@@ -12,7 +13,7 @@ from django.urls import reverse
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.rules import list_licence_texts
 from portal.challenges.selectors import USUAL_TERMS
-from portal.challenges.services import InvalidEdition, change_edition, copy_edition, prepare_data_files
+from portal.challenges.services import change_edition, copy_edition, prepare_data_files
 from portal.core import signed_urls, transfers
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, JobState
@@ -127,9 +128,9 @@ def test_only_the_owner_of_the_corpus_and_operators_pass_its_speech_on():
     corpus = make_corpus(speakers=4, created_by=owner)  # shared with all organizers
     corpus.data_sets.update(split="test")
     edition = make_edition(corpus, name="vpc", recipe_text=recipe_of(corpus, "teams"), organizers=[other])
-    with pytest.raises(InvalidEdition, match="Only the owner of the corpus tones or an operator") as refused:
+    with pytest.raises(ValidationError, match="Only the owner of the corpus tones or an operator") as refused:
         change_edition(edition=edition, by=other, shares_data=True)
-    assert list(refused.value.problems) == ["shares_data"]
+    assert list(refused.value.message_dict) == ["shares_data"]
     Edition.objects.update(shares_data=True)  # as it may stand there from before
     edition.refresh_from_db()
     make_files(edition)

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from common.errors import ProblemsError
 from common.toml_files import parse_toml
 from evaluation.protocols.ranking.policy import make_policy, policy_in_words
-from evaluation.protocols.recipes import FOLDER, RecipeError, load_recipe, shipped_editions
+from evaluation.protocols.recipes import FOLDER, load_recipe, shipped_editions
 from portal.challenges.rules import (
     HeldSet,
     Phase,
@@ -178,7 +179,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("text", "said"), BROKEN.items(), ids=range(len(BROKEN)))
 def test_recipe_that_cannot_be_used_is_a_sentence(text, said):
-    with pytest.raises(RecipeError, match=r"^own\.toml(, line \d+)?: ") as refused:
+    with pytest.raises(ProblemsError, match=r"^own\.toml(, line \d+)?: ") as refused:
         read_recipe_text(text, file="own.toml")
     assert said in str(refused.value)
 
@@ -187,7 +188,7 @@ def test_every_problem_of_a_recipe_is_told_at_once():
     text = recipe_of("2022").replace('title = "VoicePrivacy 2022"', "").replace('policy = "cumulative"', 'policy = "x"')
     text = text.replace('key = "cllr"', 'key = "beauty"').replace("libri_dev_trials_f = 0.25", "libri_dev_trials_f = 1")
     text = text.replace("utterances = 343", 'utterances = "343"').replace("[15, 20, 25, 30]", "[15, 120]")
-    with pytest.raises(RecipeError) as refused:
+    with pytest.raises(ProblemsError) as refused:
         read_recipe_text(text, file="own.toml")
     problems = refused.value.problems
     assert str(refused.value).splitlines() == list(problems)
@@ -198,7 +199,7 @@ def test_every_problem_of_a_recipe_is_told_at_once():
 
 def test_of_thousands_of_problems_some_are_told():
     text = "".join(f"k{number} = 1\n" for number in range(5_000)) + recipe_of("2022")
-    with pytest.raises(RecipeError) as refused:
+    with pytest.raises(ProblemsError) as refused:
         read_recipe_text(text, file="own.toml")
     assert len(refused.value.problems) == 101
     assert refused.value.problems[-1] == "own.toml: 4,900 more problems."
@@ -206,7 +207,7 @@ def test_of_thousands_of_problems_some_are_told():
 
 def test_engines_that_nobody_knows_are_refused():
     table = '[evaluation]\nby = "both"\nattackers = ["x"]\nrecognizer = "y"\ntraining = "z"\n'
-    with pytest.raises(RecipeError) as refused:
+    with pytest.raises(ProblemsError) as refused:
         read_recipe_text(recipe_of("2024") + table, file="own.toml")
     wanted = ["attackers: expected one of wespeaker-resnet34, ", "recognizer: ", "training: expected one of spane, "]
     assert [any(f"evaluation.{words}" in one for one in refused.value.problems) for words in wanted] == [True] * 3

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from common.errors import NotPossible
 from portal.accounts.models import User
 from portal.challenges.models import Edition
 from portal.challenges.services import change_edition
@@ -269,6 +270,6 @@ def test_time_before_any_evaluation_is_told_in_true_words(client, edition, addre
 
 def test_services_refuse_what_the_state_does_not_allow(organizer, edition):
     for action in (services.unpublish_leaderboard, services.unfreeze_leaderboard):
-        with pytest.raises(services.LeaderboardError):
+        with pytest.raises(NotPossible):
             action(edition=edition, by=organizer)
     assert actions(edition) == []

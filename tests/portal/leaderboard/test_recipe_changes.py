@@ -1,17 +1,19 @@
 """A recipe that is changed after the first submission: all is evaluated again, and what is published stays."""
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
+from common.errors import NotPossible
 from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.app.objective_results.services import settle_objective
 from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import parse_recipe
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
-from portal.challenges.services import InvalidEdition, change_edition, copy_edition
+from portal.challenges.services import change_edition, copy_edition
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.leaderboard import services
@@ -295,7 +297,7 @@ def test_recipe_is_changed_on_its_page_by_organizers_only(edition, organizer, ad
 
 def test_recipe_of_an_edition_without_submissions_is_changed_by_editing_it(organizer):
     edition = tones_edition(organizers=[organizer])
-    with pytest.raises(services.LeaderboardError, match="page “Edit” of the edition"):
+    with pytest.raises(NotPossible, match="page “Edit” of the edition"):
         change(edition, organizer, export_recipe(edition).replace("[10, 20, 30]", "[10]"))
 
 
@@ -310,7 +312,7 @@ def test_changed_recipe_replaces_the_policy_that_its_text_already_says(edition, 
 
 def test_edition_with_submissions_keeps_its_recipe_fields(edition, organizer):
     changed = change(edition, organizer)
-    with pytest.raises(InvalidEdition, match="page “Recipe” of the leaderboard"):
+    with pytest.raises(ValidationError, match="page “Recipe” of the leaderboard"):
         change_edition(edition=changed, by=organizer, protocol="2024", recipe_text="")
     copied = copy_edition(edition=changed, by=organizer, name="copy", title="Copy")
     assert (copied.recipe_number, copied.recipe_changed_at, LIBRI_ONLY in copied.recipe_text) == (1, None, True)
@@ -361,7 +363,7 @@ def test_teams_are_told_when_it_is_published_again(edition, organizer):
     publish_again(changed, organizer)
     told = Job.objects.filter(kind="send-notice", parameters__kind="published")
     assert {job.parameters["team"] for job in told} == {team.pk for team in edition.teams.all()}
-    with pytest.raises(services.LeaderboardError, match="published already"):
+    with pytest.raises(NotPossible, match="published already"):
         publish_again(edition, organizer)
 
 

@@ -8,6 +8,7 @@ from django.core.files.storage import default_storage
 from django.urls import reverse
 from django.utils import timezone
 
+from common.errors import NotPossible
 from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import EvaluationRun
 from listening.app.results.services import start_analysis, unpublish_results
@@ -19,9 +20,9 @@ from portal.core.removal import find_kind, find_rows, preview_removal
 from portal.core.storage import adopt_file, delete_old, store_bytes
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
-from portal.jobs.services import NotPossible, request_cancel
+from portal.jobs.services import request_cancel
 from portal.leaderboard.figures import figure_key
-from portal.leaderboard.services import LeaderboardError, freeze_leaderboard, publish_leaderboard
+from portal.leaderboard.services import freeze_leaderboard, publish_leaderboard
 from portal.operations.periodic_tasks import delete_drawings
 from portal.removal import services
 from portal.submissions.models import SharedPart, Submission, SubmittedFile, System, Upload
@@ -614,7 +615,7 @@ def test_nothing_begins_to_use_a_submission_that_is_being_deleted(organizer, thi
         "publication": lambda: publish_leaderboard(edition=edition, **given),
     }
     for name, use in uses.items():
-        with pytest.raises((NotPossible, LeaderboardError), match=f"^{submission} is being deleted"):
+        with pytest.raises(NotPossible, match=f"^{submission} is being deleted"):
             use()
         assert Job.objects.count() == 1, name
     Job.objects.filter(pk=job.pk).update(state="failed")
