@@ -144,10 +144,10 @@ def _rules(edition: Edition) -> Rules | None:
     """None where the recipe cannot be read, which forms prevent but a row written by hand does not."""
     try:
         return make_rules(edition.recipe, edition.track, edition.leaderboard_policy)
-    except MetricInputError:  # a policy of another recipe
-        return make_rules(edition.recipe, edition.track)
     except (ProblemsError, LookupError):
         return None
+    except MetricInputError:  # a policy of another recipe
+        return make_rules(edition.recipe, edition.track)
 
 
 def _organizer_steps(edition: Edition) -> Iterator[NextStep]:
