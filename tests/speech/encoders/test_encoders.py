@@ -221,11 +221,9 @@ def test_ge2e_refuses_a_click_in_silence():
         encoder("ge2e").embed([click], RATE_HZ)
 
 
-def test_utterance_error_carries_the_position_so_that_a_caller_can_name_it():
-    with pytest.raises(MetricInputError) as caught:
+def test_error_names_the_utterance_by_its_position():
+    with pytest.raises(MetricInputError, match=r"^Utterance 3 of 3: expected at least 0\.025 s, found 0\.01 s\.$"):
         encoder("long-term-spectrum").embed([speech(), speech(), speech(0.01)], RATE_HZ)
-    assert caught.value.position == 2
-    assert str(caught.value) == "Utterance 3 of 3: expected at least 0.025 s, found 0.01 s."
 
 
 def test_nothing_heavy_is_imported_by_reading_the_registry(monkeypatch):
