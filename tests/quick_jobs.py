@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
@@ -12,6 +13,7 @@ from evaluation.figures import style
 from evaluation.metrics import naturalness
 from evaluation.objective_results import sources
 from listening.analysis.figures import view
+from listening.app.models import Study
 from listening.app.studies import planning, sizes
 from portal.leaderboard import figures
 from portal.submissions import handlers
@@ -64,6 +66,9 @@ def designs_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small design is found in the request on a busy machine, too; tests of the limit have a clock of their own."""
     monkeypatch.setattr(planning, "thread_time", float)
     monkeypatch.setattr(sizes, "thread_time", float)
+    # Whether a search ends depends on the seed, too, which a new study draws.
+    seeds = itertools.count(2022)
+    monkeypatch.setattr(Study._meta.get_field("seed"), "_get_default", lambda: next(seeds))
 
 
 @pytest.fixture(autouse=True)
