@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
@@ -22,14 +22,14 @@ def real_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
     """The values as float64, of any shape; NaN and infinite ones stay.
 
     Raises:
-        MetricInputError: no real numbers, or rows of different lengths; `what` names the values.
+        InputError: no real numbers, or rows of different lengths; `what` names the values.
     """
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise MetricInputError(f"Expected real numbers as {what}, found rows of different lengths.") from error
+        raise InputError(f"Expected real numbers as {what}, found rows of different lengths.") from error
     if array.size and array.dtype.kind not in "iuf":
-        raise MetricInputError(f"Expected real numbers as {what}, found {array.dtype}.")
+        raise InputError(f"Expected real numbers as {what}, found {array.dtype}.")
     return array.astype(np.float64, copy=False)
 
 
@@ -37,15 +37,13 @@ def unit_vectors(vectors: ArrayLike, what: str) -> NDArray[np.float64]:
     """Vectors brought to length 1, shape (n, d).
 
     Raises:
-        MetricInputError: no real numbers, another shape, or a vector that is zero or not finite; `what` names them.
+        InputError: no real numbers, another shape, or a vector that is zero or not finite; `what` names them.
     """
     array = real_numbers(vectors, what)
     if array.ndim != 2:
-        raise MetricInputError(f"Expected {what} of shape (utterances, dimensions), found shape {array.shape}.")
+        raise InputError(f"Expected {what} of shape (utterances, dimensions), found shape {array.shape}.")
     lengths = np.linalg.norm(array, axis=1, keepdims=True)
     wrong = int(np.count_nonzero(~(np.isfinite(lengths) & (lengths > 0))))
     if wrong:
-        raise MetricInputError(
-            f"Expected {what} that are finite and not zero, found {wrong} of {len(array)} that are not."
-        )
+        raise InputError(f"Expected {what} that are finite and not zero, found {wrong} of {len(array)} that are not.")
     return np.asarray(array / lengths, np.float64)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 DELIMITERS = (",", ";", "\t")
 _STATED = re.compile(r'"?sep=(.)"?[,;\t]*(?=\r?\n)', re.IGNORECASE)  # for Excel alone
@@ -36,7 +36,7 @@ class CsvText:
         """Yield each row, the header first, with the line that it begins in; blank ones are left out.
 
         Raises:
-            MetricInputError: at the first row that cannot be split.
+            InputError: at the first row that cannot be split.
         """
         reader = csv.reader(io.StringIO(self.text, newline=""), delimiter=self.delimiter, strict=True)
         line = 1
@@ -46,7 +46,7 @@ class CsvText:
                     yield line, cells
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise MetricInputError(str(error), line=line) from error
+            raise InputError(str(error), line=line) from error
 
 
 def to_number(cell: str, delimiter: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 
-class MetricInputError(ValueError):
+class InputError(ValueError):
     """An input that cannot be used: says what was expected and what was found, in which line of a table (`line`)."""
 
     def __init__(self, sentence: str = "", *, line: int = 0) -> None:
@@ -14,7 +14,7 @@ class MetricInputError(ValueError):
         self.line = line
 
 
-class MachineError(MetricInputError):
+class MachineError(InputError):
     """This machine lacks a model file or a working graphics card: its operator has to act."""
 
 
@@ -58,7 +58,7 @@ class Unreachable(Exception):  # noqa: N818
         self.code = code
 
 
-class ProblemsError(MetricInputError):
+class ProblemsError(InputError):
     """An input that cannot be used; each of `problems` is a sentence: what was expected, what found, what would do."""
 
     def __init__(self, problems: Iterable[str] | str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar, get_type_hints
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 R = TypeVar("R")
 
@@ -42,7 +42,7 @@ def change_values(recipe: R, values: Mapping[str, object]) -> R:
     """A recipe with other values, each given as a number or as text.
 
     Raises:
-        MetricInputError: no such value, or one that is no number or out of its range; names all of them.
+        InputError: no such value, or one that is no number or out of its range; names all of them.
     """
     known = list_values(type(recipe))
     problems, found = [], {}
@@ -60,5 +60,5 @@ def change_values(recipe: R, values: Mapping[str, object]) -> R:
         if problem := known[name].find_problem(name, found[name]):
             problems.append(problem)
     if problems:
-        raise MetricInputError(" ".join(problems))
+        raise InputError(" ".join(problems))
     return replace(recipe, **found)  # type: ignore[type-var]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.figures.det import det_numbers, draw_det, make_det_plot
 from evaluation.figures.style import ImageFormat, Theme, make_figure
 from evaluation.metrics.catalogue import DETECTION_METRICS, format_heading
@@ -69,13 +69,13 @@ def save_det(
         The figure, which a notebook shows as the last value of a cell.
 
     Raises:
-        MetricInputError: another ending than svg, pdf, png or csv; what `draw_det` refuses.
+        InputError: another ending than svg, pdf, png or csv; what `draw_det` refuses.
         OSError: the file cannot be written.
     """
     path = Path(path)
     ending = path.suffix[1:].lower()
     if ending not in FIGURE_ENDINGS:
-        raise MetricInputError(f"{path}: expected a figure as {', '.join(FIGURE_ENDINGS)}, found “{path.suffix}”.")
+        raise InputError(f"{path}: expected a figure as {', '.join(FIGURE_ENDINGS)}, found “{path.suffix}”.")
     if ending == "csv":
         path.write_text(det_numbers(tests, estimator=estimator).csv(), encoding="utf-8")
     else:

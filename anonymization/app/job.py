@@ -36,7 +36,7 @@ from anonymization.methods.contract import (
 )
 from anonymization.methods.external.method import watching
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, ProblemList, Severity
 from portal.core.storage import keep_audio, load_audio
 from portal.jobs.long_work import threads
@@ -329,7 +329,7 @@ def _checked(
             conformed.samples, output, conformed.rate_hz, file=task.name, keeps_duration=keeps_duration
         )
         problems = tuple(found)
-    except MetricInputError as error:
+    except InputError as error:
         return _failed(task, str(error))
     if useless := tuple(problem for problem in problems if problem.code in USELESS):
         return UtteranceOutcome(task, "", 0, conformed.rate_hz, useless)

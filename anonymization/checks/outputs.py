@@ -46,7 +46,7 @@ def check_output(
             it should be, and where speech is lost cannot be told: the output has another timing.
 
     Raises:
-        MetricInputError: samples that are not mono, or a rate below 1.
+        InputError: samples that are not mono, or a rate below 1.
     """
     check = check_long_audio(original, output, rate)
     problems = audio_problems(check, file, keeps_duration=keeps_duration)
@@ -95,7 +95,7 @@ def check_long_audio(original: Samples, output: Samples, rate: int) -> AudioChec
     """As `check_audio`, which takes 45 bytes a sample; the levels are joined in double precision.
 
     Raises:
-        MetricInputError: as `check_audio`.
+        InputError: as `check_audio`.
     """
     if max(original.size, output.size) <= _BLOCK or original.ndim != 1 or output.ndim != 1:
         return check_audio(original, output, rate)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from anonymization.cli import listing, run, train, voices
 from anonymization.cli.records import FULL
 from anonymization.methods.contract import MethodError
-from common.errors import CommandError, MetricInputError
+from common.errors import CommandError, InputError
 from common.terminal import Parser, run_command
 
 PROGRAM = "python -m anonymization"
@@ -37,7 +37,7 @@ _EPILOGUE = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    return run_command(lambda: _parser().parse_args(given), MethodError, MetricInputError)
+    return run_command(lambda: _parser().parse_args(given), MethodError, InputError)
 
 
 def _parser() -> Parser:

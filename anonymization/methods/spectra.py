@@ -16,7 +16,7 @@ import numpy.typing as npt
 from anonymization.methods.contract import Described, Item, MethodError, OptionValue, PseudoSpeaker, validate_samples
 from anonymization.methods.world.method import Level, mute_silence, set_level
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from speech.audio.files import resample, to_pcm16
 from speech.conversion.nearest_frames import VOCODER_HZ
@@ -41,7 +41,7 @@ class SpectrumMethod(Described, ABC, Generic[V]):
 
     @abstractmethod
     def _convert(self, samples: Samples, voice: V, options: dict[str, OptionValue]) -> Samples:
-        """The speech in a voice; samples are not silent. Raises MetricInputError where a part refuses them."""
+        """The speech in a voice; samples are not silent. Raises InputError where a part refuses them."""
 
     def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:  # noqa: ARG002 - of others
         """Digital silence keeps its place. One thread, so that a process may fork afterwards, and no rounding depends
@@ -55,7 +55,7 @@ class SpectrumMethod(Described, ABC, Generic[V]):
         try:
             with use_one_thread():
                 return self._convert(item.samples, voice, options)
-        except MetricInputError as error:
+        except InputError as error:
             raise MethodError(str(error)) from error
 
 

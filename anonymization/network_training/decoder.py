@@ -26,7 +26,7 @@ from anonymization.network_training.features import Features
 from anonymization.network_training.loop import Batch, Speech, Training
 from anonymization.network_training.recipe import DecoderRecipe, NetworkRecipe, SoftUnitsRecipe, WorldDecoderRecipe
 from common.arrays import unit_vectors
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.recognizer_training.frames import SpokenText
 from speech.conversion.content_decoder import ContentDecoder, SoftUnitsDecoder, places_of_content
@@ -241,7 +241,7 @@ class PhoneLoss(nn.Module):
     align, take no part. bottleneck: numbers of a frame.
 
     Raises:
-        MetricInputError: fewer than 20 utterances take part.
+        InputError: fewer than 20 utterances take part.
 
     Source: A. Graves et al., "Connectionist temporal classification", ICML 2006.
     """
@@ -256,7 +256,7 @@ class PhoneLoss(nn.Module):
             if SpokenText(str(number), one.layers[0], text).is_possible
         }
         if len(self._texts) < FEWEST:
-            raise MetricInputError(
+            raise InputError(
                 f"Learning from phones needs at least {FEWEST} utterances with transcripts; found {len(self._texts)} "
                 f"of {len(texts)} that can be used. Give more transcripts, or set phones=0."
             )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from anonymization.methods.world.method import WorldParameters, world_voice
 from common.arrays import Floats32, Samples
 from common.atomic_write import write_atomically
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import Count, ignore_progress
 from evaluation.attackers.training.corpus import TrainingUtterance, read_checked
 from speech.encoders import registry as encoders
@@ -70,11 +70,11 @@ class FeatureReader:
         """The features of an utterance, of its file where there is one.
 
         Raises:
-            MetricInputError: audio that cannot be read, is silent or shorter than a second.
+            InputError: audio that cannot be read, is silent or shorter than a second.
         """
         samples = read_checked(utterance)
         if samples.size < SHORTEST_S * RATE_HZ or not samples.any():
-            raise MetricInputError(
+            raise InputError(
                 f"{utterance.identifier}: expected at least {SHORTEST_S:g} s of speech, found "
                 f"{samples.size / RATE_HZ:.2g} s{'' if samples.any() else ' of silence'}. Leave it out."
             )
@@ -122,8 +122,8 @@ def read_features(
         for_world: with parameters of WORLD in place of spectra.
 
     Raises:
-        MetricInputError: utterances that cannot be used; names all of them.
-        MetricInputError: parameters of WORLD, and pyworld is absent.
+        InputError: utterances that cannot be used; names all of them.
+        InputError: parameters of WORLD, and pyworld is absent.
     """
     reader = FeatureReader(folder, variants, device, for_world=for_world)
     found, problems = [], []
@@ -131,11 +131,11 @@ def read_features(
         progress(number, len(utterances))
         try:
             found.append(reader.read(utterance))
-        except MetricInputError as error:
+        except InputError as error:
             problems.append(str(error))
     progress(len(utterances), len(utterances))
     if problems:
-        raise MetricInputError(" ".join(problems))
+        raise InputError(" ".join(problems))
     return found
 
 

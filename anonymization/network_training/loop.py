@@ -25,7 +25,7 @@ from anonymization.methods.content_decoder.network_files import NetworkFile
 from anonymization.network_training.features import Features
 from anonymization.network_training.recipe import NetworkRecipe
 from common.atomic_write import write_atomically
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import Count
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.content_decoder import places_of_content
@@ -217,7 +217,7 @@ class Training(ABC, Generic[R, N]):
         try:
             state = torch.load(self._path, map_location=self.device, weights_only=True)
         except Exception as error:  # torch raises whatever a broken file leads to
-            raise MetricInputError(
+            raise InputError(
                 f"{self._path}: expected the state of a training, found a damaged file. Delete it to start again."
             ) from error
         if state["key"] != self.key:
@@ -237,9 +237,9 @@ def write_curve(folder: Path, header: Sequence[str], rows: Sequence[Sequence[flo
     write_atomically(folder / CURVE, text.getvalue().encode())
 
 
-def other_training(folder: Path) -> MetricInputError:
+def other_training(folder: Path) -> InputError:
     """The error of a folder in which another training began."""
-    return MetricInputError(
+    return InputError(
         f"{folder}: expected no training, or this one; found one of another recipe, seed or speech. Choose another "
         "folder."
     )

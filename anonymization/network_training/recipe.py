@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 from anonymization.methods.content_decoder.network_files import SHAPES, Shape
 from anonymization.methods.content_decoder.retrained import READ_DECODER
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.recipe_values import Value, change_values, list_values
 from speech.conversion.shape import (
     DecoderShape,
@@ -62,11 +62,11 @@ class Recipe:
         """The recipe with other values; `size` says which others stand in place of them, ``small`` or ``full``.
 
         Raises:
-            MetricInputError: no such value, or one that is none; names all of them.
+            InputError: no such value, or one that is none; names all of them.
         """
         size = values.pop("size", "small")
         if size not in read_sizes(self.name):
-            raise MetricInputError(f"Expected size as {' or '.join(read_sizes(self.name))}, found “{size}”.")
+            raise InputError(f"Expected size as {' or '.join(read_sizes(self.name))}, found “{size}”.")
         if size != "small":
             return cast("Self", read_sizes(self.name)[str(size)]).changed(**values)
         return change_values(self, values)

@@ -11,7 +11,7 @@ from anonymization.network_training.features import SPEAKER_ENCODER
 from anonymization.network_training.recipe import MapRecipe
 from anonymization.network_training.regressor import hold_out_speakers
 from common.arrays import Floats, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import Count
 from evaluation.attackers.training.corpus import TrainingUtterance, read_checked
 from speech.conversion.recognizer_map import HOP_SAMPLES, PIECE_FRAMES, RATE_HZ, RecognizerMap, fit_map, mean_features
@@ -31,7 +31,7 @@ def fit_recognizer_map(
     """The map of all speakers, the seconds of speech, and what another map is worth on speakers that it did not see.
 
     Raises:
-        MetricInputError: fewer than ten speakers have three seconds of speech in a row, or audio cannot be read.
+        InputError: fewer than ten speakers have three seconds of speech in a row, or audio cannot be read.
     """
     from speech.features import whisper_layers
 
@@ -50,7 +50,7 @@ def fit_recognizer_map(
             sources.append(utterance.source)
     progress(len(utterances), len(utterances))
     if len(set(sources)) < _FEWEST_SPEAKERS:
-        raise MetricInputError(
+        raise InputError(
             f"Expected at least {_FEWEST_SPEAKERS} speakers with {_PIECE_SAMPLES / RATE_HZ:g} s of speech in a row, "
             f"found {len(set(sources))}. Add recordings of other speakers."
         )

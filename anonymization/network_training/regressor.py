@@ -21,7 +21,7 @@ from anonymization.methods.content_decoder.network_files import load_decoder
 from anonymization.network_training.features import Features
 from anonymization.network_training.loop import Batch, Speech, Training
 from anonymization.network_training.recipe import RegressorRecipe
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.content_decoder import ContentDecoder, Converter, log_f0
 from speech.conversion.f0_regressor import F0Regressor, Regressor
@@ -73,11 +73,11 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
         """With mean and spread of the logarithm of F0 over the voiced frames.
 
         Raises:
-            MetricInputError: speech without any.
+            InputError: speech without any.
         """
         logs = np.log(np.concatenate([each.hz for each in self.features]).astype(np.float64))
         if not logs.size:
-            raise MetricInputError("Expected speech with voiced frames, found none. Add other recordings.")
+            raise InputError("Expected speech with voiced frames, found none. Add other recordings.")
         network = F0Regressor(self.recipe.shape)
         network.get_buffer("mean").fill_(logs.mean())
         network.get_buffer("spread").fill_(logs.std() + 1e-3)

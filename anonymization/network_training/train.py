@@ -37,7 +37,7 @@ from anonymization.network_training.recipe import (
 from anonymization.network_training.recognizer_map import fit_recognizer_map
 from anonymization.network_training.regressor import RegressorTraining
 from common.atomic_write import write_atomically
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import Progress, ignore_progress
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.recognizer_training.frames import read_spoken_texts
@@ -83,7 +83,7 @@ def train(
         decoder: whose content is learnt from, by recipes that need one; that which ships, or another training's.
 
     Raises:
-        MetricInputError: speech that cannot be used, a folder with another training, no such device, or a model of
+        InputError: speech that cannot be used, a folder with another training, no such device, or a model of
             the recipe that is not here.
     """
     require_torch_device(device)
@@ -103,7 +103,7 @@ def train(
     for model in recipe.begins_from:
         find(model)
     if recipe.for_world and (sentence := missing_world("Parameters of WORLD")):
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     read = partial(progress, "features")
     features = read_features(utterances, folder / "features", recipe.variants, read, device, for_world=recipe.for_world)
     speech = Speech(utterances, features, decoder, texts or {})

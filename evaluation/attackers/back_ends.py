@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Floats, unit_vectors
-from common.errors import MetricInputError
+from common.errors import InputError
 
 Counts = NDArray[np.int64]
 
@@ -78,7 +78,7 @@ class TwoCovariancePlda:
                 utterances than dimensions.
 
         Raises:
-            MetricInputError: one speaker, one utterance each, or a singular covariance within speakers.
+            InputError: one speaker, one utterance each, or a singular covariance within speakers.
         """
         statistics = speaker_statistics(vectors, speakers)
         statistics = replace(statistics, scatter=_loaded(statistics.scatter, loading))
@@ -134,24 +134,24 @@ def speaker_statistics(vectors: Floats, speakers: Sequence[str]) -> SpeakerStati
     """Counts, means and scatter of labelled vectors.
 
     Raises:
-        MetricInputError: no such vectors, one speaker, or one utterance of each.
+        InputError: no such vectors, one speaker, or one utterance of each.
     """
     vectors = np.asarray(vectors, np.float64)
     if vectors.ndim != 2 or len(vectors) != len(speakers):
-        raise MetricInputError(
+        raise InputError(
             f"Expected a vector and a speaker of each utterance, found vectors of shape {vectors.shape} and "
             f"{len(speakers)} speakers."
         )
     if not np.isfinite(vectors).all():
         broken = int(np.count_nonzero(~np.isfinite(vectors).all(axis=1)))
-        raise MetricInputError(f"Expected finite training vectors, found {broken} of {len(vectors)} that are not.")
+        raise InputError(f"Expected finite training vectors, found {broken} of {len(vectors)} that are not.")
     names, codes, counts = np.unique(np.asarray(speakers, str), return_inverse=True, return_counts=True)
     if len(names) < 2:
-        raise MetricInputError(
+        raise InputError(
             f"A back end learns how speakers differ: expected training vectors of two speakers, found {len(names)}."
         )
     if counts.max() < 2:
-        raise MetricInputError(
+        raise InputError(
             "A back end learns how a speaker's utterances vary: expected two utterances of some training speaker, "
             f"found one of each of the {len(names)}."
         )
@@ -200,7 +200,7 @@ def _expect_and_maximise(
 def _expected_length(vectors: Floats, variances: Floats) -> Floats:
     lengths = np.sqrt(np.mean(vectors**2 / variances, axis=1, keepdims=True))
     if not lengths.all():
-        raise MetricInputError("Expected vectors that differ from the mean of the training, found one that equals it.")
+        raise InputError("Expected vectors that differ from the mean of the training, found one that equals it.")
     scaled: Floats = vectors / lengths
     return scaled
 
@@ -213,7 +213,7 @@ def _loaded(covariance: Floats, loading: float) -> Floats:
 def _require_regular(within: Floats, statistics: SpeakerStatistics) -> None:
     values = np.linalg.eigvalsh(within)
     if values[0] <= _SINGULAR * max(float(values[-1]), 0.0):
-        raise MetricInputError(
+        raise InputError(
             f"The covariance within speakers is singular: {statistics.counts.sum()} utterances of "
             f"{len(statistics.counts)} speakers do not span {statistics.dimension} dimensions. Take more utterances, "
             "fewer dimensions (LDA), or diagonal loading above 0."
@@ -257,7 +257,7 @@ class Cosine:
         if self.centre is None:
             return vectors
         if self.centre.shape != vectors.shape[1:]:
-            raise MetricInputError(
+            raise InputError(
                 f"Expected vectors of {self.centre.size} dimensions, as in training, found {vectors.shape[1]}."
             )
         return vectors - self.centre
@@ -290,17 +290,17 @@ class Lda:
             loading: added to the diagonal of the covariance within speakers, in parts of its mean variance.
 
         Raises:
-            MetricInputError: no positive number of dimensions, one speaker, one utterance each, or a singular
+            InputError: no positive number of dimensions, one speaker, one utterance each, or a singular
                 covariance within speakers.
         """
         statistics = speaker_statistics(vectors, speakers)
         if dimensions < 1:
-            raise MetricInputError(f"Expected LDA to one dimension or more, found {dimensions}.")
+            raise InputError(f"Expected LDA to one dimension or more, found {dimensions}.")
         size, total = statistics.dimension, int(statistics.counts.sum())
         within = _loaded(statistics.scatter / total, loading)
         spread, axes = np.linalg.eigh(within)
         if spread[0] <= 1e-10 * spread[-1]:
-            raise MetricInputError(
+            raise InputError(
                 f"LDA finds no variation within speakers in some of the {size} dimensions: {total} utterances of "
                 f"{len(statistics.counts)} speakers are too few. Take more utterances or diagonal loading above 0."
             )
@@ -343,7 +343,7 @@ class Plda:
         """Fit all parts on the vectors of the training corpus, shape (n, d).
 
         Raises:
-            MetricInputError: one speaker, one utterance each, or too few utterances for the dimensions.
+            InputError: one speaker, one utterance each, or too few utterances for the dimensions.
         """
         vectors = np.asarray(vectors, np.float64)
         lda = Lda.fit(vectors, speakers, lda_dimensions, loading=loading)
@@ -376,7 +376,7 @@ class Plda:
 
     def prepare(self, vectors: Floats) -> Floats:
         if vectors.shape[1] != self.lda.mean.size:
-            raise MetricInputError(
+            raise InputError(
                 f"Expected vectors of {self.lda.mean.size} dimensions, as in training, found {vectors.shape[1]}."
             )
         return vectors

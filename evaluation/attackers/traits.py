@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.arrays import Floats, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.encoders.contract import Vectors, check_utterances, unusable
 from speech.pitch.estimators import track_f0
 
@@ -40,7 +40,7 @@ class MeanF0:
         """The mean over the voiced frames of each utterance, shape (n, 1).
 
         Raises:
-            MetricInputError: as `speech.encoders.contract.SpeakerEncoder`, or an utterance without a voiced frame.
+            InputError: as `speech.encoders.contract.SpeakerEncoder`, or an utterance without a voiced frame.
         """
         check_utterances(utterances, rate_hz, shortest_samples=round(_SHORTEST_S * rate_hz), wanted_hz=None)
         means = np.zeros((len(utterances), 1), np.float32)
@@ -82,13 +82,13 @@ def score_words(
         Shape (pairs,), 0 to 1; 0 where both share nothing.
 
     Raises:
-        MetricInputError: no enrolment text has a word.
+        InputError: no enrolment text has a word.
     """
     enrolled = sorted({place for places in models.values() for place in places})
     counted = {place: Counter(count_terms(texts[place])) for place in {*enrolled, *tests.values()}}
     occurs = Counter(term for place in enrolled for term in counted[place])
     if not occurs:
-        raise MetricInputError("Expected enrolment texts with words, found none.")
+        raise InputError("Expected enrolment texts with words, found none.")
     rarity = {term: 1 + math.log((1 + len(enrolled)) / (1 + number)) for term, number in occurs.items()}
     weighed = {place: _weigh(one, rarity) for place, one in counted.items()}
     means: dict[str, dict[str, float]] = {}

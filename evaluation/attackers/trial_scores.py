@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.arrays import Floats, unit_vectors
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.back_ends import BackEnd, Cosine, Plda
 
 Average = Literal["mean", "mean-of-directions", "most-similar"]
@@ -75,13 +75,13 @@ def fit_back_end(
         loading, lda_dimensions: as in `Plda.fit`.
 
     Raises:
-        MetricInputError: vectors that the protocol needs are missing, or PLDA cannot be fitted on them.
+        InputError: vectors that the protocol needs are missing, or PLDA cannot be fitted on them.
     """
     if options.back_end == "cosine" and not options.centre:
         return Cosine()
     if training is None or (options.back_end == "plda" and speakers is None):
         needed = "vectors and speakers" if options.back_end == "plda" else "vectors"
-        raise MetricInputError(
+        raise InputError(
             f"Scoring as in {options.name} ({options.description}) needs {needed} of the training corpus, found none. "
             f"{_REMEDIES[options.back_end]}, or score by cosine as in 2024."
         )
@@ -108,8 +108,8 @@ def score_trials(
         options: how the vectors of a model are averaged.
 
     Raises:
-        MetricInputError: a trial names a model or an utterance without a vector; names all of them.
-        MetricInputError: no trials, vectors of different sizes, zero or not finite.
+        InputError: a trial names a model or an utterance without a vector; names all of them.
+        InputError: no trials, vectors of different sizes, zero or not finite.
     """
     back_end = back_end or fit_back_end(options)
     rows, columns, models, utterances = _places(trials, enrolment, tests)
@@ -118,7 +118,7 @@ def score_trials(
     averages = prepared if one_by_one else _average(prepared, counts, options)
     heard = back_end.prepare(_stack({name: tests[name] for name in utterances}))
     if heard.shape[1] != averages.shape[1]:
-        raise MetricInputError(
+        raise InputError(
             f"Expected trial vectors of {averages.shape[1]} dimensions, as those of the models, found {heard.shape[1]}."
         )
     used = np.ones(len(averages), np.int64) if one_by_one else counts
@@ -156,7 +156,7 @@ def _places(
         rows.append(models.setdefault(str(trial[0]), len(models)))
         columns.append(utterances.setdefault(str(trial[1]), len(utterances)))
     if not rows:
-        raise MetricInputError("Expected trials to score, found none.")
+        raise InputError("Expected trials to score, found none.")
     lost_models = sorted(name for name in models if name not in enrolment)
     lost_utterances = sorted(name for name in utterances if name not in tests)
     if lost_models or lost_utterances:
@@ -165,7 +165,7 @@ def _places(
             for kind, names in (("models", lost_models), ("utterances", lost_utterances))
             if names
         ]
-        raise MetricInputError(
+        raise InputError(
             f"Expected a vector of each model and utterance of the trials, found none of {' and '.join(parts)}. "
             "Extract them, or remove these trials from the list."
         )
@@ -177,7 +177,7 @@ def _prepare(vectors: Mapping[str, ArrayLike], back_end: BackEnd) -> tuple[Float
     matrices = {name: _matrix(values, f"model {name}") for name, values in vectors.items()}
     sizes = {matrix.shape[1] for matrix in matrices.values()}
     if len(sizes) > 1:
-        raise MetricInputError(f"Expected enrolment vectors of one size, found {_listed(sizes)} dimensions.")
+        raise InputError(f"Expected enrolment vectors of one size, found {_listed(sizes)} dimensions.")
     counts = np.array([len(matrix) for matrix in matrices.values()], np.int64)
     return back_end.prepare(np.concatenate(list(matrices.values()))), counts
 
@@ -229,7 +229,7 @@ def _stack(vectors: Mapping[str, ArrayLike]) -> Floats:
     wrong = [name for name, array in arrays.items() if array.ndim != 1]
     sizes = {array.size for array in arrays.values()}
     if wrong or len(sizes) > 1:
-        raise MetricInputError(
+        raise InputError(
             f"Expected one vector of one size for each utterance, found {_listed(sizes)} numbers"
             + (f" and another shape for {wrong[0]}." if wrong else ".")
         )
@@ -239,14 +239,14 @@ def _stack(vectors: Mapping[str, ArrayLike]) -> Floats:
 def _matrix(values: ArrayLike, what: str) -> Floats:
     array = np.asarray(values, np.float64)
     if array.ndim != 2 or array.size == 0:
-        raise MetricInputError(f"Expected vectors of {what}, shape (utterances, dimensions), found {array.shape}.")
+        raise InputError(f"Expected vectors of {what}, shape (utterances, dimensions), found {array.shape}.")
     return _finite(array, [what] * len(array))
 
 
 def _finite(array: Floats, names: Sequence[str]) -> Floats:
     broken = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if broken.size:
-        raise MetricInputError(
+        raise InputError(
             f"Expected finite vectors, found {broken.size} that are not, first of {names[int(broken[0])]}."
         )
     return array

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from common import terminal
-from common.errors import CommandError, MetricInputError
+from common.errors import CommandError, InputError
 from common.problems import Problem, find_first_error
 from common.tables import csv_lines
 from evaluation.formats.kaldi import Parsed
@@ -34,11 +34,11 @@ def read_change(text: str) -> tuple[str, str]:
     """Name and value of NAME=VALUE after ``--set``.
 
     Raises:
-        MetricInputError: something is missing.
+        InputError: something is missing.
     """
     name, sign, value = text.partition("=")
     if not sign or not value:
-        raise MetricInputError(f"--set: expected NAME=VALUE, found “{text}”.")
+        raise InputError(f"--set: expected NAME=VALUE, found “{text}”.")
     return name, value
 
 

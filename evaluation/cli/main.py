@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.terminal import Parser, run_command
 
 PROGRAM = "python -m evaluation"
@@ -33,7 +33,7 @@ _EPILOGUE = "Exit code: 0 done, 1 problems found, 2 bad usage or unreadable inpu
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    return run_command(lambda: _parser().parse_args(arguments), MetricInputError)
+    return run_command(lambda: _parser().parse_args(arguments), InputError)
 
 
 def _parser() -> Parser:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from common import terminal
-from common.errors import CommandError, MetricInputError
+from common.errors import CommandError, InputError
 from common.problems import find_first_error
 from evaluation.cli.arguments import finish, write_csv
 from evaluation.formats.audio_pairs import list_utterances
@@ -71,7 +71,7 @@ def _predicted(
             yield utterance, predictor.predict(at_rate)
         except AudioError as error:
             failures.append(error.problem(str(path)).sentence())
-        except MetricInputError as error:
+        except InputError as error:
             failures.append(f"{path}: {error}")
 
 

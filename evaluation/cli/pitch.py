@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from common import terminal
-from common.errors import CommandError, MetricInputError
+from common.errors import CommandError, InputError
 from common.problems import Problem, Severity
 from evaluation.cli.arguments import finish, number_from, write_csv
 from evaluation.formats.audio_pairs import AudioPair, match_audio
@@ -111,7 +111,7 @@ def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> PitchRow | st
         compared = compare_pitch(
             original, anonymised, rate, rate_anonymised=other_rate, estimator=estimator, realign=realign
         )
-    except MetricInputError as error:
+    except InputError as error:
         return f"{pair.utterance}: {error}"
     found = compared.correlation
     return PitchRow(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from common import terminal
-from common.errors import CommandError, MetricInputError
+from common.errors import CommandError, InputError
 from common.problems import Problem, ProblemList, Severity, has_errors
 from evaluation.cli import tables
 from evaluation.formats.equal_scores import FEW_EER_TRIALS, note_few_trials
@@ -186,7 +186,7 @@ def _recompute(system: SystemResults, recipe: Recipe, data: Path) -> tuple[_Reco
 def _value_or_reason(find: Callable[[], WeightedAverage]) -> tuple[float | None, str]:
     try:
         return find().value, ""
-    except MetricInputError as error:
+    except InputError as error:
         return None, str(error)
 
 
@@ -241,7 +241,7 @@ def _standing(system: SystemResults, recipe: Recipe, track: Track, ranking: Rank
         met = conditions(average, ranking.minimum_eers, policy=policy, **limits)
         for one in ranking.gates:
             gates += _gate(system.reported_numbers, one)
-    except MetricInputError as error:
+    except InputError as error:
         notes.append(f"Not decided: {error}")
     return Standing(track.name, ranking.attack_model, met, tuple(gates), " ".join(notes))
 

@@ -122,7 +122,7 @@ def draw_system_bars(
         image_format: ``svg``, ``png`` or ``pdf``.
 
     Raises:
-        MetricInputError: no bar, or a value that is not finite.
+        InputError: no bar, or a value that is not finite.
     """
     validate_finite(((bar.name, bar.value) for bar in bars), metric.key)
     axis = f"{metric.label}{f', {metric.unit}' if metric.unit else ''}  ({metric.direction} is better)"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from common.arrays import Floats
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.tables import DataTable, Value
 from evaluation.figures import style
 from evaluation.metrics.catalogue import MIN_CLLR, Metric, find_metric
@@ -185,7 +185,7 @@ def draw_det(
         image_format: ``svg``, ``png`` or ``pdf``.
 
     Raises:
-        MetricInputError: no test, more than eight, or an unknown estimator.
+        InputError: no test, more than eight, or an unknown estimator.
     """
     plot = make_det_plot(tests, estimator)
     description = describe(tests, estimator=estimator)
@@ -196,7 +196,7 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
     """The figure of `draw_det` before it is drawn.
 
     Raises:
-        MetricInputError: as `draw_det`.
+        InputError: as `draw_det`.
     """
     _validate(tests, estimator)
     curves = []
@@ -225,7 +225,7 @@ def det_numbers(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator =
     """The points of the curves, every corner of each, and its equal error rate, as shares.
 
     Raises:
-        MetricInputError: as `draw_det`.
+        InputError: as `draw_det`.
     """
     eer = _validate(tests, estimator)
     rows: list[tuple[Value, ...]] = []
@@ -267,9 +267,9 @@ def to_probit(rates: Floats) -> Floats:
 
 def _validate(tests: Mapping[str, DetectionMetrics], estimator: str) -> Metric:
     if not 1 <= len(tests) <= MOST_CURVES:
-        raise MetricInputError(f"Expected 1 to {MOST_CURVES} tests in a DET figure, found {len(tests)}.")
+        raise InputError(f"Expected 1 to {MOST_CURVES} tests in a DET figure, found {len(tests)}.")
     if estimator not in ("kaldi", "rocch", "speechbrain"):
-        raise MetricInputError(f"Expected the estimator kaldi, rocch or speechbrain, found {estimator!r}.")
+        raise InputError(f"Expected the estimator kaldi, rocch or speechbrain, found {estimator!r}.")
     return find_metric("eer", estimator)
 
 

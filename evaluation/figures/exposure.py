@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from common.arrays import Floats
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.rounding import range_in_words
 from evaluation.figures import style
 from evaluation.figures.det import LOW_PERCENT
@@ -94,10 +94,10 @@ def make_exposure_plot(tests: Sequence[ExposedTest]) -> ExposurePlot:
     """The figure before it is drawn.
 
     Raises:
-        MetricInputError: no test, or more than eight.
+        InputError: no test, or more than eight.
     """
     if not 1 <= len(tests) <= MOST_TESTS:
-        raise MetricInputError(f"Expected 1 to {MOST_TESTS} tests in a figure, found {len(tests)}.")
+        raise InputError(f"Expected 1 to {MOST_TESTS} tests in a figure, found {len(tests)}.")
     return ExposurePlot(tests)
 
 

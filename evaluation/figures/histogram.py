@@ -158,7 +158,7 @@ def make_pitch_plot(
         threshold: what an edition asks of the mean; None where it asks nothing.
 
     Raises:
-        MetricInputError: no value at all, or one that is not finite.
+        InputError: no value at all, or one that is not finite.
     """
     distribution, decimals = distribute(rho_by_group), PITCH_CORRELATION.decimals
     panels = []

@@ -35,7 +35,7 @@ def draw_described(description: str | bytes) -> bytes:
     """The file of a description.
 
     Raises:
-        MetricInputError: as the figure itself.
+        InputError: as the figure itself.
         KeyError: a description that this module did not write.
     """
     given = json.loads(description)

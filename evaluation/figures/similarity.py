@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.rounding import fixed
 from evaluation.figures.style import TEXT, Palette, Plot, Size, Theme
 from evaluation.metrics.catalogue import DE_IDENTIFICATION, GAIN_OF_VOICE_DISTINCTIVENESS
@@ -44,7 +44,7 @@ def make_similarity_plot(
         genders: speaker → ``f`` or ``m``; speakers of one gender then stand together, with a line between.
 
     Raises:
-        MetricInputError: a speaker without a gender where genders are given.
+        InputError: a speaker without a gender where genders are given.
     """
     return _MatrixMaps(voices, _order(voices.oo.speakers, genders), genders, theme)
 
@@ -73,7 +73,7 @@ def _order(speakers: Sequence[str], genders: Mapping[str, str] | None) -> list[i
         return list(range(len(speakers)))
     without = [name for name in speakers if genders.get(name) not in GENDERS]
     if without:
-        raise MetricInputError(
+        raise InputError(
             f"Expected the gender f or m of {len(speakers)} speakers, found none for {len(without)}, "
             f"such as {without[0]}."
         )

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from xml.etree import ElementTree
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -287,13 +287,13 @@ def validate_finite(values: Iterable[tuple[str, float]], what: str) -> None:
         what: they are.
 
     Raises:
-        MetricInputError: no value, or one that is not finite.
+        InputError: no value, or one that is not finite.
     """
     held = list(values)
     wrong = next(((name, value) for name, value in held if not abs(value) < float("inf")), None)
     if not held or wrong:
         found = f"{wrong[1]} of {wrong[0]}" if wrong else "none"
-        raise MetricInputError(f"Expected finite values of {what}, at least one, found {found}.")
+        raise InputError(f"Expected finite values of {what}, at least one, found {found}.")
 
 
 def _lay_out(plot: Plot, palette: Palette, stamp: str) -> Figure:

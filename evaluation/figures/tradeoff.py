@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.figures.label_placement import Box, place_names
 from evaluation.figures.style import (
     MARKERS,
@@ -93,7 +93,7 @@ def draw_tradeoff(
         image_format: ``svg``, ``png`` or ``pdf``.
 
     Raises:
-        MetricInputError: no point, a utility that is not finite, an error rate below 0, an EER above 100.
+        InputError: no point, a utility that is not finite, an error rate below 0, an EER above 100.
     """
     _validate(points, metric)
     plot = _TradeoffPlot(points, metric, minimum_eers, narrow)
@@ -130,13 +130,13 @@ def describe(points: Iterable[SystemPoint], minimum_eers: Sequence[float] = (), 
 
 def _validate(points: Sequence[SystemPoint], metric: Metric) -> None:
     if not points:
-        raise MetricInputError("Expected at least one system, found none.")
+        raise InputError("Expected at least one system, found none.")
     for one in points:
         is_rate = metric.unit == "%"
         is_number = np.isfinite(one.utility) and (one.utility >= 0 or not is_rate)
         if not (0 <= one.eer <= 100 and is_number) or one.kind not in _KINDS:
             wanted = "of 0 % or more" if is_rate else "that is a number"
-            raise MetricInputError(
+            raise InputError(
                 f"{one.name}: expected an EER of 0 to 100 %, a {metric.label} {wanted} and the kind original, "
                 f"baseline, system or published, found {one.eer}, {one.utility} and “{one.kind}”."
             )

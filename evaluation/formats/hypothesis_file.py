@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NoReturn
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.text_files import read_text_file
 from evaluation.formats.kaldi import read_text, write_listing
 
@@ -29,7 +29,7 @@ class TextStore:
         recordings: utterance → SHA-256 of what was recognised, where it was said.
 
     Raises:
-        MetricInputError: the file cannot be written, is another recogniser's, or another process writes it.
+        InputError: the file cannot be written, is another recogniser's, or another process writes it.
     """
 
     def __init__(self, path: Path, engine: str) -> None:
@@ -48,7 +48,7 @@ class TextStore:
                 self._owner.close()
                 raise
         except OSError as error:
-            raise MetricInputError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
+            raise InputError(f"{path}: expected a file that can be written, found “{error.strerror}”.") from error
 
     def __enter__(self) -> TextStore:
         return self
@@ -68,7 +68,7 @@ class TextStore:
             recording: SHA-256 of its file.
 
         Raises:
-            MetricInputError: there is no room for it.
+            InputError: there is no room for it.
         """
         words = " ".join(hypothesis.split())
         try:
@@ -86,7 +86,7 @@ class TextStore:
         """Sort the lines as Kaldi expects them.
 
         Raises:
-            MetricInputError: there is no room; the lines stay as they are.
+            InputError: there is no room; the lines stay as they are.
         """
         beside = self._path.with_name(f".{self._path.name}.part")
         try:
@@ -100,7 +100,7 @@ class TextStore:
             self._refuse(error)
 
     def _refuse(self, error: OSError) -> NoReturn:
-        raise MetricInputError(
+        raise InputError(
             f"{self._path}: expected room for more hypotheses, found “{error.strerror}”. What is done is kept: make "
             "room and repeat the command."
         ) from error
@@ -117,7 +117,7 @@ class TextStore:
         except OSError as error:
             if error.errno in _BUSY:  # any other error: a file system without such locks
                 owner.close()
-                raise MetricInputError(
+                raise InputError(
                     f"{self._path}: expected to be the only writer, found another process. Wait until it has ended."
                 ) from error
         return owner
@@ -133,12 +133,12 @@ class TextStore:
             return
         if first.strip() != engine:
             by = f"those of {first.strip()}" if first.strip() else "a file of unknown origin"
-            raise MetricInputError(
+            raise InputError(
                 f"{self._path}: expected hypotheses of {engine}, found {by}. Name another file, or remove this one."
             )
         text, problems = read_text_file(self._path, str(self._path))
         if problems:
-            raise MetricInputError(problems[0].sentence())
+            raise InputError(problems[0].sentence())
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
             self._path.write_text(whole, encoding="utf-8", newline="\n")

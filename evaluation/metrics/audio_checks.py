@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 from speech.audio.files import INT16_FULL_SCALE, to_unit_scale
 
@@ -92,10 +92,10 @@ def check_audio(original: NDArray[np.generic], anonymised: NDArray[np.generic], 
         rate: samples per second of both.
 
     Raises:
-        MetricInputError: not mono, neither int16 nor floating point, or a rate below 1.
+        InputError: not mono, neither int16 nor floating point, or a rate below 1.
     """
     if rate <= 0:
-        raise MetricInputError(f"Audio checks need a positive sampling rate, found {rate}.")
+        raise InputError(f"Audio checks need a positive sampling rate, found {rate}.")
     before = to_unit_scale(original)
     after = to_unit_scale(anonymised)
     finite = np.isfinite(after)

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 WEIGHT_TOLERANCE = 1e-9
 
@@ -41,13 +41,13 @@ def weighted_average(values: Iterable[tuple[str, float]], weights: Mapping[str, 
         weights: weight of each member, together 1.
 
     Raises:
-        MetricInputError: members that are missing, repeated, without a weight or not finite: all are named.
-        MetricInputError: weights that are negative, not finite or do not add up to 1.
+        InputError: members that are missing, repeated, without a weight or not finite: all are named.
+        InputError: weights that are negative, not finite or do not add up to 1.
 
     Source: evaluation plan 2022, section 5.1; protocol 2.9.
     """
     if any(not weight >= 0 for weight in weights.values()) or abs(sum(weights.values()) - 1) > WEIGHT_TOLERANCE:
-        raise MetricInputError(f"Expected weights of 0 or more that add up to 1, found {dict(weights)}.")
+        raise InputError(f"Expected weights of 0 or more that add up to 1, found {dict(weights)}.")
     given = list(values)
     require_members(given, weights)
     value_of = dict(given)
@@ -59,11 +59,11 @@ def require_members(values: Sequence[tuple[str, float]], members: Collection[str
     """Refuse an average that is not defined.
 
     Raises:
-        MetricInputError: names the members that are missing, repeated, unknown or not finite.
+        InputError: names the members that are missing, repeated, unknown or not finite.
     """
     if faults := find_faults(values, members):
         found = "; ".join(f"{what}: {', '.join(names)}" for what, names in faults.items())
-        raise MetricInputError(f"Expected one finite value of each member of the average, found {found}.")
+        raise InputError(f"Expected one finite value of each member of the average, found {found}.")
 
 
 def find_faults(values: Sequence[tuple[str, float]], members: Collection[str]) -> dict[str, list[str]]:
@@ -120,11 +120,11 @@ def summarise(values: Iterable[float]) -> Summary:
     """Mean and population standard deviation of a measure over a set.
 
     Raises:
-        MetricInputError: no value, or one that is not finite.
+        InputError: no value, or one that is not finite.
     """
     array = _validate(values)
     if array.size == 0:
-        raise MetricInputError("A set without utterances has no mean: expected at least one value, found none.")
+        raise InputError("A set without utterances has no mean: expected at least one value, found none.")
     return Summary(float(array.mean()), float(array.std()), int(array.size))
 
 
@@ -132,12 +132,12 @@ def pool(summaries: Iterable[Summary]) -> Summary:
     """The summary of all values of several sets together, from the summaries of the sets alone.
 
     Raises:
-        MetricInputError: no summary.
+        InputError: no summary.
     """
     parts = list(summaries)
     n = sum(part.n for part in parts)
     if n == 0:
-        raise MetricInputError("Sets without utterances have no mean: expected at least one value, found none.")
+        raise InputError("Sets without utterances have no mean: expected at least one value, found none.")
     mean = sum(part.n * part.mean for part in parts) / n
     variance = sum(part.n * (part.std**2 + (part.mean - mean) ** 2) for part in parts) / n
     return Summary(mean, math.sqrt(variance), n)
@@ -155,12 +155,12 @@ def distribute(
     The range is the given one, widened by whole bins where values lie outside of it.
 
     Raises:
-        MetricInputError: no value at all, or one that is not finite.
+        InputError: no value at all, or one that is not finite.
     """
     arrays = {group: _validate(values) for group, values in values_by_group.items()}
     arrays = {group: array for group, array in arrays.items() if array.size}
     if not arrays:
-        raise MetricInputError("A distribution needs at least one value, found none in any group.")
+        raise InputError("A distribution needs at least one value, found none in any group.")
     everything = np.concatenate(list(arrays.values()))
     first = math.floor(min(lower, float(everything.min())) * bins_per_unit)
     last = math.ceil(max(upper, float(everything.max())) * bins_per_unit)
@@ -180,5 +180,5 @@ def _validate(values: Iterable[float]) -> NDArray[np.float64]:
     array = np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
     wrong = int(np.count_nonzero(~np.isfinite(array)))
     if wrong:
-        raise MetricInputError(f"Expected finite values, found {wrong} of {array.size} that are NaN or infinite.")
+        raise InputError(f"Expected finite values, found {wrong} of {array.size} that are NaN or infinite.")
     return array

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.arrays import Flags, Floats, real_numbers
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics import calibration
 from evaluation.metrics.detection import compute_kaldi_eer, compute_speechbrain_eer
 
@@ -106,13 +106,13 @@ class SpeakerDraws:
         """Where the speakers stand in a row of `counts`.
 
         Raises:
-            MetricInputError: a speaker that was not among those drawn from.
+            InputError: a speaker that was not among those drawn from.
         """
         found, inverse = np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)
         index = {speaker: position for position, speaker in enumerate(self.speakers)}
         strangers = [str(name) for name in found if str(name) not in index]
         if strangers:
-            raise MetricInputError(
+            raise InputError(
                 f"Expected speakers that were drawn from, found {len(strangers)} others, such as {strangers[0]!r}. "
                 "Draw from the speakers of all trials and models together."
             )
@@ -157,12 +157,12 @@ class Replicates:
         towards the far one.
 
         Raises:
-            MetricInputError: a level outside of (0, 1), an unknown method, ``logit`` of a measure without bounds, an
+            InputError: a level outside of (0, 1), an unknown method, ``logit`` of a measure without bounds, an
                 estimate that is not defined, or fewer than two resamples in which the measure is.
         """
         defined = self._defined()
         if not 0 < level < 1:
-            raise MetricInputError(f"Expected a level between 0 and 1, found {level}.")
+            raise InputError(f"Expected a level between 0 and 1, found {level}.")
         tails = (1 - level) / 2, (1 + level) / 2
         undefined = int(self.resampled.size - defined.size)
         if method == "logit":
@@ -174,7 +174,7 @@ class Replicates:
         elif method == "bca":
             tails = self._corrected(tails[0], defined), self._corrected(tails[1], defined)
         elif method not in ("percentile", "basic"):
-            raise MetricInputError(f"Expected the method expanded, percentile, basic, bca or logit, found {method!r}.")
+            raise InputError(f"Expected the method expanded, percentile, basic, bca or logit, found {method!r}.")
         lower, upper = (float(limit) for limit in np.quantile(defined, tails))
         if method == "expanded":
             scale = self._scale(defined)
@@ -197,7 +197,7 @@ class Replicates:
     def _defined(self) -> Floats:
         defined = self.resampled[np.isfinite(self.resampled)]
         if not np.isfinite(self.estimate) or defined.size < 2:
-            raise MetricInputError(
+            raise InputError(
                 f"Expected a measure that is defined for the set and for at least 2 resamples, found {self.estimate} "
                 f"for the set and {defined.size} defined resamples."
             )
@@ -237,7 +237,7 @@ class Replicates:
         from scipy.special import expit, logit
 
         if self.bounds is None:
-            raise MetricInputError("Expected a measure with bounds for the interval of its logit, found one without.")
+            raise InputError("Expected a measure with bounds for the interval of its logit, found one without.")
         lowest, highest = self.bounds
         widening, quantile = self._student(tail)
         jackknife = sum(_jackknife_variance(part) for part in self.left_out)
@@ -281,13 +281,13 @@ def draw_speakers(speakers: ArrayLike, resamples: int, random: np.random.Generat
             has the same interval wherever it is computed.
 
     Raises:
-        MetricInputError: fewer than two speakers, or fewer than one resample.
+        InputError: fewer than two speakers, or fewer than one resample.
     """
     names = tuple(np.unique(np.asarray(speakers, dtype=np.str_)).tolist())
     if len(names) < 2:
-        raise MetricInputError(f"Expected at least 2 speakers to draw from, found {len(names)}.")
+        raise InputError(f"Expected at least 2 speakers to draw from, found {len(names)}.")
     if resamples < 1:
-        raise MetricInputError(f"Expected at least 1 resample, found {resamples}.")
+        raise InputError(f"Expected at least 1 resample, found {resamples}.")
     random = random or np.random.default_rng([ord(letter) for letter in " ".join(names)])
     counts = random.multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
     return SpeakerDraws(names, counts.astype(np.int64))
@@ -319,14 +319,14 @@ def bootstrap_detection(
         measures: keys of `DETECTION_MEASURES`; rates are shares.
 
     Raises:
-        MetricInputError: columns of different lengths, an unknown measure, drawing or speaker, a test without targets
+        InputError: columns of different lengths, an unknown measure, drawing or speaker, a test without targets
             or without nontargets, or scores that are not finite.
     """
     unknown = sorted(set(measures) - set(DETECTION_MEASURES))
     if unknown:
-        raise MetricInputError(f"Expected measures among {', '.join(DETECTION_MEASURES)}, found {unknown[0]!r}.")
+        raise InputError(f"Expected measures among {', '.join(DETECTION_MEASURES)}, found {unknown[0]!r}.")
     if drawing not in ("models and speakers", "trial speakers"):
-        raise MetricInputError(f"Expected drawing by models and speakers or by trial speakers, found {drawing!r}.")
+        raise InputError(f"Expected drawing by models and speakers or by trial speakers, found {drawing!r}.")
     all_scores, targets = calibration.validate_scores(scores, "trial"), _validate_targets(is_target)
     _validate_lengths(all_scores.size, targets.size, np.size(models), np.size(trial_speakers))
     order = np.lexsort((targets, all_scores))  # nontargets first among equal scores
@@ -362,12 +362,12 @@ def bootstrap_ratio(
         speakers: shape (utterances,).
 
     Raises:
-        MetricInputError: columns of different lengths, an unknown speaker, or values out of range.
+        InputError: columns of different lengths, an unknown speaker, or values out of range.
     """
     above, below = real_numbers(numerators, "numerators"), real_numbers(denominators, "denominators")
     _validate_lengths(above.size, below.size, np.size(speakers))
     if not (np.isfinite(above).all() and np.isfinite(below).all() and (below >= 0).all()):
-        raise MetricInputError("Expected finite values and denominators of 0 or above, found others.")
+        raise InputError("Expected finite values and denominators of 0 or above, found others.")
     positions, n = draws.positions(speakers), len(draws.speakers)
     rows = count_rows(draws)
     totals = rows @ np.bincount(positions, weights=above, minlength=n)
@@ -383,7 +383,7 @@ def bootstrap_mean(values: ArrayLike, speakers: ArrayLike, draws: SpeakerDraws) 
         speakers: shape (utterances,).
 
     Raises:
-        MetricInputError: columns of different lengths, an unknown speaker, or values that are not finite.
+        InputError: columns of different lengths, an unknown speaker, or values that are not finite.
     """
     array = real_numbers(values, "values")
     return bootstrap_ratio(array, np.ones(array.size), speakers, draws)
@@ -395,11 +395,11 @@ def weighted_sum(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
     Parts that share draws vary together; parts with draws of their own vary independently.
 
     Raises:
-        MetricInputError: no part, or different numbers of resamples.
+        InputError: no part, or different numbers of resamples.
     """
     sizes = {part.resampled.size for _, part in parts}
     if len(sizes) != 1:
-        raise MetricInputError(f"Expected parts with one number of resamples, found {sorted(sizes)}.")
+        raise InputError(f"Expected parts with one number of resamples, found {sorted(sizes)}.")
     estimate = sum(weight * part.estimate for weight, part in parts)
     all_draws = {id(draws): draws for _, part in parts for draws in part.draws}
     left_out = {key: np.full(len(draws.speakers), estimate) for key, draws in all_draws.items()}
@@ -409,7 +409,7 @@ def weighted_sum(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
     resampled = np.sum([weight * part.resampled for weight, part in parts], axis=0)
     varied = [weight * (part.crossed - part.estimate) for weight, part in parts if part.crossed.size]
     if len({one.size for one in varied}) > 1:
-        raise MetricInputError("Expected parts with one number of draws of pairs, found several.")
+        raise InputError("Expected parts with one number of draws of pairs, found several.")
     crossed = estimate + np.sum(varied, axis=0) if varied else np.empty(0)
     bounds = None
     ranges = [(weight, part.bounds) for weight, part in parts if part.bounds is not None and weight > 0]
@@ -422,10 +422,10 @@ def difference(first: Replicates, second: Replicates) -> Replicates:
     """The first measure less the second on the same resamples.
 
     Raises:
-        MetricInputError: they come from different draws, so that their difference would not be paired.
+        InputError: they come from different draws, so that their difference would not be paired.
     """
     if {id(draws) for draws in first.draws} != {id(draws) for draws in second.draws}:
-        raise MetricInputError(
+        raise InputError(
             "Expected two measures of the same draws, found different ones. Draw once and use these draws for both."
         )
     return weighted_sum([(1.0, first), (-1.0, second)])
@@ -449,12 +449,12 @@ def make_replicates(values: Floats, draws: SpeakerDraws, crossed: Floats | None 
 def _validate_targets(is_target: ArrayLike) -> Flags:
     targets = np.asarray(is_target)
     if targets.dtype != np.bool_ or targets.ndim != 1:
-        raise MetricInputError(
+        raise InputError(
             f"Expected True for targets and False for nontargets in one dimension, found {targets.dtype} of shape "
             f"{targets.shape}."
         )
     if targets.all() or not targets.any():
-        raise MetricInputError(
+        raise InputError(
             f"Expected targets and nontargets, found {np.count_nonzero(targets)} targets of {targets.size} trials."
         )
     return targets
@@ -462,7 +462,7 @@ def _validate_targets(is_target: ArrayLike) -> Flags:
 
 def _validate_lengths(*lengths: int) -> None:
     if len(set(lengths)) != 1 or lengths[0] == 0:
-        raise MetricInputError(f"Expected columns of one length, at least one entry, found {lengths}.")
+        raise InputError(f"Expected columns of one length, at least one entry, found {lengths}.")
 
 
 def bootstrap_gain_of_distinctiveness(
@@ -475,7 +475,7 @@ def bootstrap_gain_of_distinctiveness(
         speakers: names of the rows.
 
     Raises:
-        MetricInputError: matrices of another shape, a similarity between two speakers that is not finite, or an unknown
+        InputError: matrices of another shape, a similarity between two speakers that is not finite, or an unknown
             speaker.
     """
     before, after = (_dominances(matrix, speakers, draws) for matrix in (original, anonymised))
@@ -499,13 +499,13 @@ def _dominances(similarity: ArrayLike, speakers: Sequence[str], draws: SpeakerDr
     """|mean of the diagonal - mean of the rest| of a similarity matrix for each of `count_rows`."""
     matrix = real_numbers(similarity, "similarities")
     if matrix.shape != (len(speakers), len(speakers)):
-        raise MetricInputError(
+        raise InputError(
             f"Expected a similarity for each pair of {len(speakers)} speakers, found shape {matrix.shape}."
         )
     own = np.diagonal(matrix)
     others = np.where(np.eye(len(speakers), dtype=np.bool_), 0.0, matrix)
     if not np.isfinite(others).all():
-        raise MetricInputError("Expected finite similarities of different speakers, found some that are not.")
+        raise InputError("Expected finite similarities of different speakers, found some that are not.")
     rows = count_rows(draws)[:, draws.positions(speakers)].astype(np.float64)
     known = np.isfinite(own)
     with np.errstate(invalid="ignore"):

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.arrays import Flags, Floats, real_numbers
-from common.errors import MetricInputError
+from common.errors import InputError
 
 Indices = NDArray[np.intp]
 
@@ -71,7 +71,7 @@ def sort_scores(target: ArrayLike, nontarget: ArrayLike) -> SortedScores:
         nontarget: shape (nontargets,), scores of different-speaker trials.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
     targets, nontargets = validate_scores(target, "target"), validate_scores(nontarget, "nontarget")
     # Values alone sort many times faster than their order, and two sorted sides merge in one sweep.
@@ -92,17 +92,17 @@ def validate_scores(scores: ArrayLike, side: str) -> Floats:
     """The scores of one side as float64.
 
     Raises:
-        MetricInputError: as `sort_scores`.
+        InputError: as `sort_scores`.
     """
     array = real_numbers(scores, f"{side} scores")
     if array.ndim != 1 or array.size == 0:
-        raise MetricInputError(
+        raise InputError(
             f"Expected the {side} scores in one dimension, at least one of them, found shape {array.shape}. "
             "A test needs target and nontarget trials."
         )
     wrong = array.size - int(np.count_nonzero(np.isfinite(array)))
     if wrong:
-        raise MetricInputError(
+        raise InputError(
             f"Expected finite {side} scores, found {wrong} of {array.size} that are NaN or infinite. "
             "Score these trials again."
         )
@@ -157,10 +157,10 @@ def is_official(compatibility: Compatibility) -> bool:
     """Whether the value of the official code is asked for where it differs.
 
     Raises:
-        MetricInputError: another word than ``documented`` or ``official``.
+        InputError: another word than ``documented`` or ``official``.
     """
     if compatibility not in get_args(Compatibility):
-        raise MetricInputError(f"Expected the compatibility documented or official, found {compatibility!r}.")
+        raise InputError(f"Expected the compatibility documented or official, found {compatibility!r}.")
     return compatibility == "official"
 
 
@@ -175,7 +175,7 @@ def cllr(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibilit
             above 709.78); the default is finite there.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
 
     Example:
         >>> cllr([0.0], [0.0])
@@ -202,7 +202,7 @@ def min_cllr(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatib
             nontarget not below each other); the default gives the mathematical value, 0.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
 
     Example:
         >>> round(min_cllr([1.0, 3.0], [0.0, 2.0]), 6)
@@ -226,7 +226,7 @@ def rocch_eer(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compati
         compatibility: as `min_cllr`.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
 
     Example:
         >>> rocch_eer([1.0, 3.0], [0.0, 2.0])
@@ -249,7 +249,7 @@ def calibrated_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = 
         laplace: as G_VD, De-Identification and ZEBRA "individual" want it.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
     targets, nontargets = validate_scores(target, "target"), validate_scores(nontarget, "nontarget")
     order = sort_order(targets, nontargets)
@@ -352,10 +352,10 @@ def refuse_single_pools(pools: Pools) -> None:
     """Say so where the official code has no value: its loop runs out of bounds if every trial is its own pool.
 
     Raises:
-        MetricInputError: no pool holds more than one trial.
+        InputError: no pool holds more than one trial.
     """
     if pools.llr.size == pools.edges[-1]:
-        raise MetricInputError(
+        raise InputError(
             f"The official code stops with an IndexError here: each of the {pools.llr.size} trials is a pool of its "
             "own. Ask for the documented value instead."
         )

@@ -158,7 +158,7 @@ def detection_metrics(
             (D_sys), and raises where it stops with an error.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
 
     Example:
         >>> detection_metrics([1.0, 3.0], [0.0, 2.0]).kaldi_eer
@@ -203,7 +203,7 @@ def kaldi_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
         target, nontarget: shape (trials,), scores of any scale, rounded to single precision as Kaldi reads them.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
     return compute_kaldi_eer(sort_scores(target, nontarget)).rate
 
@@ -218,7 +218,7 @@ def speechbrain_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
         target, nontarget: shape (trials,), scores of any scale, rounded to single precision as SpeechBrain holds them.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
     return compute_speechbrain_eer(sort_scores(target, nontarget)).rate
 
@@ -266,7 +266,7 @@ def auc(target: ArrayLike, nontarget: ArrayLike) -> float:
         target, nontarget: shape (trials,), scores of any scale.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
     return _area(det_curve(target, nontarget))
 
@@ -280,7 +280,7 @@ def det_curve(target: ArrayLike, nontarget: ArrayLike) -> DetCurve:
         target, nontarget: shape (trials,), scores of any scale.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
     """
     return trace_det_curve(sort_scores(target, nontarget))
 

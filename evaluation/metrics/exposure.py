@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.arrays import Flags, Floats
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.bootstrap import (
     Replicates,
     SpeakerDraws,
@@ -173,23 +173,23 @@ def make_trials(scores: ArrayLike, is_target: ArrayLike, models: Sequence[str], 
         utterances: shape (trials,), trial utterance of each trial.
 
     Raises:
-        MetricInputError: columns of different lengths, scores that are not finite, only targets or only nontargets, or
+        InputError: columns of different lengths, scores that are not finite, only targets or only nontargets, or
             a pair of model and utterance twice.
     """
     values, targets = validate_scores(scores, "trial"), np.asarray(is_target)
     if targets.dtype != np.bool_ or not targets.shape == values.shape == (len(models),) == (len(utterances),):
-        raise MetricInputError(
+        raise InputError(
             "Expected a score, True or False, a model and an utterance of each trial, found columns of "
             f"{values.size}, {targets.size}, {len(models)} and {len(utterances)}."
         )
     if targets.all() or not targets.any():
-        raise MetricInputError(
+        raise InputError(
             f"Expected targets and nontargets, found {np.count_nonzero(targets)} targets of {targets.size} trials."
         )
     model, names = _encode(models)
     utterance, said = _encode(utterances)
     if _are_repeated(utterance * len(names) + model, len(names) * len(said)):
-        raise MetricInputError("Expected each pair of model and utterance once, found some of them repeated.")
+        raise InputError("Expected each pair of model and utterance once, found some of them repeated.")
     return Trials(values, targets, model, utterance, names, said)
 
 
@@ -306,10 +306,10 @@ def bootstrap_exposure(
         exposure: of these trials.
 
     Raises:
-        MetricInputError: columns of different lengths, or an unknown speaker.
+        InputError: columns of different lengths, or an unknown speaker.
     """
     if len(trial_speakers) != trials.scores.size:
-        raise MetricInputError(f"Expected the speaker of {trials.scores.size} trials, found {len(trial_speakers)}.")
+        raise InputError(f"Expected the speaker of {trials.scores.size} trials, found {len(trial_speakers)}.")
     order = _sort(trials)
     model = draws.positions(trials.models)[trials.model[order]]
     found = _resampled_acceptance(trials, order, model, draws.positions(trial_speakers)[order], draws, exposure)

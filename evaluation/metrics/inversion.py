@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.arrays import Floats, unit_vectors
-from common.errors import MetricInputError
+from common.errors import InputError
 
 Map = Literal["orthogonal", "affine"]
 Places = NDArray[np.int64]
@@ -82,12 +82,12 @@ def invert_embeddings(
         disjoint_speakers: draw speakers rather than utterances.
 
     Raises:
-        MetricInputError: sides of different shapes, vectors that are zero or not finite, too few speakers, utterances
+        InputError: sides of different shapes, vectors that are zero or not finite, too few speakers, utterances
             or pairs.
     """
     first, second = unit_vectors(original, "original vectors"), unit_vectors(anonymised, "anonymised vectors")
     if first.shape != second.shape or len(first) != len(speakers):
-        raise MetricInputError(
+        raise InputError(
             "Expected an original vector, an anonymised vector and a speaker of each utterance, found shapes "
             f"{first.shape} and {second.shape} and {len(speakers)} speakers."
         )
@@ -137,15 +137,15 @@ def fit_map(first: Floats, second: Floats, kind: Map, *, ridge: float = RIDGE) -
             are few.
 
     Raises:
-        MetricInputError: another kind, or no pair.
+        InputError: another kind, or no pair.
     """
     if not len(first):
-        raise MetricInputError("Expected pairs of vectors to learn a map from, found none.")
+        raise InputError("Expected pairs of vectors to learn a map from, found none.")
     if kind == "orthogonal":
         left, _, right = np.linalg.svd(first.T @ second)
         return LinearMap(left @ right, np.zeros(second.shape[1]))
     if kind != "affine":
-        raise MetricInputError(f"Maps are “orthogonal” and “affine”, found “{kind}”.")
+        raise InputError(f"Maps are “orthogonal” and “affine”, found “{kind}”.")
     centre, target = first.mean(axis=0), second.mean(axis=0)
     matrix = _least_squares(first - centre, second - target, ridge)
     return LinearMap(matrix, target - centre @ matrix)
@@ -166,14 +166,14 @@ def _split(
     """Places of the pairs that the attacker may have, and of those held out."""
     if disjoint_speakers:
         if speakers < 3:
-            raise MetricInputError(
+            raise InputError(
                 "Learning from other speakers than those to be recovered needs three speakers, one to learn from and "
                 f"two to distinguish; found {speakers}."
             )
         drawn = np.isin(codes, generator.permutation(speakers)[: speakers // 2])
     else:
         if len(codes) < 4:
-            raise MetricInputError(f"The inversion attack needs four utterances or more, found {len(codes)}.")
+            raise InputError(f"The inversion attack needs four utterances or more, found {len(codes)}.")
         drawn = np.zeros(len(codes), bool)
         drawn[generator.permutation(len(codes))[: len(codes) // 2]] = True
     return np.flatnonzero(drawn), np.flatnonzero(~drawn)
@@ -183,7 +183,7 @@ def _draw(known: Places, pairs: int | None, generator: np.random.Generator) -> P
     if pairs is None:
         return known
     if not 1 <= pairs <= len(known):
-        raise MetricInputError(f"Expected 1 to {len(known)} pairs to learn from, as many as were drawn, found {pairs}.")
+        raise InputError(f"Expected 1 to {len(known)} pairs to learn from, as many as were drawn, found {pairs}.")
     return np.sort(generator.choice(known, pairs, replace=False))
 
 

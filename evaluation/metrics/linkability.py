@@ -43,7 +43,7 @@ def linkability(
             scores link nobody, and 1 at most.
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
 
     Example:
         >>> round(linkability(np.arange(100.0) + 100, np.arange(100.0)), 6)

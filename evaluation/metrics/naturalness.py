@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.audio.files import resample
 from speech.predictors import dnsmos
 
@@ -71,7 +71,7 @@ def predict_naturalness(samples: NDArray[np.int16], rate_hz: int) -> float | Non
     try:
         heard = samples if rate_hz == dnsmos.RATE_HZ else resample(samples, rate_hz, dnsmos.RATE_HZ)
         return _load().predict_p808(heard)
-    except MetricInputError:
+    except InputError:
         return None
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import real_numbers
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.numba_loops import compiled
 from speech.pitch.estimators import CEILING_HZ, FLOOR_HZ, STEP_S, F0Track, track_f0
 
@@ -73,7 +73,7 @@ def pitch_correlation(f0_original: NDArray[np.floating], f0_anonymised: NDArray[
         f0_anonymised: shape (frames,), Hz, 0 where unvoiced; may differ in length.
 
     Raises:
-        MetricInputError: a contour that is empty, not one-dimensional, negative or not finite.
+        InputError: a contour that is empty, not one-dimensional, negative or not finite.
 
     Example:
         >>> contour = np.array([0.0, 100.0, 120.0, 0.0])
@@ -148,16 +148,16 @@ def validate_contour(f0: NDArray[np.floating], side: str) -> NDArray[np.float64]
     """The contour as float64.
 
     Raises:
-        MetricInputError: empty, not one-dimensional, not of real numbers, negative or not finite; `side` names it.
+        InputError: empty, not one-dimensional, not of real numbers, negative or not finite; `side` names it.
     """
     contour = real_numbers(f0, f"{side} F0 contour")
     if contour.ndim != 1 or contour.size == 0:
-        raise MetricInputError(
+        raise InputError(
             f"The {side} F0 contour must have the shape (frames,) with at least one frame, found {contour.shape}."
         )
     wrong = int(np.count_nonzero(~np.isfinite(contour) | (contour < 0)))
     if wrong:
-        raise MetricInputError(
+        raise InputError(
             f"The {side} F0 contour must be finite and not negative (0 is unvoiced), "
             f"found {wrong} of {contour.size} frames that are not."
         )
@@ -255,7 +255,7 @@ def realigned_pitch_correlation(
         band_s: seconds, at least a frame is taken; None for no band.
 
     Raises:
-        MetricInputError: a contour that is empty, not one-dimensional, negative or not finite;
+        InputError: a contour that is empty, not one-dimensional, negative or not finite;
             other steps; a negative band; a band of more than 50 million cells.
     """
     _validate_constraints(steps, band_s)
@@ -278,9 +278,9 @@ def realigned_pitch_correlation(
 
 def _validate_constraints(steps: str, band_s: float | None) -> None:
     if steps not in ("slope-limited", "free"):
-        raise MetricInputError(f"Steps are “slope-limited” or “free”, found “{steps}”.")
+        raise InputError(f"Steps are “slope-limited” or “free”, found “{steps}”.")
     if band_s is not None and not band_s >= 0:
-        raise MetricInputError(f"The band is a number of seconds from 0, or None; found {band_s}.")
+        raise InputError(f"The band is a number of seconds from 0, or None; found {band_s}.")
 
 
 def _standardised(contour: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -394,7 +394,7 @@ def _best_path(
     first, last = _band_edges(original.size, anonymised.size, band_s)
     cells = int((last - first).max() + 1) * original.size
     if cells > _LARGEST_GRID:
-        raise MetricInputError(
+        raise InputError(
             f"Warping {anonymised.size} frames onto {original.size} needs {cells} cells, more than {_LARGEST_GRID}. "
             "Give a narrower band in seconds."
         )
@@ -463,7 +463,7 @@ def compare_pitch(
             `realigned_pitch_correlation`.
 
     Raises:
-        MetricInputError: what `track_f0` refuses (shorter than 40 ms, not mono, not finite, …); the
+        InputError: what `track_f0` refuses (shorter than 40 ms, not mono, not finite, …); the
             sentence names the side.
     """
     first = _track(original, rate, estimator, "original")
@@ -475,5 +475,5 @@ def compare_pitch(
 def _track(samples: NDArray[np.generic], rate: int, estimator: str, side: str) -> F0Track:
     try:
         return track_f0(samples, rate, estimator)
-    except MetricInputError as error:
-        raise MetricInputError(f"The {side} utterance: {error}") from None
+    except InputError as error:
+        raise InputError(f"The {side} utterance: {error}") from None

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from common.arrays import Floats, unit_vectors
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.calibration import Compatibility, is_official
 
 
@@ -67,20 +67,20 @@ def gender_preservation(
         gender_of: of every speaker; exactly two genders.
 
     Raises:
-        MetricInputError: other shapes, a speaker without a gender, other than two genders, or a gender with fewer than
+        InputError: other shapes, a speaker without a gender, other than two genders, or a gender with fewer than
             two speakers, so that one cannot be left out.
     """
     known, judged = _unit(originals, original_speakers), _unit(anonymised, anonymised_speakers)
     unknown = sorted({*original_speakers, *anonymised_speakers} - set(gender_of))
     if unknown:
-        raise MetricInputError(f"Expected the gender of each speaker, found none of {', '.join(unknown)}.")
+        raise InputError(f"Expected the gender of each speaker, found none of {', '.join(unknown)}.")
     speakers = sorted(set(original_speakers))
     means = np.stack([known[np.array(original_speakers) == speaker].mean(axis=0) for speaker in speakers])
     genders = np.array([gender_of[speaker] for speaker in speakers])
     names, counts = np.unique(genders, return_counts=True)
     if len(names) != 2 or counts.min() < 2:
         found = ", ".join(f"{count} of {name}" for name, count in zip(names, counts, strict=True)) or "none"
-        raise MetricInputError(f"Expected originals of two or more speakers of each of two genders, found {found}.")
+        raise InputError(f"Expected originals of two or more speakers of each of two genders, found {found}.")
     nearest = {speaker: _centroids(means, genders, speakers, speaker) for speaker in {*speakers, *anonymised_speakers}}
     by_gender = _shares(judged, anonymised_speakers, gender_of, nearest, names)
     own = _shares(known, original_speakers, gender_of, nearest, names)
@@ -116,7 +116,7 @@ def _shares(
 def _unit(vectors: npt.ArrayLike, speakers: Sequence[str]) -> Floats:
     values = np.asarray(vectors, np.float64)
     if values.ndim != 2 or len(values) != len(speakers) or not len(values):
-        raise MetricInputError(
+        raise InputError(
             f"Expected one or more vectors, shape (n, d), and a speaker of each, found shape {values.shape} and"
             f" {len(speakers)} speakers."
         )
@@ -191,7 +191,7 @@ def emotion_scores(
         classes: what a label may be.
 
     Raises:
-        MetricInputError: no utterance; utterances without prediction, without reference or without
+        InputError: no utterance; utterances without prediction, without reference or without
             speaker; unknown classes.
 
     Example:
@@ -258,7 +258,7 @@ def _validate(
     if unknown:
         problems.append(f"the unknown classes {', '.join(unknown)}")
     if problems:
-        raise MetricInputError(
+        raise InputError(
             f"Expected one of {', '.join(classes)} as reference and prediction of each utterance, and its speaker; "
             f"found {'; '.join(problems)}."
         )

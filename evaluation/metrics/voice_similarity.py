@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.arrays import Floats, real_numbers, unit_vectors
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.calibration import Compatibility, calibrated_llrs, is_official
 
 Form = Literal["official", "plan"]
@@ -92,7 +92,7 @@ def voice_distinctiveness(
     by more terms than it has, so that only scores of 0 do.
 
     Raises:
-        MetricInputError: what `similarity_matrix` refuses, or D(M_oo) = 0.
+        InputError: what `similarity_matrix` refuses, or D(M_oo) = 0.
     """
     oo, pp = (
         similarity_matrix(scores, speakers, form=form, compatibility=compatibility) for scores in (scores_oo, scores_pp)
@@ -121,13 +121,13 @@ def voice_distinctiveness_of_embeddings(
             all similarities between 0.27 and 0.73.
 
     Raises:
-        MetricInputError: embeddings of other shapes, zero or not finite, or what
+        InputError: embeddings of other shapes, zero or not finite, or what
             `voice_distinctiveness` refuses.
     """
     first = unit_vectors(original, "original embeddings")
     second = unit_vectors(anonymised, "anonymised embeddings")
     if first.shape != second.shape:
-        raise MetricInputError(
+        raise InputError(
             f"Expected as many anonymised embeddings as original ones, found shapes {first.shape} and {second.shape}."
         )
     oo, op, pp = (  # one at a time: each square of scores is gone before the next is made
@@ -165,7 +165,7 @@ def similarity_matrix(
             utterances.
 
     Raises:
-        MetricInputError: another shape, a score that counts and is not finite, too few speakers or
+        InputError: another shape, a score that counts and is not finite, too few speakers or
             utterances.
 
     Example:
@@ -194,16 +194,16 @@ def diagonal_dominance(values: ArrayLike, *, compatibility: Compatibility = "doc
             the result nan with ``compatibility="official"``.
 
     Raises:
-        MetricInputError: not square, fewer than two speakers, nothing but NaN on the diagonal.
+        InputError: not square, fewer than two speakers, nothing but NaN on the diagonal.
     """
     matrix = real_numbers(values, "similarities")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
-        raise MetricInputError(f"Expected a square matrix of at least two speakers, found shape {matrix.shape}.")
+        raise InputError(f"Expected a square matrix of at least two speakers, found shape {matrix.shape}.")
     diagonal = np.diag(matrix)
     if not is_official(compatibility):
         diagonal = diagonal[~np.isnan(diagonal)]
     if diagonal.size == 0:
-        raise MetricInputError("Expected a speaker that is compared with themselves, found none on the diagonal.")
+        raise InputError("Expected a speaker that is compared with themselves, found none on the diagonal.")
     return float(abs(diagonal.mean() - matrix[~np.eye(len(matrix), dtype=bool)].mean()))
 
 
@@ -250,7 +250,7 @@ def _summary(
 ) -> VoiceDistinctiveness:
     original = np.float64(oo.diagonal_dominance)
     if original == 0 and not is_official(compatibility):
-        raise MetricInputError(
+        raise InputError(
             "The original voices cannot be distinguished (diagonal dominance 0), so nothing can be gained or lost. "
             "Check the scores of the original pairs."
         )
@@ -270,15 +270,15 @@ def _summary(
 
 def _validate_scores(scores: ArrayLike, speakers: Sequence[str], form: str) -> Floats:
     if form not in ("official", "plan"):
-        raise MetricInputError(f"Forms are “official” and “plan”, found “{form}”.")
+        raise InputError(f"Forms are “official” and “plan”, found “{form}”.")
     square = real_numbers(scores, "scores")
     if square.shape != (len(speakers), len(speakers)):
-        raise MetricInputError(
+        raise InputError(
             f"Expected the scores of {len(speakers)} utterances with each other, found shape {square.shape}."
         )
     different = len(set(speakers))
     if different < 2 or different == len(speakers):
-        raise MetricInputError(
+        raise InputError(
             "A similarity matrix needs two speakers, one of them with two utterances; "
             f"found {different} speakers and {len(speakers)} utterances."
         )
@@ -288,7 +288,7 @@ def _validate_scores(scores: ArrayLike, speakers: Sequence[str], form: str) -> F
     wrong = int(np.count_nonzero(~np.isfinite(square) & counting))
     if wrong:
         row, column = np.argwhere(~np.isfinite(square) & counting)[0]
-        raise MetricInputError(
+        raise InputError(
             f"Expected a finite score for {np.count_nonzero(counting)} utterance pairs, found {wrong} missing or not "
             f"finite, first that of utterances {row + 1} and {column + 1}. Score these pairs again."
         )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.numba_loops import compiled
 
 _SPACES_FOR_MARKS = str.maketrans(",!?.", "    ")
@@ -133,7 +133,7 @@ def count_word_errors(references: Mapping[str, str], hypotheses: Mapping[str, st
         hypotheses: utterance → recognised words.
 
     Raises:
-        MetricInputError: no reference utterance.
+        InputError: no reference utterance.
 
     Example:
         >>> errors = count_word_errors({"a": "THE CAT", "b": "A DOG"}, {"a": "THE HAT"})
@@ -141,7 +141,7 @@ def count_word_errors(references: Mapping[str, str], hypotheses: Mapping[str, st
         (0.5, 0.75, ('b',))
     """
     if not references:
-        raise MetricInputError("A word error rate needs at least one reference transcript, found none.")
+        raise InputError("A word error rate needs at least one reference transcript, found none.")
     utterances = tuple(
         _compare(utterance, split_words(text), hypotheses.get(utterance)) for utterance, text in references.items()
     )

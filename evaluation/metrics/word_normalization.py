@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.number_words import spell_numbers
 from evaluation.metrics.word_errors import normalise_transcript
 
@@ -142,8 +142,8 @@ def find_rule(name: str) -> TextRule:
     """The rule of a name.
 
     Raises:
-        MetricInputError: there is none; names those that there are.
+        InputError: there is none; names those that there are.
     """
     if name not in RULES:
-        raise MetricInputError(f"Expected a rule for texts among {', '.join(RULES)}, found “{name}”.")
+        raise InputError(f"Expected a rule for texts among {', '.join(RULES)}, found “{name}”.")
     return RULES[name]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from common.arrays import Flags, Floats
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.formats.results import CATEGORIES
 from evaluation.metrics import calibration
 
@@ -51,7 +51,7 @@ def zebra(target: ArrayLike, nontarget: ArrayLike, *, compatibility: calibration
             nontarget).
 
     Raises:
-        MetricInputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
+        InputError: a side that is empty, not one-dimensional, not of real numbers or not finite.
 
     Example:
         >>> zebra([2.0, 3.0], [0.0, 1.0]).category
@@ -68,12 +68,12 @@ def zebra_category(individual_log10: float, *, compatibility: calibration.Compat
         compatibility: ``official`` raises for exactly 0, as the official code does; the default is ``0``.
 
     Raises:
-        MetricInputError: a value that is negative or NaN.
+        InputError: a value that is negative or NaN.
     """
     if not individual_log10 >= 0:
-        raise MetricInputError(f"Expected an individual disclosure of 0 or above, found {individual_log10}.")
+        raise InputError(f"Expected an individual disclosure of 0 or above, found {individual_log10}.")
     if calibration.is_official(compatibility) and individual_log10 == 0:
-        raise MetricInputError("The official code has no category for exactly 0. Ask for the documented one instead.")
+        raise InputError("The official code has no category for exactly 0. Ask for the documented one instead.")
     return CATEGORIES[bisect_left(_HIGHEST, individual_log10)]
 
 

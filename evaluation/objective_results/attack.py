@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 from common.progress import Progress, ignore_progress
 from evaluation.attackers.back_ends import BackEnd
@@ -182,7 +182,7 @@ def _add_voices(
             [speakers[one] for one in both],
             attacker.back_end,
         )
-    except MetricInputError as error:
+    except InputError as error:
         remedy = "Its voice distinctiveness is left out; all other numbers are kept."
         why = f"none: {str(error)[:1].lower()}{str(error)[1:].rstrip('.')}"
         named = "no-voice-distinctiveness", data_set.name
@@ -214,14 +214,14 @@ def average_voices(
         back_end: that compares them, each utterance as a model of its own; by cosine where None.
 
     Raises:
-        MetricInputError: fewer than two speakers, none with two utterances, or one voice for everybody.
+        InputError: fewer than two speakers, none with two utterances, or one voice for everybody.
     """
     if not len(speakers):
-        raise MetricInputError("Expected utterances with a vector of both forms, found none.")
+        raise InputError("Expected utterances with a vector of both forms, found none.")
     for form, vectors in (("original", np.stack(original)), ("anonymised", np.stack(anonymised))):
         # The official calibration orders equal scores by the truth, so one voice for all would count as fully distinct.
         if (vectors == vectors[0]).all():
-            raise MetricInputError(f"Expected {form} utterances that differ, found one vector for all {len(vectors)}.")
+            raise InputError(f"Expected {form} utterances that differ, found one vector for all {len(vectors)}.")
     first, second = np.stack(original), np.stack(anonymised)
     if back_end is None:
         return voice_distinctiveness_of_embeddings(first, second, speakers)
@@ -259,10 +259,10 @@ def choose_scorer(engine: str, preset: str = "", fitted: BackEnd | None = None) 
         fitted: the back end that the training of the encoder has left; cosine presets do not use it.
 
     Raises:
-        MetricInputError: no such preset, or one that needs a back end that the training did not leave.
+        InputError: no such preset, or one that needs a back end that the training did not leave.
     """
     if engine in TRAITS and preset:
-        raise MetricInputError(f"{engine} compares in its own way: expected no preset, found “{preset}”.")
+        raise InputError(f"{engine} compares in its own way: expected no preset, found “{preset}”.")
     if not preset and engine in _OWN_WAYS:
         return _OWN_WAYS[engine]
     options = require_preset(preset or (DEFAULT_PRESET if fitted is None else FITTED_PRESET), fitted is not None)
@@ -288,10 +288,10 @@ def require_preset(name: str, has_fitted: bool) -> ScoringOptions:
         has_fitted: whether the training of the encoder leaves PLDA.
 
     Raises:
-        MetricInputError: as `choose_scorer`.
+        InputError: as `choose_scorer`.
     """
     if name not in PRESETS:
-        raise MetricInputError(f"Expected a way of scoring among {', '.join(PRESETS)}, found “{name}”.")
+        raise InputError(f"Expected a way of scoring among {', '.join(PRESETS)}, found “{name}”.")
     if not has_fitted or PRESETS[name].back_end != "plda":
         fit_back_end(PRESETS[name])
     return PRESETS[name]

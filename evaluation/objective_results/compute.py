@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 from common.progress import Progress, ignore_progress
 from evaluation.formats.results import AVERAGE_DECIMALS, Gender, NumberIdentity, ReportedNumber
@@ -52,7 +52,7 @@ def _add(work: Work, identity: NumberIdentity, weights: dict[str, float], member
     try:
         value = weighted_average([(one.identity.data_set, one.value) for one in present], weights).value
         printed = weighted_average([(one.identity.data_set, _printed(one)) for one in present], weights).value
-    except MetricInputError:
+    except InputError:
         return  # what is missing is said number by number
     basis = values.Basis.VALUES if all(one.is_recomputed for one in present) else values.Basis.REPORTED
     replicates = _replicates(work, weights, present)

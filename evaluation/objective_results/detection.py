@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import text_files
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, ProblemList, Severity
 from evaluation.formats.results import KINDS, Gender, NumberIdentity, ReportedNumber
 from evaluation.formats.scores import TrialTable
@@ -310,7 +310,7 @@ def measure_similarity(
         file = f"{name}/{_file_of(pair)}"
         try:
             matrices.append(read_matrix(place / _file_of(pair), file))
-        except MetricInputError as error:
+        except InputError as error:
             expected, found = str(error).removeprefix(f"{file}: expected ").partition(", found ")[::2]
             problems.add(Problem("unusable-matrix", file, expected, found.rstrip("."), _REMEDY))
     sizes = [len(matrix) for matrix in matrices]
@@ -340,7 +340,7 @@ def read_matrix(path: Path, name: str) -> NDArray[np.float64]:
     They lie in [0, 1] (protocol 2.7); NaN may stand on the diagonal alone, for a speaker with one utterance.
 
     Raises:
-        MetricInputError: no such file; says what it is instead.
+        InputError: no such file; says what it is instead.
     """
     try:
         with path.open("rb") as file:
@@ -349,21 +349,19 @@ def read_matrix(path: Path, name: str) -> NDArray[np.float64]:
             shape, _, kind = read(file)
             is_square = len(shape) == 2 and shape[0] == shape[1] and 2 <= shape[0] <= MOST_SPEAKERS
             if kind.kind != "f" or not is_square:
-                raise MetricInputError(
-                    f"{name}: expected a square matrix of real numbers, found {kind} of shape {shape}."
-                )
+                raise InputError(f"{name}: expected a square matrix of real numbers, found {kind} of shape {shape}.")
             if path.stat().st_size - file.tell() != math.prod(shape) * kind.itemsize:
-                raise MetricInputError(f"{name}: expected {math.prod(shape)} numbers, found another size.")
+                raise InputError(f"{name}: expected {math.prod(shape)} numbers, found another size.")
         text_files.on_reading(path)
         matrix: NDArray[np.float64] = np.load(path, allow_pickle=False).astype(np.float64)
     except (OSError, ValueError) as error:
-        if isinstance(error, MetricInputError):
+        if isinstance(error, InputError):
             raise
-        raise MetricInputError(f"{name}: expected a file of numpy (.npy), found: {error}.") from error
+        raise InputError(f"{name}: expected a file of numpy (.npy), found: {error}.") from error
     is_similarity = (matrix >= 0) & (matrix <= 1)
     np.fill_diagonal(is_similarity, is_similarity.diagonal() | np.isnan(matrix.diagonal()))
     if not is_similarity.all():
         row, column = np.argwhere(~is_similarity)[0]
         found = f"{matrix[row, column]:g} in row {row + 1}, column {column + 1}, and {np.sum(~is_similarity) - 1} more"
-        raise MetricInputError(f"{name}: expected similarities from 0 to 1, found {found}.")
+        raise InputError(f"{name}: expected similarities from 0 to 1, found {found}.")
     return matrix

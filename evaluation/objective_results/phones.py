@@ -82,7 +82,7 @@ def compare_phones(
         speakers: utterance → speaker.
 
     Raises:
-        MetricInputError: no utterance with a phone that all three heard.
+        InputError: no utterance with a phone that all three heard.
     """
     original, anonymised = Speech.ORIGINAL, Speech.ANONYMISED
     ceiling, frozen = heard[original, original], heard[original, anonymised]

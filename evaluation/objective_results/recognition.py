@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.file_names import fold_names, name_other_capitals
 from evaluation.metrics import word_errors
 from evaluation.metrics.bootstrap import Interval, Replicates, SpeakerDraws, bootstrap_ratio, difference, draw_speakers
@@ -133,7 +133,7 @@ def recognition_report(
         resamples: of the bootstrap.
 
     Raises:
-        MetricInputError: no reference, no utterance that has both texts, or no word in those references.
+        InputError: no reference, no utterance that has both texts, or no word in those references.
     """
     errors = _counted(references, hypotheses, rule)
     present = {one.utterance: references[one.utterance] for one in errors.utterances if not one.is_missing}
@@ -154,7 +154,7 @@ def recognition_report(
     ]
     utterances = tuple(one for one in everyone if not one.errors.is_missing)
     if not sum(one.errors.counts.reference_words for one in utterances):
-        raise MetricInputError(_explain_no_words(references, hypotheses, len(utterances)))
+        raise InputError(_explain_no_words(references, hypotheses, len(utterances)))
     groups = [_group("all", everyone, random, resamples)]
     for gender in ("f", "m"):
         members = [one for one in everyone if one.gender == gender]

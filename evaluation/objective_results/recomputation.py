@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, ProblemList, Severity, shorten
 from evaluation.formats.results import CATEGORIES, NumberIdentity, ReportedNumber
 from evaluation.formats.scores import JoinedScores, TrialTable, join_scores, read_scores, read_trial_table
@@ -192,7 +192,7 @@ def encode_trials(joined: JoinedScores) -> Trials:
     """Scored trials as `evaluation.metrics.exposure` takes them.
 
     Raises:
-        MetricInputError: no target or no nontarget trial among them.
+        InputError: no target or no nontarget trial among them.
     """
     models, utterances = ([name.decode() for name in side.tolist()] for side in (joined.models, joined.utterances))
     return make_trials(joined.scores, joined.targets, models, utterances)
@@ -209,7 +209,7 @@ def measure_scores(
         compatibility: as in `detection_metrics`.
 
     Raises:
-        MetricInputError: any error in the files; the first of each kind are named, the others counted. (`join_files`
+        InputError: any error in the files; the first of each kind are named, the others counted. (`join_files`
             gives all problems and what can be had of the files.)
 
     Example:
@@ -219,5 +219,5 @@ def measure_scores(
     joined = join_files(scores, trials)
     problems = [problem.sentence() for problem in shorten(joined.problems) if problem.severity is Severity.ERROR]
     if problems:
-        raise MetricInputError("\n".join(problems))
+        raise InputError("\n".join(problems))
     return detection_metrics(joined.target_scores, joined.nontarget_scores, compatibility=compatibility)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.averages import weighted_average
 from evaluation.metrics.bootstrap import Replicates, weighted_sum
@@ -81,7 +81,7 @@ def _average(
     present = [one for one in members if one is not None]
     try:
         value = weighted_average([(one.identity.data_set, one.value) for one in present], weights).value
-    except MetricInputError:
+    except InputError:
         return None
     basis = values.Basis.VALUES if all(one.is_recomputed for one in present) else values.Basis.REPORTED
     return values.Number(identity, value, basis, len(present))
@@ -107,7 +107,7 @@ def add_average(
     present = [(one.identity.data_set, one.value) for one in members if one is not None]
     try:
         value = weighted_average(present, weights).value
-    except MetricInputError:
+    except InputError:
         return
     parts = [(100 * weight, replicates.get(replace(whole, data_set=one))) for one, weight in weights.items()]
     known = [(weight, resamples) for weight, resamples in parts if resamples is not None]

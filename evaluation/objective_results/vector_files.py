@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.file_names import plain_name
 from common.hashes import compute_sha256
 from common.problems import Problem
@@ -34,7 +34,7 @@ def read_vectors(path: Path) -> dict[str, Vector]:
     """The vectors of a file by name of the utterance.
 
     Raises:
-        MetricInputError: no such file, not of this form, or two vectors for one utterance; says what was found.
+        InputError: no such file, not of this form, or two vectors for one utterance; says what was found.
     """
     return _read(path)[0]
 
@@ -46,7 +46,7 @@ def write_vectors(path: Path, vectors: Mapping[str, Vector], recordings: Mapping
         recordings: SHA-256 of the recording of each vector, where it is known.
 
     Raises:
-        MetricInputError: the file cannot be written.
+        InputError: the file cannot be written.
     """
     draft = path.with_name(f".{path.name}.part")
     known = recordings or {}
@@ -66,7 +66,7 @@ def write_vectors(path: Path, vectors: Mapping[str, Vector], recordings: Mapping
     except OSError as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise MetricInputError(
+        raise InputError(
             f"{path}: expected a file that can be written, found “{error.strerror}”. What was written before is kept: "
             "make room and repeat the command."
         ) from error
@@ -85,7 +85,7 @@ def extract_vectors(
             run goes on from there.
 
     Raises:
-        MetricInputError: `kept` is damaged or cannot be written.
+        InputError: `kept` is damaged or cannot be written.
     """
     work = _Extraction(load, kept)
     try:
@@ -147,7 +147,7 @@ def _embed(encoder: SpeakerEncoder | None, samples: NDArray[np.int16], rate_hz: 
         return "silence"
     try:
         vector: Vector = encoder.embed([samples], rate_hz)[0]
-    except MetricInputError as error:
+    except InputError as error:
         return str(error)
     return vector if np.isfinite(vector).all() else "a vector that is not finite"
 
@@ -159,22 +159,22 @@ def _read(path: Path) -> tuple[dict[str, Vector], dict[str, str]]:
             ids, vectors = packed["ids"], packed["vectors"]
             recordings = packed["recordings"] if "recordings" in packed else np.full(ids.shape, "")
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise MetricInputError(
+        raise InputError(
             f"{path}: expected an npz with ids and vectors, found another or a damaged file ({error}). Name another "
             "file, or remove this one."
         ) from error
     if ids.ndim != 1 or vectors.ndim != 2 or len(ids) != len(vectors) or vectors.dtype.kind != "f":
-        raise MetricInputError(
+        raise InputError(
             f"{path}: expected an id for each of some vectors, found shapes {ids.shape} and {vectors.shape}."
         )
     if recordings.shape != ids.shape:
-        raise MetricInputError(f"{path}: expected a recording for each of {len(ids)} ids, found {recordings.shape}.")
+        raise InputError(f"{path}: expected a recording for each of {len(ids)} ids, found {recordings.shape}.")
     if not np.isfinite(vectors).all():
-        raise MetricInputError(f"{path}: expected finite vectors, found some that are not.")
+        raise InputError(f"{path}: expected finite vectors, found some that are not.")
     names = [_text(one).rpartition("/")[2] for one in ids.tolist()]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise MetricInputError(
+        raise InputError(
             f"{path}: expected one vector of each utterance, found more of {len(twice)}, such as {twice[0]}. Keep one."
         )
     known = {name: _text(one) for name, one in zip(names, recordings.tolist(), strict=True)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics import inversion
 from evaluation.metrics.inversion import invert_embeddings
@@ -91,7 +91,7 @@ def _add_gender(work: Work, pool: _Pool) -> None:
             pool.speakers,
             {speaker: gender for speaker, gender in pool.genders.items() if gender},
         )
-    except MetricInputError as error:
+    except InputError as error:
         work.reasons[identity] = str(error).removesuffix(".")
         return
     work.add(identity, 100 * found.preserved, Basis.AUDIO, found.utterances)
@@ -110,7 +110,7 @@ def _add_inversion(work: Work, pool: _Pool) -> None:
         sides = pool.original, pool.anonymised, pool.speakers
         draws = [np.random.default_rng(split) for split in range(SPLITS)]
         found = [invert_embeddings(*sides, generator=each, kind=MAP) for each in draws]
-    except MetricInputError as error:
+    except InputError as error:
         work.reasons[identity] = str(error).removesuffix(".")
         return
     recovered = 100 * float(np.mean([one.speaker_recovery_rate for one in found]))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.atomic_write import write_atomically
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from common.progress import Count, ignore_progress
 from evaluation.attackers.training.corpus import RATE_HZ, TrainingUtterance, read_checked
@@ -76,7 +76,7 @@ def read_spoken_texts(
         refuse: told the sentence of each recording that cannot be used; without it they are an error, named together.
 
     Raises:
-        MetricInputError: recordings that cannot be used, or the weights of the encoder are missing.
+        InputError: recordings that cannot be used, or the weights of the encoder are missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     reader: list[WhisperLayers] = []
@@ -87,13 +87,13 @@ def read_spoken_texts(
         progress(number, len(wanted))
         try:
             frames = _read_frames(one, folder, recipe.layer, device, reader)
-        except MetricInputError as error:
+        except InputError as error:
             (refuse or problems.append)(str(error))
             continue
         found.append(SpokenText(one.identifier, frames, phones.spell_phones(texts[one.identifier])))
     progress(len(wanted), len(wanted))
     if problems:
-        raise MetricInputError(" ".join(problems))
+        raise InputError(" ".join(problems))
     return found
 
 
@@ -102,7 +102,7 @@ def _read_frames(
 ) -> NDArray[np.float16]:
     samples = read_checked(utterance)
     if not samples.size:
-        raise MetricInputError(f"{utterance.identifier}: expected speech, found a recording without a sample.")
+        raise InputError(f"{utterance.identifier}: expected speech, found a recording without a sample.")
     digest = hashlib.sha256(f"{_VERSION}|{layer}|".encode() + samples.tobytes()).hexdigest()
     path = folder / f"{digest[:32]}.npy"
     if not path.is_file():

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import Count, ignore_progress
 from evaluation.metrics.word_errors import count_word_errors
 from evaluation.recognizer_training.frames import SpokenText
@@ -62,11 +62,11 @@ def train_phones(
         progress: told of each epoch.
 
     Raises:
-        MetricInputError: fewer than 20 utterances to learn from, or a state of another training.
+        InputError: fewer than 20 utterances to learn from, or a state of another training.
     """
     usable = [one for one in material if one.is_possible]
     if len(usable) < FEWEST:
-        raise MetricInputError(
+        raise InputError(
             f"Training a phone recogniser needs at least {FEWEST} utterances with transcripts; found {len(usable)} of "
             f"{len(material)} that can be used. Hand in more training speech."
         )
@@ -211,7 +211,7 @@ class _Training:
             return
         state: dict[str, Any] = torch.load(self.path, map_location="cpu", weights_only=True)
         if state["key"] != self._key:
-            raise MetricInputError(f"{self.path}: expected the state of this training, found another's. Remove it.")
+            raise InputError(f"{self.path}: expected the state of this training, found another's. Remove it.")
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epochs = [PhoneEpoch(*one) for one in state["epochs"]]

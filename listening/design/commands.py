@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from common.csv_rows import read_csv
-from common.errors import CommandError, MetricInputError, ProblemsError
+from common.errors import CommandError, InputError, ProblemsError
 from common.terminal import FINE, PROBLEMS, Parser, print_text, run_command
 from listening.design.allocation import allocate
 from listening.design.certificate import Certificate, certify
@@ -41,7 +41,7 @@ def read_candidates(text: str, name: str) -> tuple[Candidate, ...]:
     """
     try:
         rows = list(read_csv(text, COLUMNS.__contains__).rows())
-    except MetricInputError as error:
+    except InputError as error:
         raise ProblemsError(f"{name}, line {error.line}: expected a table (CSV), found “{error}”.") from None
     header = [cell.strip() for cell in rows[0][1]] if rows else []
     if missing := [column for column in COLUMNS if column not in header]:

@@ -15,7 +15,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig, Suspicio
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions
 
-from common.errors import MetricInputError, NotPossible, Refused
+from common.errors import InputError, NotPossible, Refused
 from portal.core.errors import AGAIN_S, FILES_AWAY, error_page, internal_error
 from portal.core.storage import StorageAway
 
@@ -45,7 +45,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return _of_framework(
             exceptions.ValidationError(error.message_dict if hasattr(error, "error_dict") else error.messages)
         )
-    if isinstance(error, MetricInputError):
+    if isinstance(error, InputError):
         return _of_framework(exceptions.ValidationError([str(error)]))
     if isinstance(error, NotPossible):
         return problem(409, str(error))

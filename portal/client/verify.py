@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from common.errors import CommandError, MetricInputError, ProblemsError, Refused
+from common.errors import CommandError, InputError, ProblemsError, Refused
 from common.tables import csv_lines
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from portal.client.api import add_server_arguments, open_portal
@@ -83,7 +83,7 @@ def read_expected(path: Path) -> ExpectedSubmission:
         return ExpectedSubmission.from_json(path.read_bytes())
     except OSError as error:
         raise CommandError(f"{path}: expected a readable file, found “{error.strerror}”.") from error
-    except MetricInputError as error:
+    except InputError as error:
         remedy = "Download it again from the page of the edition."
         raise CommandError(f"{path}: {error}. {remedy}") from error
 
@@ -107,7 +107,7 @@ def fetch_expected(edition: str, server: str | None, system: str | None = None) 
                 remedy = "vp status lists your own."
                 problem = CommandError(f"There is no system {system} of yours in the edition {edition}. {remedy}")
             raise problem from refused
-        except MetricInputError as error:
+        except InputError as error:
             raise CommandError(f"{portal.address}: {error}. Update this program.") from error
 
 

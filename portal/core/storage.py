@@ -25,7 +25,7 @@ from whitenoise.compress import Compressor
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.audio.files import AudioError, read_pcm16, write_flac16
 
 CHUNK_BYTES = 1 << 20
@@ -260,12 +260,12 @@ def read_recording(what: str, key: str) -> tuple[Samples, int]:
         what: names the recording in the error.
 
     Raises:
-        MetricInputError: it cannot be read.
+        InputError: it cannot be read.
     """
     try:
         return load_audio(key)
     except AudioError as error:
-        raise MetricInputError(f"The {what} cannot be read: {error}") from error
+        raise InputError(f"The {what} cannot be read: {error}") from error
 
 
 def keep_audio(samples: Samples, rate_hz: int) -> str:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from common.errors import MetricInputError, ProblemsError
+from common.errors import InputError, ProblemsError
 from common.memory import format_size
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.metrics.catalogue import ESTIMATORS, find_metric
@@ -130,7 +130,7 @@ def _unensured(edition: Edition) -> Iterator[str]:
     required = {SCORES: edition.scores_required, SPEECH: edition.audio_required and edition.corpus is not None}
     try:
         needed = needed_to_rank(edition.recipe, edition.track, edition.leaderboard_policy)
-    except MetricInputError:  # a policy of another recipe
+    except InputError:  # a policy of another recipe
         needed = needed_to_rank(edition.recipe, edition.track)
     lacking: dict[str, list[str]] = {}
     for label, kinds in needed.items():
@@ -146,7 +146,7 @@ def _rules(edition: Edition) -> Rules | None:
         return make_rules(edition.recipe, edition.track, edition.leaderboard_policy)
     except (ProblemsError, LookupError):
         return None
-    except MetricInputError:  # a policy of another recipe
+    except InputError:  # a policy of another recipe
         return make_rules(edition.recipe, edition.track)
 
 
@@ -415,7 +415,7 @@ def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = N
     Raises:
         ProblemsError: the recipe has several tracks and none is named.
         KeyError: it has no such track.
-        MetricInputError: the changes are none of a policy.
+        InputError: the changes are none of a policy.
     """
     chosen = recipe.tracks[track] if track else recipe.track
     policy = make_policy(recipe, track, changes) if chosen.ranking or changes else None

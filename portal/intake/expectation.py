@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.file_names import plain_name
 from evaluation.protocols.recipes import Recipe, parse_recipe
 from portal.intake.archives.reading import ArchiveLimits
@@ -154,19 +154,17 @@ class ExpectedSubmission:
         """What a file of `to_json` says.
 
         Raises:
-            MetricInputError: no such file, or a part of it that is missing or of another kind.
+            InputError: no such file, or a part of it that is missing or of another kind.
         """
         try:
             content = _in_plain_names(json.loads(text))
         except (ValueError, RecursionError) as error:
-            raise MetricInputError(f"expected the JSON of what an edition expects, found: {error}") from error
+            raise InputError(f"expected the JSON of what an edition expects, found: {error}") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise MetricInputError(f"expected JSON of the format “{FORMAT}”, found other JSON")
+            raise InputError(f"expected JSON of the format “{FORMAT}”, found other JSON")
         if content.get("version") != VERSION:
             found = content.get("version")
-            raise MetricInputError(
-                f"expected version {VERSION} of this format, found {found}: take the vp of the portal"
-            )
+            raise InputError(f"expected version {VERSION} of this format, found {found}: take the vp of the portal")
         told_later = {"needed_to_rank": {}, "word_counts": {}, "optional_sets": [], "takes_results": True}
         content = told_later | content  # files made before it was told
         return cls(
@@ -208,14 +206,14 @@ def _in_plain_names(content: Any) -> Any:
 def _part(content: Mapping[str, Any], name: str, kind: type) -> Any:
     found = content.get(name)
     if not isinstance(found, kind):
-        raise MetricInputError(f"{name}: expected {kind.__name__}, found {type(found).__name__}")
+        raise InputError(f"{name}: expected {kind.__name__}, found {type(found).__name__}")
     return found
 
 
 def _lists(content: Mapping[str, Any], name: str) -> Iterator[tuple[str, Sequence[Any]]]:
     for key, row in _part(content, name, dict).items():
         if not isinstance(row, list):
-            raise MetricInputError(f"{name}.{key}: expected list, found {type(row).__name__}")
+            raise InputError(f"{name}.{key}: expected list, found {type(row).__name__}")
         yield key, row
 
 
@@ -223,24 +221,24 @@ def _utterance(name: str, row: Sequence[Any]) -> ExpectedUtterance:
     samples, rate_hz, digest = row if len(row) == 3 else (0, 0, None)
     counts = all(one is None or (isinstance(one, int) and one > 0) for one in (samples, rate_hz))
     if not counts or not isinstance(digest, str) or not _DIGEST.match(digest):
-        raise MetricInputError(f"utterances.{name}: expected samples, rate and hash, found {row}")
+        raise InputError(f"utterances.{name}: expected samples, rate and hash, found {row}")
     return ExpectedUtterance(name, samples, rate_hz, digest)
 
 
 def _counts(name: str, row: Sequence[Any]) -> tuple[int, int]:
     if len(row) != 2 or not all(isinstance(one, int) for one in row):
-        raise MetricInputError(f"trial_counts.{name}: expected target and nontarget trials, found {row}")
+        raise InputError(f"trial_counts.{name}: expected target and nontarget trials, found {row}")
     return row[0], row[1]
 
 
 def _words(name: str, found: Any) -> int:
     if not isinstance(found, int):
-        raise MetricInputError(f"word_counts.{name}: expected a number of words, found {found}")
+        raise InputError(f"word_counts.{name}: expected a number of words, found {found}")
     return found
 
 
 def _limits(row: Mapping[str, Any]) -> ArchiveLimits:
     known = {one.name for one in fields(ArchiveLimits)}
     if set(row) != known or not all(isinstance(one, int | float) for one in row.values()):
-        raise MetricInputError(f"limits: expected numbers for {', '.join(sorted(known))}, found {dict(row)}")
+        raise InputError(f"limits: expected numbers for {', '.join(sorted(known))}, found {dict(row)}")
     return ArchiveLimits(**row)

@@ -17,7 +17,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 from django.urls import reverse
 
-from common.errors import MetricInputError, ProblemsError
+from common.errors import InputError, ProblemsError
 from evaluation.app.attacks.selectors import add_verdicts
 from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
 from evaluation.app.recognizer_training.selectors import METRIC as PHONES
@@ -503,7 +503,7 @@ def _published(edition: Edition, average: Average, split: str) -> MeasuredValue 
     values = [(name, value) for name in weights if (value := sets[name].original_value) is not None]
     try:
         return MeasuredValue(weighted_average(values, weights).value) if values else None
-    except MetricInputError:
+    except InputError:
         return None
 
 

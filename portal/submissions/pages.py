@@ -19,7 +19,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from common.errors import MetricInputError, ProblemsError
+from common.errors import InputError, ProblemsError
 from common.tables import Column, Table, number_columns, number_table, plain_table
 from evaluation.protocols.ranking.policy import SEVERAL_IN_WORDS, make_policy
 from portal.challenges.models import Edition, Role
@@ -433,7 +433,7 @@ def _ranked_systems(edition: Edition) -> str:
     """Which systems of a team are ranked, as a sentence; empty where nothing is."""
     try:
         policy = make_policy(edition.recipe, edition.track, edition.leaderboard_policy)
-    except MetricInputError:
+    except InputError:
         return ""
     return SEVERAL_IN_WORDS[policy.several_systems] if policy.minimum_eers else ""
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 
 if TYPE_CHECKING:
@@ -570,19 +570,17 @@ def to_unit_scale(samples: NDArray[np.generic]) -> NDArray[np.float64]:
         samples: shape (samples,), int16 or floating point; the latter is taken as it is, with NaN.
 
     Raises:
-        MetricInputError: more than one channel, or a type that is neither int16 nor floating point.
+        InputError: more than one channel, or a type that is neither int16 nor floating point.
     """
     if samples.ndim != 1:
-        raise MetricInputError(
+        raise InputError(
             f"Expected the samples of one channel, shape (samples,), found shape {samples.shape}. Mix down to mono."
         )
     if samples.dtype == np.int16:
         return samples.astype(np.float64) / INT16_FULL_SCALE
     if np.issubdtype(samples.dtype, np.floating):
         return samples.astype(np.float64)
-    raise MetricInputError(
-        f"Expected int16 or floating point samples, found {samples.dtype}. Convert them to 16 bit first."
-    )
+    raise InputError(f"Expected int16 or floating point samples, found {samples.dtype}. Convert them to 16 bit first.")
 
 
 def is_silent(samples: NDArray[np.int16]) -> bool:

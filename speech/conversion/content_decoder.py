@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from common.arrays import Floats, Floats32, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.audio.files import resample
 from speech.conversion.shape import DecoderShape, SoftUnitsShape
 from speech.features.whisper_layers import WhisperLayers, cut_evenly
@@ -241,10 +241,10 @@ class Converter:
             stages: how many codes describe a frame; 0 takes the content as it is.
 
         Raises:
-            MetricInputError: more stages than there are.
+            InputError: more stages than there are.
         """
         if not 0 <= stages <= self._network.shape.stages:
-            raise MetricInputError(f"Expected 0 to {self._network.shape.stages} stages of codes, found {stages}.")
+            raise InputError(f"Expected 0 to {self._network.shape.stages} stages of codes, found {stages}.")
         with torch.inference_mode():
             content = self._network.encode(torch.from_numpy(layers).to(self._device))
             if stages:
@@ -265,7 +265,7 @@ class Converter:
             hz, speaker: as `speak` takes them.
 
         Raises:
-            MetricInputError: more stages than there are.
+            InputError: more stages than there are.
         """
         return self.speak(self.find_content(layers, hz.size, stages), hz, speaker)
 
@@ -341,7 +341,7 @@ def load_network(path: Path, shape: DecoderShape | None = None) -> ContentDecode
     """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
-        MetricInputError: not such a file, or other names or shapes than declared.
+        InputError: not such a file, or other names or shapes than declared.
     """
     shape = shape or DecoderShape()
     network = SoftUnitsDecoder(shape) if isinstance(shape, SoftUnitsShape) else ContentDecoder(shape)
@@ -350,5 +350,5 @@ def load_network(path: Path, shape: DecoderShape | None = None) -> ContentDecode
 
 
 def load(path: Path, device: Device = "cpu", shape: DecoderShape | None = None) -> Converter:
-    """As `load_network`, on a device. Raises MetricInputError likewise."""
+    """As `load_network`, on a device. Raises InputError likewise."""
     return Converter(load_network(path, shape), device)

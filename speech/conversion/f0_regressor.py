@@ -119,7 +119,7 @@ def load(path: Path, device: Device = "cpu", shape: RegressorShape | None = None
     """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
-        MetricInputError: not such a file, or other names or shapes than declared.
+        InputError: not such a file, or other names or shapes than declared.
     """
     network = F0Regressor(shape or RegressorShape())
     load_state(path, network)

@@ -127,8 +127,8 @@ def load_hifigan(
         decoder, generator: that the training began from, by default the universal one; they are changed.
 
     Raises:
-        MetricInputError: not such a file, or other names or shapes than declared.
-        MetricInputError: the universal weights are not here.
+        InputError: not such a file, or other names or shapes than declared.
+        InputError: the universal weights are not here.
     """
     network = JointHifiGan(decoder, generator or load_generator(find(WEIGHTS)), shape or JointHifiGanShape())
     put_state(read_state(path), network, path, only=network.learnt())
@@ -139,7 +139,7 @@ def load(path: Path, device: Device = "cpu", shape: GeneratorShape | None = None
     """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
-        MetricInputError: not such a file, or other names or shapes than declared.
+        InputError: not such a file, or other names or shapes than declared.
     """
     network = JointGenerator(shape or GeneratorShape())
     load_state(path, network)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Floats, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.model_files.checkpoints import read_state
 
 if TYPE_CHECKING:
@@ -115,10 +115,10 @@ def load(path: Path) -> RecognizerMap:
     """The map of a file, in 16 or 32 bits.
 
     Raises:
-        MetricInputError: not such a file, or other names or shapes than declared.
+        InputError: not such a file, or other names or shapes than declared.
     """
     state = {name: tensor.double().numpy() for name, tensor in read_state(path).items()}
     found = {name: array.shape[-len(WIDTHS.get(name, array.shape)) :] for name, array in state.items()}
     if found != WIDTHS:
-        raise MetricInputError(f"{path.name}: expected {WIDTHS}, found {found}.")
+        raise InputError(f"{path.name}: expected {WIDTHS}, found {found}.")
     return RecognizerMap(**state)

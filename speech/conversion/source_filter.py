@@ -213,7 +213,7 @@ def load(path: Path, device: Device = "cpu", shape: SourceFilterShape | None = N
     """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
-        MetricInputError: not such a file, or other names or shapes than declared.
+        InputError: not such a file, or other names or shapes than declared.
     """
     network = SourceFilter(shape or SourceFilterShape())
     load_state(path, network)

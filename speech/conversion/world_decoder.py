@@ -73,7 +73,7 @@ def parameters_at_loudness(samples: Samples, track: F0Track) -> Floats32:
         samples: 16 kHz. track: their F0.
 
     Raises:
-        MetricInputError: pyworld is absent.
+        InputError: pyworld is absent.
     """
     level = loudness(samples)
     sound = samples.astype(np.float64) / 32768 * (LOUDNESS / level if level else 1.0)
@@ -111,7 +111,7 @@ def load(path: Path, device: Device = "cpu", shape: WorldDecoderShape | None = N
     """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
-        MetricInputError: not such a file, or other names or shapes than declared.
+        InputError: not such a file, or other names or shapes than declared.
     """
     network = WorldDecoder(shape or WorldDecoderShape())
     load_state(path, network)

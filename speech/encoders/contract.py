@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.audio.files import is_silent
 
 Vectors = npt.NDArray[np.float32]
@@ -30,7 +30,7 @@ class SpeakerEncoder(Protocol):
         """The vectors of some utterances, shape (n, d), float32; the same whatever else is in the batch.
 
         Raises:
-            MetricInputError: an utterance is too short or holds no speech, or the rate is not the model's; names its
+            InputError: an utterance is too short or holds no speech, or the rate is not the model's; names its
                 position in the batch and what was expected.
         """
 
@@ -72,9 +72,9 @@ class Engine:
 RATE_HZ = 16_000
 
 
-def unusable(position: int, total: int, expected: str, found: str) -> MetricInputError:
+def unusable(position: int, total: int, expected: str, found: str) -> InputError:
     """Return the error of one utterance of a batch; `position` counts from 0, the sentence from 1."""
-    return MetricInputError(f"Utterance {position + 1} of {total}: expected {expected}, found {found}.")
+    return InputError(f"Utterance {position + 1} of {total}: expected {expected}, found {found}.")
 
 
 def check_utterances(
@@ -88,11 +88,11 @@ def check_utterances(
         wanted_hz: rate of the model; None for one that takes any.
 
     Raises:
-        MetricInputError: another rate; what was expected and found.
-        MetricInputError: an utterance of another shape or type, shorter than that, or silent throughout.
+        InputError: another rate; what was expected and found.
+        InputError: an utterance of another shape or type, shorter than that, or silent throughout.
     """
     if wanted_hz not in (None, rate_hz):
-        raise MetricInputError(f"Expected speech at {wanted_hz} Hz, found {rate_hz} Hz; resample it first.")
+        raise InputError(f"Expected speech at {wanted_hz} Hz, found {rate_hz} Hz; resample it first.")
     total = len(utterances)
     for position, samples in enumerate(utterances):
         if samples.ndim != 1 or samples.dtype != np.int16:

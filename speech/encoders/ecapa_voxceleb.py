@@ -47,7 +47,7 @@ class LogMelEncoder:
         """Vectors of some utterances, shape (n, dimension), float32; those of like length are computed together.
 
         Raises:
-            MetricInputError: another rate than 16 kHz, an utterance under a tenth of a second or silent throughout;
+            InputError: another rate than 16 kHz, an utterance under a tenth of a second or silent throughout;
                 names its position.
         """
         check_utterances(utterances, rate_hz, shortest_samples=SHORTEST_SAMPLES)
@@ -78,7 +78,7 @@ def load_encoder(device: Device = "cpu") -> SpeakerEncoder:
     """The encoder with the published weights.
 
     Raises:
-        MetricInputError: the weights or the graphics card are missing, or the file does not hold this network.
+        InputError: the weights or the graphics card are missing, or the file does not hold this network.
     """
     require_torch_device(device)
     from speech.encoders.networks import ECAPA_SPEECHBRAIN_NAMES, EcapaTdnn

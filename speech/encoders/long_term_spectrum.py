@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from common.arrays import Floats, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.encoders.contract import Device, Engine, SpeakerEncoder, Vectors, check_utterances
 from speech.model_files.catalogue import read_engine
 
@@ -34,13 +34,13 @@ def speaker_vector(samples: Samples, rate_hz: int) -> Floats:
         samples: int16, shape (n,), one window (25 ms) or longer.
 
     Raises:
-        MetricInputError: fewer samples than one window, or a rate below 16 kHz.
+        InputError: fewer samples than one window, or a rate below 16 kHz.
 
     Source: long-term average spectrum as in T. Kinnunen, V. Hautamäki, P. Fränti, ICSLP 2006; here on mel bands.
     """
     window, hop = round(WINDOW_S * rate_hz), round(HOP_S * rate_hz)
     if samples.size < window or rate_hz < LOWEST_RATE_HZ:
-        raise MetricInputError(
+        raise InputError(
             f"Expected at least {window} samples at {LOWEST_RATE_HZ} Hz or more, found {samples.size} at {rate_hz} Hz."
         )
     frames = np.lib.stride_tricks.sliding_window_view(samples.astype(np.float64) / 32768, window)[::hop]
@@ -58,7 +58,7 @@ class LongTermSpectrum:
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
         """As `speech.encoders.contract.SpeakerEncoder`; any rate from 16 kHz up."""
         if rate_hz < LOWEST_RATE_HZ:
-            raise MetricInputError(f"Expected speech at {LOWEST_RATE_HZ} Hz or more, found {rate_hz} Hz.")
+            raise InputError(f"Expected speech at {LOWEST_RATE_HZ} Hz or more, found {rate_hz} Hz.")
         check_utterances(utterances, rate_hz, shortest_samples=round(WINDOW_S * rate_hz), wanted_hz=None)
         vectors = [speaker_vector(samples, rate_hz) for samples in utterances]
         return np.array(vectors, np.float32).reshape(len(vectors), DIMENSION)
@@ -80,12 +80,12 @@ def score_trials(
         Model, utterance and score from −1 to 1, in the order of the trials.
 
     Raises:
-        MetricInputError: a trial names a model or an utterance without a vector, or there are fewer than two enrolment
+        InputError: a trial names a model or an utterance without a vector, or there are fewer than two enrolment
             vectors to scale by.
     """
     enrolled = [vector for vectors in enrolment.values() for vector in vectors]
     if len(enrolled) < 2:
-        raise MetricInputError(
+        raise InputError(
             f"Expected two enrolled vectors or more, by which all are centred and scaled, found {len(enrolled)}."
         )
     every = np.stack(enrolled)
@@ -95,7 +95,7 @@ def score_trials(
     pairs = list(trials)
     unknown = sorted({model for model, _ in pairs} - set(models)) + sorted({test for _, test in pairs} - set(sides))
     if unknown:
-        raise MetricInputError(f"Expected a vector of each model and utterance, found none of {', '.join(unknown)}.")
+        raise InputError(f"Expected a vector of each model and utterance, found none of {', '.join(unknown)}.")
     return [(model, test, float(models[model] @ sides[test])) for model, test in pairs]
 
 
@@ -128,7 +128,7 @@ def _hertz(mel: Floats) -> Floats:
 
 def _load(device: Device) -> SpeakerEncoder:
     if device == "cuda":
-        raise MetricInputError("The long-term spectrum cannot run on a graphics card. Choose the device “cpu”.")
+        raise InputError("The long-term spectrum cannot run on a graphics card. Choose the device “cpu”.")
     return LongTermSpectrum()
 
 

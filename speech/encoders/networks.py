@@ -30,7 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 SHORTEST = 5  # frames: a reflection needs one more than the widest reach, 4
 
@@ -51,12 +51,12 @@ class Extent:
             shortest: what the network needs.
 
         Raises:
-            MetricInputError: an utterance is too short for the network, or longer than the batch.
+            InputError: an utterance is too short for the network, or longer than the batch.
         """
         few = longest if frames is None else int(frames.min())
         many = longest if frames is None else int(frames.max())
         if few < shortest or many > longest:
-            raise MetricInputError(
+            raise InputError(
                 f"Expected utterances of {shortest} to {longest} frames, found {few} to {many}. Leave shorter ones out."
             )
         self.mask: Tensor | None = None
@@ -210,7 +210,7 @@ class EcapaTdnn(nn.Module):
             frames: that count of each utterance, shape (batch,); None where all do.
 
         Raises:
-            MetricInputError: an utterance of fewer than 5 frames.
+            InputError: an utterance of fewer than 5 frames.
         """
         extent = Extent(frames, features.shape[1])
         values = self.entry(features.transpose(1, 2), extent)
@@ -286,7 +286,7 @@ class XvectorTdnn(nn.Module):
             frames: that count of each utterance, shape (batch,); None where all do.
 
         Raises:
-            MetricInputError: an utterance of fewer than 5 frames, 15 for Kaldi's.
+            InputError: an utterance of fewer than 5 frames, 15 for Kaldi's.
         """
         is_kaldi = self.shape.is_kaldi
         lost = 2 * sum(REACHES) if is_kaldi else 0

@@ -6,7 +6,7 @@ stays in the list and says so: no number ever comes from random weights.
 
 from __future__ import annotations
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from speech.encoders import ecapa_voxceleb, ge2e, long_term_spectrum, wespeaker
 from speech.encoders.contract import Device, Engine, SpeakerEncoder
@@ -25,11 +25,11 @@ def find_engine(name: str) -> Engine:
     """The encoder of a name.
 
     Raises:
-        MetricInputError: no encoder has this name.
+        InputError: no encoder has this name.
     """
     known = engines()
     if name not in known:
-        raise MetricInputError(f"Expected the name of an encoder of speakers ({', '.join(known)}), found “{name}”.")
+        raise InputError(f"Expected the name of an encoder of speakers ({', '.join(known)}), found “{name}”.")
     return known[name]
 
 
@@ -44,10 +44,10 @@ def load(name: str, device: Device = "cpu") -> SpeakerEncoder:
     """The encoder, ready to work.
 
     Raises:
-        MetricInputError: no encoder has this name, a package, its weights or the graphics card is missing, or its
+        InputError: no encoder has this name, a package, its weights or the graphics card is missing, or its
             file is not the published one.
     """
     engine = find_engine(name)
     if sentence := explain_missing(engine):
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     return engine.load(device)

@@ -13,7 +13,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 RATE_HZ = 16_000
 WINDOW, HOP = 400, 160  # samples
@@ -33,14 +33,14 @@ def log_mel(waveforms: Tensor, lengths: Tensor | None = None, bands: int = 80) -
         lengths: samples of each utterance, shape (batch,), integers; None where all are as long as the batch.
 
     Raises:
-        MetricInputError: not a batch of waveforms, an empty utterance or one longer than the batch.
+        InputError: not a batch of waveforms, an empty utterance or one longer than the batch.
     """
     if waveforms.ndim != 2 or waveforms.shape[1] == 0:
-        raise MetricInputError(f"Expected waveforms of shape (batch, samples), found {tuple(waveforms.shape)}.")
+        raise InputError(f"Expected waveforms of shape (batch, samples), found {tuple(waveforms.shape)}.")
     if lengths is None:
         return _decibels(waveforms.float(), None, bands)
     if int(lengths.min()) < 1 or int(lengths.max()) > waveforms.shape[1]:
-        raise MetricInputError(
+        raise InputError(
             f"Expected utterances of 1 to {waveforms.shape[1]} samples, "
             f"found {int(lengths.min())} to {int(lengths.max())}."
         )

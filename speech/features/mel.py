@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.arrays import Floats32, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 
 Window = Literal["hamming", "povey"]
 
@@ -58,11 +58,11 @@ def log_mel_filterbank(samples: Samples | Floats32, options: FilterbankOptions) 
         samples: shape (n,), at the scale of int16 (−32768 to 32767), whatever their type.
 
     Raises:
-        MetricInputError: fewer samples than one frame.
+        InputError: fewer samples than one frame.
     """
     frame = options.frame_samples
     if samples.size < frame:
-        raise MetricInputError(f"Expected at least {frame} samples for one frame, found {samples.size}.")
+        raise InputError(f"Expected at least {frame} samples for one frame, found {samples.size}.")
     triangles = _mel_triangles(options)
     floor = np.float32(np.finfo(np.float32).eps)
     return np.concatenate([np.log(np.maximum(power @ triangles, floor)) for power in _power_spectra(samples, options)])

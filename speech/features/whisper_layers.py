@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from common.arrays import Floats32, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.features.mel import slaney_triangles
 from speech.model_files.checkpoints import put_state, renamed
 from speech.model_files.ctranslate2 import read_tensors
@@ -146,7 +146,7 @@ class WhisperLayers:
             layers: numbers from 0 to 6, at least one.
 
         Raises:
-            MetricInputError: another rate, an empty utterance, or no such layer.
+            InputError: another rate, an empty utterance, or no such layer.
         """
         self._check(utterances, rate_hz, layers)
         found: list[list[Floats32]] = [[] for _ in utterances]
@@ -162,11 +162,11 @@ class WhisperLayers:
     def _check(self, utterances: Sequence[Samples], rate_hz: int, layers: Sequence[int]) -> None:
         depth = self._encoder.shape.depth
         if rate_hz != RATE_HZ:
-            raise MetricInputError(f"Layers of Whisper need samples at {RATE_HZ} Hz, found {rate_hz} Hz. Resample.")
+            raise InputError(f"Layers of Whisper need samples at {RATE_HZ} Hz, found {rate_hz} Hz. Resample.")
         if not layers or not set(layers) <= set(range(depth + 1)):
-            raise MetricInputError(f"Expected layers from 0 to {depth}, at least one; found {list(layers)}.")
+            raise InputError(f"Expected layers from 0 to {depth}, at least one; found {list(layers)}.")
         if empty := [number for number, one in enumerate(utterances, 1) if one.size == 0]:
-            raise MetricInputError(f"Expected samples in each utterance; utterance {empty[0]} has none.")
+            raise InputError(f"Expected samples in each utterance; utterance {empty[0]} has none.")
 
 
 def cut_evenly(samples: Samples) -> Iterator[Samples]:
@@ -191,7 +191,7 @@ def load(device: Device = "cpu") -> WhisperLayers:
     """The encoder of Whisper base, its file verified.
 
     Raises:
-        MetricInputError: the file is missing or another one, or the device cannot be used.
+        InputError: the file is missing or another one, or the device cannot be used.
     """
     return WhisperLayers(load_encoder(find(WEIGHTS)), device)
 
@@ -200,13 +200,13 @@ def load_encoder(path: Path, shape: WhisperShape | None = None) -> WhisperEncode
     """The encoder of a CTranslate2 file of the declared sizes; those of Whisper base where none are given.
 
     Raises:
-        MetricInputError: what `read_tensors` refuses, or other names, shapes or numbers of heads than declared.
+        InputError: what `read_tensors` refuses, or other names, shapes or numbers of heads than declared.
     """
     encoder = WhisperEncoder(shape or WhisperShape())
     state = read_tensors(path, "WhisperSpec", "encoder/")
     heads = int(state.pop("num_heads", torch.tensor(0)))
     if heads != encoder.shape.heads:
-        raise MetricInputError(f"{path.name}: expected {encoder.shape.heads} heads of attention, found {heads}.")
+        raise InputError(f"{path.name}: expected {encoder.shape.heads} heads of attention, found {heads}.")
     put_state(renamed(state, _POSITIONS, path), encoder, path)
     return encoder
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.atomic_write import write_atomically
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.wording import name_some
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     """The tensors of a file by name.
 
     Raises:
-        MetricInputError: no such file, an empty, cut or other one, one that would run code, or one that holds anything
+        InputError: no such file, an empty, cut or other one, one that would run code, or one that holds anything
             but tensors.
     """
     _require(path)
@@ -79,7 +79,7 @@ def read_header(path: Path) -> tuple[Shapes, Mapping[str, str]]:
     """Names and shapes of the tensors of a safetensors file, and its texts; no tensor is read, and no library loaded.
 
     Raises:
-        MetricInputError: no such file, or another one.
+        InputError: no such file, or another one.
     """
     _require(path)
     size = path.stat().st_size
@@ -90,7 +90,7 @@ def read_header(path: Path) -> tuple[Shapes, Mapping[str, str]]:
         texts = dict(header.pop("__metadata__", {}))
         return {name: tuple(about["shape"]) for name, about in header.items()}, texts
     except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise MetricInputError(_broken(path)) from error
+        raise InputError(_broken(path)) from error
 
 
 def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
@@ -102,7 +102,7 @@ def load_state(path: Path, module: nn.Module, renames: Renames = ()) -> None:
         renames: regular expressions and replacements for the file's names; the first that matches is applied.
 
     Raises:
-        MetricInputError: what `read_state` refuses, two names that become one, or tensors that differ from the
+        InputError: what `read_state` refuses, two names that become one, or tensors that differ from the
             network's; names all of them.
     """
     put_state(renamed(read_state(path), renames, path), module, path)
@@ -117,19 +117,17 @@ def put_state(state: Mapping[str, Tensor], module: nn.Module, path: Path, only: 
         only: the names of the network's tensors that are to be found; the others stay. None: all.
 
     Raises:
-        MetricInputError: tensors that differ from the network's, or numbers that are not finite; names all of them.
+        InputError: tensors that differ from the network's, or numbers that are not finite; names all of them.
     """
     expected = {name: tensor for name, tensor in module.state_dict().items() if only is None or name in only}
     if found := differences(_shapes(expected), _shapes(state)):
-        raise MetricInputError(
+        raise InputError(
             f"{path.name} does not hold this network. Of its {len(expected)} tensors: {found}. "
             "Take the file of this architecture, or declare the one that it was trained with."
         )
     broken = [name for name, tensor in state.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
     if broken:
-        raise MetricInputError(
-            f"{path.name} holds numbers that are not finite, in {name_some(broken, 8)}. Train it again."
-        )
+        raise InputError(f"{path.name} holds numbers that are not finite, in {name_some(broken, 8)}. Train it again.")
     counters = {name: tensor for name, tensor in expected.items() if name.endswith(_COUNTER)}
     module.load_state_dict(counters | dict(state), strict=only is None)
 
@@ -138,14 +136,14 @@ def renamed(state: Mapping[str, Tensor], renames: Renames, path: Path) -> dict[s
     """The state under the names that the table gives.
 
     Raises:
-        MetricInputError: two names become one.
+        InputError: two names become one.
     """
     tables = [(re.compile(pattern), replacement) for pattern, replacement in renames]
     result: dict[str, Tensor] = {}
     for name, tensor in state.items():
         new = next((pattern.sub(into, name) for pattern, into in tables if pattern.search(name)), name)
         if new in result:
-            raise MetricInputError(f"{path.name}: expected each tensor once, found “{new}” under two names.")
+            raise InputError(f"{path.name}: expected each tensor once, found “{new}” under two names.")
         result[new] = tensor
     return result
 
@@ -157,7 +155,7 @@ def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise MetricInputError(_broken(path)) from error
+        raise InputError(_broken(path)) from error
 
 
 def _read_torch(path: Path) -> Mapping[str, Tensor]:
@@ -166,7 +164,7 @@ def _read_torch(path: Path) -> Mapping[str, Tensor]:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if any(name.endswith("constants.pkl") for name in archive.namelist()):
-                raise MetricInputError(
+                raise InputError(
                     f"{path.name} is a TorchScript program, not plain tensors. Save its state dict as safetensors."
                 )
     try:
@@ -174,16 +172,16 @@ def _read_torch(path: Path) -> Mapping[str, Tensor]:
             state = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         if _asks_for_code(path, str(error)):
-            raise MetricInputError(
+            raise InputError(
                 f"{path.name} would run code when read, which is refused. Save the state dict alone, as safetensors."
             ) from error
-        raise MetricInputError(_broken(path)) from error
+        raise InputError(_broken(path)) from error
     except (RuntimeError, EOFError, ValueError, KeyError, IndexError, AttributeError, TypeError, OSError) as error:
-        raise MetricInputError(_broken(path)) from error
+        raise InputError(_broken(path)) from error
     if not isinstance(state, Mapping) or not all(
         isinstance(name, str) and isinstance(tensor, torch.Tensor) for name, tensor in state.items()
     ):
-        raise MetricInputError(
+        raise InputError(
             f"{path.name}: expected a state dict of named tensors, found {type(state).__name__} with other content. "
             "Save the state dict of the network alone."
         )
@@ -200,9 +198,9 @@ def _asks_for_code(path: Path, error: str) -> bool:
 
 def _require(path: Path) -> None:
     if not path.is_file():
-        raise MetricInputError(f"Expected a checkpoint at {path}, found no file.")
+        raise InputError(f"Expected a checkpoint at {path}, found no file.")
     if path.stat().st_size == 0:
-        raise MetricInputError(f"{path.name} is empty. Copy or train it again.")
+        raise InputError(f"{path.name} is empty. Copy or train it again.")
 
 
 def _broken(path: Path) -> str:

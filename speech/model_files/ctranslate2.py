@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,18 +47,18 @@ def read_tensors(path: Path, model: str, prefix: str) -> dict[str, Tensor]:
         float32, or int32 for whole numbers such as `num_heads`.
 
     Raises:
-        MetricInputError: no such file, another kind of file or model, a cut one, or weights rounded to integers.
+        InputError: no such file, another kind of file or model, a cut one, or weights rounded to integers.
     """
     import torch
 
     if not path.is_file():
-        raise MetricInputError(f"Expected a CTranslate2 model at {path}, found no file.")
+        raise InputError(f"Expected a CTranslate2 model at {path}, found no file.")
     found: dict[str, Tensor] = {}
     with path.open("rb") as file:
         _check_head(file, path, model)
         for name, values in _variables(file, path, prefix):
             if values.ndim and values.dtype.kind == "i":
-                raise MetricInputError(
+                raise InputError(
                     f"{path.name} has {values.dtype.itemsize * 8}-bit integers for {name}; expected float16, float32. "
                     "Convert the model without quantization."
                 )
@@ -71,10 +71,10 @@ def read_tensors(path: Path, model: str, prefix: str) -> dict[str, Tensor]:
 def _check_head(file: BinaryIO, path: Path, model: str) -> None:
     (version,) = _numbers(file, path, "<I")
     if version != _VERSION:
-        raise MetricInputError(f"{path.name} is no CTranslate2 model of version {_VERSION}; it begins with {version}.")
+        raise InputError(f"{path.name} is no CTranslate2 model of version {_VERSION}; it begins with {version}.")
     kind = _text(file, path)
     if kind != model:
-        raise MetricInputError(f"{path.name}: expected a model of the kind {model}, found {kind}.")
+        raise InputError(f"{path.name}: expected a model of the kind {model}, found {kind}.")
     _numbers(file, path, "<I")  # the revision of the kind: what it changes, names and shapes show
 
 
@@ -97,7 +97,7 @@ def _variables(file: BinaryIO, path: Path, prefix: str) -> Iterator[tuple[str, N
             continue
         wanted = _TYPES.get(kind)
         if wanted is None:
-            raise MetricInputError(f"{path.name}: {name} is of the unknown type {kind}; expected float16 or float32.")
+            raise InputError(f"{path.name}: {name} is of the unknown type {kind}; expected float16 or float32.")
         values = np.frombuffer(_bytes(file, path, size), wanted)
         if values.size != np.prod(shape, dtype=np.int64):
             raise _cut(path)
@@ -123,5 +123,5 @@ def _bytes(file: BinaryIO, path: Path, size: int) -> bytes:
     return content
 
 
-def _cut(path: Path) -> MetricInputError:
-    return MetricInputError(f"{path.name} is no whole CTranslate2 model. Copy it again and compare its size.")
+def _cut(path: Path) -> InputError:
+    return InputError(f"{path.name} is no whole CTranslate2 model. Copy it again and compare its size.")

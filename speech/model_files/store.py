@@ -11,7 +11,7 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
-from common.errors import MachineError, MetricInputError
+from common.errors import InputError, MachineError
 from common.hashes import compute_sha256
 from common.packages import python_command
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
@@ -39,10 +39,10 @@ def known(name: str) -> ModelFile:
     """The catalogue's entry.
 
     Raises:
-        MetricInputError: no model has this name.
+        InputError: no model has this name.
     """
     if name not in MODEL_FILES:
-        raise MetricInputError(f"Expected the name of a model file ({', '.join(MODEL_FILES)}), found “{name}”.")
+        raise InputError(f"Expected the name of a model file ({', '.join(MODEL_FILES)}), found “{name}”.")
     return MODEL_FILES[name]
 
 

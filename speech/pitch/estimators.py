@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from speech.audio.files import to_unit_scale
 from speech.pitch import yaapt
@@ -71,7 +71,7 @@ def track_f0(samples: NDArray[np.generic], rate: int, estimator: str = "praat") 
     contours of the same one.
 
     Raises:
-        MetricInputError: an unknown estimator, one whose package is not installed, not mono,
+        InputError: an unknown estimator, one whose package is not installed, not mono,
             another type, not finite, a rate that is not positive (WORLD, YAAPT: below 1000 Hz), or
             shorter than 40 ms (640 samples at 16 kHz).
 
@@ -81,7 +81,7 @@ def track_f0(samples: NDArray[np.generic], rate: int, estimator: str = "praat") 
         120
     """
     if estimator not in ESTIMATORS:
-        raise MetricInputError(f"F0 estimators are {', '.join(ESTIMATORS)}; found “{estimator}”. Name one of these.")
+        raise InputError(f"F0 estimators are {', '.join(ESTIMATORS)}; found “{estimator}”. Name one of these.")
     return ESTIMATORS[estimator].track(samples, rate)
 
 
@@ -97,7 +97,7 @@ def track_f0_praat(samples: NDArray[np.generic], rate: int) -> F0Track:
         rate: samples per second.
 
     Raises:
-        MetricInputError: not mono, another type, not finite, or shorter than 40 ms (640 samples
+        InputError: not mono, another type, not finite, or shorter than 40 ms (640 samples
             at 16 kHz).
     """
     signal = to_unit_scale(samples)
@@ -145,7 +145,7 @@ def track_f0_yaapt(samples: NDArray[np.generic], rate: int) -> F0Track:
     _validate(signal, rate, "YAAPT")
     _validate_rate(rate, "YAAPT")
     if sentence := missing_packages("F0 by YAAPT", yaapt.PACKAGE):
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     if rate != yaapt.RATE_HZ:
         import soxr
 
@@ -204,26 +204,26 @@ def _world(samples: NDArray[np.generic], rate: int) -> tuple[ModuleType, NDArray
     _validate(signal, rate, "WORLD")
     _validate_rate(rate, "WORLD")
     if sentence := missing_world("F0 by WORLD"):
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     return load_world(), np.ascontiguousarray(signal)
 
 
 def _validate_rate(rate: int, program: str) -> None:
     if rate < _LOWEST_RATE:
-        raise MetricInputError(f"F0 by {program} needs a rate of at least {_LOWEST_RATE} Hz, found {rate}.")
+        raise InputError(f"F0 by {program} needs a rate of at least {_LOWEST_RATE} Hz, found {rate}.")
 
 
 def _validate(signal: NDArray[np.float64], rate: int, program: str) -> None:
     if rate <= 0:
-        raise MetricInputError(f"F0 needs a positive sampling rate, found {rate}.")
+        raise InputError(f"F0 needs a positive sampling rate, found {rate}.")
     shortest = -(-rate * WINDOW_MS // 1000)
     if signal.size < shortest:
-        raise MetricInputError(
+        raise InputError(
             f"F0 by {program} needs at least {shortest} samples ({WINDOW_MS} ms at {rate} Hz), "
             f"found {signal.size}. Leave this utterance out or give a longer one."
         )
     if not np.isfinite(signal).all():
         count = int(np.count_nonzero(~np.isfinite(signal)))
-        raise MetricInputError(
+        raise InputError(
             f"F0 needs finite samples, found {count} of {signal.size} that are NaN or infinite. Write the file again."
         )

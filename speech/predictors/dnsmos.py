@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from speech.audio.files import is_silent
 from speech.features.mel import slaney_triangles
@@ -74,7 +74,7 @@ class Dnsmos:
             samples: int16, shape (n,).
 
         Raises:
-            MetricInputError: another rate than 16 kHz, less than 0.1 s, or digital silence: nothing can be said of it.
+            InputError: another rate than 16 kHz, less than 0.1 s, or digital silence: nothing can be said of it.
         """
         _require_speech(samples, rate_hz)
         raw: list[NDArray[np.float32]] = []
@@ -112,22 +112,20 @@ def load_dnsmos(device: Device = "cpu", threads: int = 1) -> Dnsmos:
     """The predictor, its files verified.
 
     Raises:
-        MetricInputError: a package, file or graphics card is missing, or a file is not the published one.
+        InputError: a package, file or graphics card is missing, or a file is not the published one.
     """
     if sentence := missing():
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     return Dnsmos(find("dnsmos-p835"), find("dnsmos-p808"), device, threads)
 
 
 def _require_speech(samples: Samples, rate_hz: int) -> None:
     if rate_hz != RATE_HZ:
-        raise MetricInputError(f"{TITLE} was trained on speech at {RATE_HZ} Hz, found {rate_hz} Hz. Resample first.")
+        raise InputError(f"{TITLE} was trained on speech at {RATE_HZ} Hz, found {rate_hz} Hz. Resample first.")
     if samples.size < SHORTEST_S * RATE_HZ:
-        raise MetricInputError(
-            f"{TITLE} needs {SHORTEST_S:g} s of speech or more, found {samples.size / RATE_HZ:.3g} s."
-        )
+        raise InputError(f"{TITLE} needs {SHORTEST_S:g} s of speech or more, found {samples.size / RATE_HZ:.3g} s.")
     if is_silent(samples):
-        raise MetricInputError(f"{TITLE} needs speech, found {samples.size} samples of silence.")
+        raise InputError(f"{TITLE} needs speech, found {samples.size} samples of silence.")
 
 
 def _windows(samples: Samples) -> Iterator[NDArray[np.float32]]:

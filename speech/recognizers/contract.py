@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.audio.files import is_silent
 
 ENGLISH = "en"
@@ -29,7 +29,7 @@ class Recognizer(Protocol):
             language: that is spoken, by its ISO 639 code, one of the engine's.
 
         Raises:
-            MetricInputError: the rate is not the model's, or it does not know the language.
+            InputError: the rate is not the model's, or it does not know the language.
         """
 
 
@@ -70,10 +70,10 @@ def check_rate(rate_hz: int, title: str) -> None:
     """All recognisers here were trained at one rate.
 
     Raises:
-        MetricInputError: another one.
+        InputError: another one.
     """
     if rate_hz != RATE_HZ:
-        raise MetricInputError(
+        raise InputError(
             f"{title} was trained on speech at {RATE_HZ} Hz, found {rate_hz} Hz. Resample the recording first."
         )
 
@@ -82,11 +82,11 @@ def check_language(language: str, engine: Engine) -> None:
     """Refuse a language that a recogniser does not know.
 
     Raises:
-        MetricInputError: names what it knows, and that there are others.
+        InputError: names what it knows, and that there are others.
     """
     if not engine.knows(language):
         known = ", ".join(engine.languages[:8]) + (", …" if len(engine.languages) > 8 else "")
-        raise MetricInputError(
+        raise InputError(
             f"{engine.title} recognises {known}; found the language “{language}”. Choose a recogniser that knows it, "
             "such as Whisper base."
         )

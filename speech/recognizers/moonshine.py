@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.hashes import compute_sha256
 from common.packages import describe_missing
 from speech.model_files.catalogue import read_engine
@@ -71,7 +71,7 @@ class MoonshineRecognizer:
             str(model).encode(), _ARCHITECTURE_TINY, None, 0, _HEADER_VERSION
         )
         if self._handle < 0:
-            raise MetricInputError(f"{ENGINE.title} could not be loaded from {model}: {self._reason(self._handle)}.")
+            raise InputError(f"{ENGINE.title} could not be loaded from {model}: {self._reason(self._handle)}.")
 
     def __del__(self) -> None:
         if getattr(self, "_handle", -1) >= 0:
@@ -95,7 +95,7 @@ class MoonshineRecognizer:
             ctypes.byref(found),
         )
         if code:
-            raise MetricInputError(f"{ENGINE.title} failed on {scaled.size} samples: {self._reason(code)}.")
+            raise InputError(f"{ENGINE.title} failed on {scaled.size} samples: {self._reason(code)}.")
         if not found:
             return ""
         transcript = found.contents
@@ -131,19 +131,19 @@ def load(device: Device) -> MoonshineRecognizer:
     """The recogniser, its model files verified.
 
     Raises:
-        MetricInputError: a graphics card is asked for, the package is missing, or a model file is not the one that was
+        InputError: a graphics card is asked for, the package is missing, or a model file is not the one that was
             measured.
     """
     if device == "cuda":
-        raise MetricInputError(f"{ENGINE.title} runs on the processor only. Choose the device “cpu”.")
+        raise InputError(f"{ENGINE.title} runs on the processor only. Choose the device “cpu”.")
     if sentence := missing():
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     package = package_folder()
     assert package is not None  # `missing` says so  # noqa: S101
     for name, expected in FILES.items():
         path = package / "assets" / "tiny-en" / name
         if (found := compute_sha256(path)) != expected:
-            raise MetricInputError(
+            raise InputError(
                 f"{path} is not the model that was measured: expected SHA-256 {expected}, found {found}. "
                 "Install moonshine-voice==0.1.0 again."
             )
@@ -155,7 +155,7 @@ def _library(path: Path) -> Any:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise MetricInputError(f"{ENGINE.title} cannot use {path} on this machine: {error}.") from error
+        raise InputError(f"{ENGINE.title} cannot use {path} on this machine: {error}.") from error
     number, size, text = ctypes.c_int32, ctypes.c_uint64, ctypes.c_char_p
     samples, transcript = ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.POINTER(_Transcript))
     for name, result, arguments in (

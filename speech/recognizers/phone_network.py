@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.model_files.checkpoints import put_state, save_checkpoint
 from speech.recognizers.phone_recipe import INPUTS, MERGED, PhoneRecipe
 
@@ -143,7 +143,7 @@ def load(path: Path) -> PhoneNetwork:
     """The network of a file of `save`.
 
     Raises:
-        MetricInputError: another file, or a damaged one.
+        InputError: another file, or a damaged one.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -153,6 +153,6 @@ def load(path: Path) -> PhoneNetwork:
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no dictionary
         network = PhoneNetwork(PhoneRecipe.from_json(header["recipe"]), json.loads(header["phones"]))
     except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise MetricInputError(f"{path.name}: expected the weights of a phone recogniser: {error}") from error
+        raise InputError(f"{path.name}: expected the weights of a phone recogniser: {error}") from error
     put_state(state, network, path)
     return network.eval()

@@ -34,7 +34,7 @@ class PhoneRecipe:
         """The recipe with other values.
 
         Raises:
-            MetricInputError: an unknown name, or values out of their range; names all of them.
+            InputError: an unknown name, or values out of their range; names all of them.
         """
         return change_values(self, values)
 

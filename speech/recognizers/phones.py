@@ -12,7 +12,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 
 TITLE = "The phones of a text"
@@ -33,7 +33,7 @@ def spell_phones(text: str) -> str:
         text: in English, in capitals or not.
 
     Raises:
-        MetricInputError: the package is missing.
+        InputError: the package is missing.
 
     >>> spell_phones("THE CAT, twice")
     'ð ə k æ t t w I s'
@@ -47,7 +47,7 @@ def spell_phones(text: str) -> str:
 @lru_cache(maxsize=1)
 def _dictionary() -> Any:
     if sentence := missing():
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     from hibari.g2p import G2P
 
     return G2P()

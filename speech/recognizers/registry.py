@@ -6,7 +6,7 @@ it says in one sentence what is missing.
 
 from __future__ import annotations
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from speech.model_files.store import is_here, missing_sentence
 from speech.recognizers import moonshine, torchaudio_ctc, whisper
@@ -27,10 +27,10 @@ def find_engine(name: str) -> Engine:
     """The recogniser of a name.
 
     Raises:
-        MetricInputError: there is none; names those that there are.
+        InputError: there is none; names those that there are.
     """
     if name not in _ENGINES:
-        raise MetricInputError(f"Expected a recogniser among {', '.join(_ENGINES)}, found “{name}”.")
+        raise InputError(f"Expected a recogniser among {', '.join(_ENGINES)}, found “{name}”.")
     return _ENGINES[name]
 
 
@@ -47,9 +47,9 @@ def load(name: str, device: Device = "cpu") -> Recognizer:
     """A recogniser, ready to work.
 
     Raises:
-        MetricInputError: no such recogniser, or it lacks something here.
+        InputError: no such recogniser, or it lacks something here.
     """
     engine = find_engine(name)
     if sentence := explain_missing(engine):
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     return engine.load(device)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import folder
@@ -88,21 +88,21 @@ def load(device: Device) -> CtcRecognizer:
     """The recogniser.
 
     Raises:
-        MetricInputError: torchaudio or the weights are missing, or the weights do not fit the model.
+        InputError: torchaudio or the weights are missing, or the weights do not fit the model.
     """
     if sentence := missing():
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     try:
         from torchaudio.pipelines import WAV2VEC2_ASR_BASE_960H as PIPELINE
     except (ImportError, OSError) as error:
-        raise MetricInputError(
+        raise InputError(
             f"{ENGINE.title} needs torchaudio, which cannot be imported here ({error}): its wheels need CUDA libraries."
         ) from error
     try:
         # The file is there, so torch's hub reads it and asks the network for nothing.
         model = PIPELINE.get_model(dl_kwargs={"model_dir": str(weights_path().parent), "weights_only": True})
     except (RuntimeError, KeyError, ValueError, EOFError) as error:
-        raise MetricInputError(f"{weights_path()} does not hold the weights of {ENGINE.title}: {error}") from error
+        raise InputError(f"{weights_path()} does not hold the weights of {ENGINE.title}: {error}") from error
     return CtcRecognizer(model.eval().to(device), PIPELINE.get_labels(), device)
 
 

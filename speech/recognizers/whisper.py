@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from common.arrays import Samples
-from common.errors import MachineError, MetricInputError
+from common.errors import InputError, MachineError
 from speech.model_files.catalogue import read_engine
 from speech.model_files.devices import use_one_thread_for_products
 from speech.model_files.store import find
@@ -54,7 +54,7 @@ class WhisperRecognizer:
                 local_files_only=True,
             )
         except (RuntimeError, ValueError) as error:
-            raise MetricInputError(f"{ENGINE.title} could not be loaded on “{device}”: {error}") from error
+            raise InputError(f"{ENGINE.title} could not be loaded on “{device}”: {error}") from error
         self._extract = model.feature_extractor
         self._tokens = model.hf_tokenizer
         self._model: Any = model.model
@@ -102,7 +102,7 @@ class WhisperRecognizer:
         try:
             return self._model.generate(*inputs, **options)
         except RuntimeError as error:
-            kind = MetricInputError if self._device == "cpu" else MachineError  # memory or libraries of the card
+            kind = InputError if self._device == "cpu" else MachineError  # memory or libraries of the card
             raise kind(f"{ENGINE.title} failed on “{self._device}”: {error}") from error
 
     def try_device(self) -> None:
@@ -126,7 +126,7 @@ def load(device: Device) -> WhisperRecognizer:
     """The recogniser, its files verified.
 
     Raises:
-        MetricInputError: a file is missing or another one, or the device cannot be used.
+        InputError: a file is missing or another one, or the device cannot be used.
     """
     recognizer = WhisperRecognizer(find(WEIGHTS).parent, device)
     if device == "cuda":

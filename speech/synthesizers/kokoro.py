@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Floats32
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from speech.model_files.devices import open_session
 from speech.model_files.store import find, is_here, missing_sentence
@@ -68,19 +68,19 @@ class Kokoro:
     """The network, dictionary and styles in memory; any number of threads may speak.
 
     Raises:
-        MetricInputError: something is missing, or a file is not the published one.
+        InputError: something is missing, or a file is not the published one.
     """
 
     def __init__(self) -> None:
         if sentence := missing():
-            raise MetricInputError(sentence)
+            raise InputError(sentence)
         from hibari.g2p import G2P
         from hibari.tts import ASSETS
 
         self._session = open_session(find(WEIGHTS))
         found = {each.name: list(each.shape) for each in self._session.get_inputs()}
         if found != _INPUTS:
-            raise MetricInputError(f"{TITLE} was expected to take {_INPUTS}, found a network that takes {found}.")
+            raise InputError(f"{TITLE} was expected to take {_INPUTS}, found a network that takes {found}.")
         self._styles = read_styles()
         self._dictionary: Any = G2P()
         self._turn = Lock()  # the dictionary keeps notes of a sentence
@@ -95,7 +95,7 @@ class Kokoro:
             pause_s: between parts of a text that is too long to be spoken at once.
 
         Raises:
-            MetricInputError: no such voice, or no shares.
+            InputError: no such voice, or no shares.
         """
         parts = [self._say(tokens, mixture) for tokens in self._list_tokens(text)]
         pause = np.zeros(round(pause_s * RATE_HZ), np.float32)
@@ -105,10 +105,10 @@ class Kokoro:
     def style(self, mixture: Mapping[str, float], n_phonemes: int) -> Floats32:
         """The style vector of a mixture for a text of so many phonemes, shape (256,)."""
         if unknown := sorted(set(mixture) - set(VOICES)):
-            raise MetricInputError(f"{TITLE} has no voice {', '.join(unknown)}. Its voices: {', '.join(VOICES)}.")
+            raise InputError(f"{TITLE} has no voice {', '.join(unknown)}. Its voices: {', '.join(VOICES)}.")
         shares = np.array([mixture.get(name, 0.0) for name in VOICES])
         if not np.isfinite(shares).all() or shares.min() < 0 or not shares.sum() > 0:
-            raise MetricInputError(f"A mixture has shares above 0; found {dict(mixture)}.")
+            raise InputError(f"A mixture has shares above 0; found {dict(mixture)}.")
         place = float(np.interp(n_phonemes, _LENGTHS, np.arange(len(_LENGTHS))))
         low = min(int(place), len(_LENGTHS) - 2)
         between = (1 - (place - low)) * self._styles[:, low] + (place - low) * self._styles[:, low + 1]
@@ -151,11 +151,11 @@ def read_styles() -> NDArray[np.float64]:
     """The styles of all voices, shape (voices, lengths, 256).
 
     Raises:
-        MetricInputError: the file is not the one that came with this program.
+        InputError: the file is not the one that came with this program.
     """
     content = _STYLES.read_bytes()
     if hashlib.sha256(content).hexdigest() != _STYLES_SHA256:
-        raise MetricInputError(f"{_STYLES} is damaged or another file. Install this program again.")
+        raise InputError(f"{_STYLES} is damaged or another file. Install this program again.")
     styles: NDArray[np.float64] = np.load(_STYLES).astype(np.float64)
     return styles
 

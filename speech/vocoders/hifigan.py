@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from common.arrays import Floats32
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.features.mel import slaney_triangles
 from speech.model_files.checkpoints import put_state
 from speech.model_files.devices import Device, require_torch_device, without_tf32
@@ -125,13 +125,13 @@ class HifiGan:
             spectra: as `log_mel` makes them, shape (frames, 80), one frame or more each.
 
         Raises:
-            MetricInputError: another shape, or numbers that are not finite.
+            InputError: another shape, or numbers that are not finite.
         """
         for number, spectrum in enumerate(spectra, 1):
             if spectrum.ndim != 2 or spectrum.shape[1] != BANDS or not len(spectrum):
-                raise MetricInputError(f"Expected a spectrum of shape (frames, {BANDS}), found {spectrum.shape}.")
+                raise InputError(f"Expected a spectrum of shape (frames, {BANDS}), found {spectrum.shape}.")
             if not np.isfinite(spectrum).all():
-                raise MetricInputError(f"Expected finite numbers in each spectrum; number {number} has others.")
+                raise InputError(f"Expected finite numbers in each spectrum; number {number} has others.")
         with torch.inference_mode(), without_tf32():
             return [np.concatenate(list(self._parts(spectrum))) for spectrum in spectra]
 
@@ -151,10 +151,10 @@ def log_mel(samples: Floats32) -> Floats32:
         samples: at 22,050 Hz, shape (n,), n ≥ 1.
 
     Raises:
-        MetricInputError: no samples.
+        InputError: no samples.
     """
     if samples.ndim != 1 or not samples.size:
-        raise MetricInputError(f"Expected samples of shape (n,), found {samples.shape}.")
+        raise InputError(f"Expected samples of shape (n,), found {samples.shape}.")
     wave = torch.from_numpy(samples.astype(np.float32))
     # A mirror needs more samples than it reaches.
     whole = max(-(-samples.size // HOP_SAMPLES) * HOP_SAMPLES, _MIRRORED + 1)
@@ -180,7 +180,7 @@ def load(device: Device = "cpu") -> HifiGan:
     """The vocoder with the universal weights, their file verified.
 
     Raises:
-        MetricInputError: the file is missing or another one, or the device cannot be used.
+        InputError: the file is missing or another one, or the device cannot be used.
     """
     return HifiGan(load_generator(find(WEIGHTS)), device)
 
@@ -189,14 +189,14 @@ def load_generator(path: Path) -> Generator:
     """A generator V1 with the weights of a published file.
 
     Raises:
-        MetricInputError: not such a file, or tensors of other names or shapes.
+        InputError: not such a file, or tensors of other names or shapes.
     """
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         state = content["generator"]
         whole = _joined(state)
     except Exception as error:  # torch raises whatever a broken file leads to
-        raise MetricInputError(f"{path.name} is no generator of HiFi-GAN that can be read.") from error
+        raise InputError(f"{path.name} is no generator of HiFi-GAN that can be read.") from error
     generator = Generator()
     put_state(whole, generator, path)
     return generator

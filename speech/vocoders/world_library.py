@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from types import ModuleType
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import describe_missing
 
 _PACKAGE = "pyworld"
@@ -36,19 +36,19 @@ def missing_world(what: str = "Formant and F0 scaling") -> str:
 def load_world() -> ModuleType:
     """The compiled part of pyworld: dio, stonemask, harvest, cheaptrick, d4c, synthesize.
 
-    Raises MetricInputError where it is absent or cannot be loaded.
+    Raises InputError where it is absent or cannot be loaded.
     """
     with _turn:
         if _COMPILED in sys.modules:
             return sys.modules[_COMPILED]
         spec = _find_compiled()
         if spec is None or spec.loader is None:
-            raise MetricInputError(missing_world())
+            raise InputError(missing_world())
         try:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         except ImportError as error:
-            raise MetricInputError(f"The package pyworld cannot be loaded: {error}. Install it again.") from error
+            raise InputError(f"The package pyworld cannot be loaded: {error}. Install it again.") from error
         # A later `import pyworld` then takes this one: a compiled module loads once in a process.
         return sys.modules.setdefault(_COMPILED, module)
 

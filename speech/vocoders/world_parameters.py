@@ -42,7 +42,7 @@ def analyse(sound: Floats, hz: Floats, frame_s: float) -> Floats32:
         sound: shape (n,). hz: F0 of its frames, shape (frames,). frame_s: length of a frame in seconds.
 
     Raises:
-        MetricInputError: pyworld is absent.
+        InputError: pyworld is absent.
     """
     world = load_world()
     padded = np.pad(sound, (0, max(0, _SHORTEST_SAMPLES - sound.size)))
@@ -75,7 +75,7 @@ def synthesize(parameters: Floats32, frame_s: float, contour: Floats, begin: int
         begin: the first of them.
 
     Raises:
-        MetricInputError: pyworld is absent.
+        InputError: pyworld is absent.
     """
     world = load_world()
     places = np.clip(_places(begin, begin + contour.size, frame_s), 0, len(parameters) - 1)

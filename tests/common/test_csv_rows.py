@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.csv_rows import read_csv, to_number
-from common.errors import MetricInputError
+from common.errors import InputError
 
 COLUMNS = {"key", "sex", "size"}
 
@@ -55,7 +55,7 @@ def test_decimal_commas_are_taken_where_no_comma_separates_cells(text, number):
 
 
 def test_quotes_that_do_not_close_are_told_with_their_line():
-    with pytest.raises(MetricInputError) as raised:
+    with pytest.raises(InputError) as raised:
         list(read_csv('key;sex\na;f\n"b;m\n', COLUMNS.__contains__).rows())
     assert raised.value.line == 3
 

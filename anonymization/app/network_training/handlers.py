@@ -31,7 +31,7 @@ from anonymization.app.networks import fetch_network
 from anonymization.methods.content_decoder.network_files import SHIPPED
 from anonymization.methods.contract import MethodError
 from anonymization.network_training.recipe import NetworkRecipe, Recipe
-from common.errors import MachineError, MetricInputError
+from common.errors import InputError, MachineError
 from evaluation.attackers.training.corpus import TrainingUtterance, require_sound
 from portal.challenges.models import Utterance
 from portal.core.storage import read_recording, store_bytes
@@ -101,7 +101,7 @@ def _train(seed: NetworkSeed, context: JobContext) -> None:
     utterances = [_make_utterance(one) for one in spoken]
     try:
         require_sound(utterances, targets=False)
-    except MetricInputError as error:
+    except InputError as error:
         raise _refused(error) from error
     if not training.begun_with:
         training.begun_with = hash_material(recipe, spoken)
@@ -145,7 +145,7 @@ def _learn(
         return dict(train(utterances, recipe, seed.seed, folder, licence, progress, device, texts, decoder=decoder))
     except (MachineError, MethodError) as error:
         raise JobFailure(str(error), actor=Actor.OPERATOR, remedy=AGAIN) from error
-    except MetricInputError as error:
+    except InputError as error:
         raise _refused(error) from error
     except MemoryError as error:
         raise JobFailure(
@@ -157,7 +157,7 @@ def _learn(
         shutil.rmtree(folder / "decoder", ignore_errors=True)
 
 
-def _refused(error: MetricInputError) -> JobFailure:
+def _refused(error: InputError) -> JobFailure:
     return JobFailure(
         str(error), actor=Actor.ORGANIZER, remedy="Fix the training sets of the corpus, then start another training."
     )

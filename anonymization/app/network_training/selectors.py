@@ -19,7 +19,7 @@ from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.networks import list_readers
 from anonymization.methods.content_decoder.retrained import DECODER
 from anonymization.network_training.recipe import Recipe, read_recipes
-from common.errors import MetricInputError
+from common.errors import InputError
 from portal.challenges.models import Corpus, DataSet, Role, Utterance
 from portal.challenges.selectors import corpora_for, count_speakers_tested, may_see_corpus
 from portal.jobs.models import Job, JobState
@@ -101,7 +101,7 @@ def read_recipe(training: NetworkTraining) -> Recipe:
 
     Raises:
         KeyError: this version of the portal has it no more.
-        MetricInputError: or has other values.
+        InputError: or has other values.
     """
     return read_recipes()[training.recipe].changed(**training.changes)
 
@@ -110,7 +110,7 @@ def find_change(training: NetworkTraining) -> str:
     """Why a training cannot go on with what it began with, a sentence; empty where it can, or has not begun."""
     try:
         recipe = read_recipe(training)
-    except (KeyError, MetricInputError):
+    except (KeyError, InputError):
         return f"This portal has no recipe {training.recipe} with the values of this training."
     if training.begun_with in {"", hash_material(recipe, list_spoken(training))}:
         return ""

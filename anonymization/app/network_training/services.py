@@ -11,7 +11,7 @@ from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.network_training.selectors import TRAINING, list_jobs, list_material
 from anonymization.methods.content_decoder.retrained import DECODER
 from anonymization.network_training.recipe import MapRecipe, Recipe, read_recipes
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 from common.seeds import find_wrong_seeds
 from evaluation.recognizer_training import frames
@@ -135,7 +135,7 @@ def find_wrong_values(recipe: str, changes: Mapping[str, str]) -> str:
         return f"Expected a recipe ({', '.join(read_recipes())}), found “{recipe}”."
     try:
         read_recipes()[recipe].changed(**changes)
-    except MetricInputError as error:
+    except InputError as error:
         return str(error)
     return ""
 

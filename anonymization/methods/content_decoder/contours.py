@@ -26,7 +26,7 @@ def find_contour(samples: Samples, estimator: str = "praat") -> Floats:
         estimator: a key of `speech.pitch.estimators.ESTIMATORS`.
 
     Raises:
-        MetricInputError: the package of the estimator is not installed.
+        InputError: the package of the estimator is not installed.
     """
     from speech.conversion.content_decoder import contour_at_spectra, count_spectra
 

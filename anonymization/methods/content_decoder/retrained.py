@@ -20,7 +20,7 @@ from anonymization.methods.content_decoder.method import ContentMethod
 from anonymization.methods.content_decoder.network_files import SHAPES, SHIPPED, NetworkFile, Shape
 from anonymization.methods.contract import Anonymizer, Block, Described, MethodError
 from anonymization.methods.external.description import TomlTable, is_list, is_name, read_table
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.model_files.checkpoints import Shapes, differences, read_header
 
 CARD, VOICES = "card.json", "voices"
@@ -210,7 +210,7 @@ def _told_difference(path: Path, like: Path, *, is_other_size: bool) -> str:
     """
     try:
         (found, texts), (expected, _) = read_header(path), read_header(like)
-    except MetricInputError as error:
+    except InputError as error:
         return f"{path.parent}: {error}"
     if not is_other_size and (problem := differences(_without_speakers(expected), _without_speakers(found))):
         return f"{path} does not hold the network of this version: {problem}. Train again."

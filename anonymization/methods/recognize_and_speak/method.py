@@ -36,7 +36,7 @@ from anonymization.methods.method_files import read_methods
 from anonymization.methods.voices.gender import guess_gender
 from anonymization.methods.world.method import Level, set_level
 from common.arrays import Floats32, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.recognizers import registry as recognizers
 from speech.recognizers.contract import Recognizer
 from speech.recognizers.long_recordings import list_pieces
@@ -104,7 +104,7 @@ class RecognizeAndSpeak(Described):
                 sound = kokoro.shared().speak(text, mixture)
                 if sound.size:
                     spoken += [np.zeros(round(_PAUSE_S * kokoro.RATE_HZ), np.float32)] * bool(spoken) + [sound]
-        except MetricInputError as error:
+        except InputError as error:
             raise MethodError(str(error)) from error
         if not spoken:
             return np.zeros_like(samples)

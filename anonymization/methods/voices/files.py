@@ -26,7 +26,7 @@ from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Role
 from anonymization.methods.voices.vectors import read_vector
 from common.atomic_write import write_atomically
 from common.csv_rows import read_csv, to_number
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.harmless_cells import mark_text, unmark_text
 from common.line_texts import find_hidden_character
 from common.problems import Problem, ProblemList, Severity, has_errors, shorten
@@ -171,7 +171,7 @@ class _Sheet:
         """The records, each with the line it begins in; blank lines are left out."""
         try:
             yield from self.table.rows()
-        except MetricInputError as error:
+        except InputError as error:
             remedy = "Close every quoted cell, double quotes within one."
             self.add("malformed-line", error.line, "cells between commas, semicolons or tabs", f"“{error}”", remedy)
 

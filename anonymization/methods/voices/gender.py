@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.contract import Recording
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.pitch.estimators import STEP_S, track_f0_praat
 
 _GENDER_HZ = 165.0  # above this median it is taken for a woman's, if so much of it is voiced:
@@ -27,7 +27,7 @@ def guess_gender(recordings: Iterable[Recording]) -> str:
             given = convert_audio(*recording())
         except (OSError, ValueError):
             continue
-        with suppress(MetricInputError):  # too short for a contour
+        with suppress(InputError):  # too short for a contour
             track = track_f0_praat(given.samples[: round(_HEARD_S * given.rate_hz)], given.rate_hz)
             voiced += [float(hz) for hz in track.hz if hz > 0]
         if len(voiced) * STEP_S >= _HEARD_S / 2:

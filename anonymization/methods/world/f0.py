@@ -14,7 +14,7 @@ import numpy as np
 
 from anonymization.methods.contract import MethodError
 from common.arrays import Floats, Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.pitch.autocorrelation import signal_for_tracking, track_pitch
 from speech.vocoders import world_library
 
@@ -50,7 +50,7 @@ def load_world() -> ModuleType:
     """The compiled part of pyworld. Raises MethodError where it is absent or cannot be loaded."""
     try:
         return world_library.load_world()
-    except MetricInputError as error:
+    except InputError as error:
         raise MethodError(str(error)) from error
 
 

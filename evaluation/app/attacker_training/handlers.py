@@ -25,7 +25,7 @@ from django.db import transaction
 
 from anonymization.app.voice_assignment import find_targets
 from anonymization.methods.contract import MethodError
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.app.attacker_training.selectors import STEPS_OF, list_epochs, make_report, read_recipe_of_run
 from evaluation.app.attacker_training.services import ANY_DEVICE
 from evaluation.app.attacks.stored_attackers import (
@@ -231,7 +231,7 @@ class _Turn:
                     system=str(self.run.submission.system),
                 )
                 self.finish(trained)
-        except MetricInputError as error:
+        except InputError as error:
             raise JobFailure(str(error), actor=Actor.ORGANIZER, remedy=AGAIN) from error
         except MemoryError as error:
             raise JobFailure(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 from evaluation.app.attacks.selectors import matrices_key, scores_key, similarity_key
 from evaluation.app.attacks.stored_attackers import load_back_end, load_encoder, read_own_eer
@@ -104,7 +104,7 @@ def make_extractor(run: EvaluationRun) -> feature_cache.Extractor[feature_cache.
 def _embed(encoder: SpeakerEncoder, samples: Sequence[Samples], rate_hz: int) -> list[feature_cache.Vector]:
     vectors = encoder.embed(samples, rate_hz)
     if not np.isfinite(vectors).all():
-        raise MetricInputError("the engine gave numbers that are not finite")
+        raise InputError("the engine gave numbers that are not finite")
     return list(vectors)
 
 
@@ -191,7 +191,7 @@ def _load_back_end(run: EvaluationRun) -> Plda | None:
         return None
     try:
         return load_back_end(EvaluationRun.objects.get(pk=run.parameters["trained"]), run.parameters["seed"])
-    except MetricInputError as error:
+    except InputError as error:
         remedy = "Restore the file, or train again; then run this job again."
         raise JobFailure(str(error), actor=Actor.OPERATOR, remedy=remedy) from error
 

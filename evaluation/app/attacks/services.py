@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.app.attacks.stored_attackers import attack_parameters, has_back_end, name_attacker
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
@@ -68,5 +68,5 @@ def _require_preset(preset: str, trained: EvaluationRun | None = None, engine: s
             require_preset(preset, has_back_end(trained))
         else:
             choose_scorer(engine, preset)
-    except MetricInputError as error:
+    except InputError as error:
         raise NotPossible(str(error)) from error

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.core.files.storage import default_storage
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.app.models import EvaluationRun, TrainingEpoch
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.trained_attacker import (
@@ -133,7 +133,7 @@ def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> Trai
     """The attacker of a seed, with what it was trained on and what it reached.
 
     Raises:
-        MetricInputError: the seed is not trained, its files are gone or damaged, or torch is missing.
+        InputError: the seed is not trained, its files are gone or damaged, or torch is missing.
     """
     with _fetched(run, seed, ENCODER_FILES) as folder:
         return load_trained(folder, device)
@@ -143,7 +143,7 @@ def load_back_end(run: EvaluationRun, seed: int) -> Plda | None:
     """What compares the vectors of a seed's attacker; None where it is the cosine.
 
     Raises:
-        MetricInputError: as `load_attacker`.
+        InputError: as `load_attacker`.
     """
     if not has_back_end(run):
         return None
@@ -155,9 +155,7 @@ def load_back_end(run: EvaluationRun, seed: int) -> Plda | None:
 def _fetched(run: EvaluationRun, seed: int, names: Iterable[str]) -> Iterator[Path]:
     """A folder with some files of a seed's attacker."""
     if seed not in list_trained_seeds(run):
-        raise MetricInputError(
-            f"Training {run.pk} has no finished attacker with seed {seed}; wait until its job has ended."
-        )
+        raise InputError(f"Training {run.pk} has no finished attacker with seed {seed}; wait until its job has ended.")
     with tempfile.TemporaryDirectory(prefix="attacker-") as place:
         folder = Path(place)
         for name in names:
@@ -165,7 +163,7 @@ def _fetched(run: EvaluationRun, seed: int, names: Iterable[str]) -> Iterator[Pa
                 with default_storage.open(encoder_key(run, seed, name)) as stored:
                     (folder / name).write_bytes(stored.read())
             except FileNotFoundError as error:
-                raise MetricInputError(
+                raise InputError(
                     f"{encoder_key(run, seed, name)} is missing in the portal's files: restore it from a backup, or "
                     "train again."
                 ) from error
@@ -176,6 +174,6 @@ def load_encoder(run: EvaluationRun, seed: int, device: Device = "cpu") -> Speak
     """The encoder of a seed, to attack with: centred where its recipe asks for it.
 
     Raises:
-        MetricInputError: as `load_attacker`.
+        InputError: as `load_attacker`.
     """
     return attacking_encoder(load_attacker(run, seed, device))

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from anonymization.app.selectors import outputs_keep_duration
 from common.arrays import Samples
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 from evaluation.app.audio_measures.services import draw_figures, find_or_store_f0
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
@@ -54,7 +54,7 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
         try:
             other = files[(done + 1) % len(files)] if len(files) > 1 else None
             context.problems += _measure_one(run, file, other, keeps_duration=keeps, is_heard=file.pk in heard)
-        except (AudioError, MetricInputError, OSError) as error:
+        except (AudioError, InputError, OSError) as error:
             expected = "original and anonymised audio that can be compared"
             remedy = "Fix this utterance in the submission."
             problems.append(Problem("not-measured", file.utterance.name, expected, str(error), remedy))
@@ -95,12 +95,12 @@ def _measure_one(
     original, rate = load_audio(file.utterance.audio)
     anonymised, anonymised_rate = load_audio(file.audio)
     if rate != anonymised_rate:
-        raise MetricInputError(f"Expected {rate} Hz as in the original, found {anonymised_rate} Hz.")
+        raise InputError(f"Expected {rate} Hz as in the original, found {anonymised_rate} Hz.")
     check = check_audio(original, anonymised, rate)
     problems = audio_problems(check, file.utterance.name, keeps_duration=keeps_duration)
     try:
         pitch = _pitch_values(file, other, original, anonymised, rate)
-    except MetricInputError as error:
+    except InputError as error:
         pitch, name, expected = {}, file.utterance.name, "speech long enough for an F0 contour"
         remedy = "Its pitch correlation is left out; n is the number of utterances in the mean."
         problems.append(Problem("pitch-not-measured", name, expected, str(error), remedy, Severity.WARNING))
@@ -143,7 +143,7 @@ def _unrelated(f0_original: F0Track, other: SubmittedFile | None, rate: int) -> 
     try:
         _, track = find_or_store_f0(other.audio, lambda: track_f0_praat(load_audio(other.audio)[0], rate))
         return realigned_pitch_correlation(f0_original.hz, track.hz).rho_voiced
-    except (AudioError, MetricInputError, OSError):
+    except (AudioError, InputError, OSError):
         return None  # the other one is told of in its own turn
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition.selectors import SpokenRow, WordDifference, WordRow, words_key
@@ -177,7 +177,7 @@ class _Count:
                 originals=part.found[Speech.ORIGINAL] or None,
                 rule=find_rule(self.run.parameters["rule"]),
             )
-        except MetricInputError as error:
+        except InputError as error:
             expected, remedy = (
                 "transcripts and recognised words",
                 "Its word error rate is left out; all other numbers are kept.",

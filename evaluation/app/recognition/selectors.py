@@ -159,7 +159,7 @@ def align_texts(row: SpokenRow, rule: str, *, original: bool = False) -> tuple[A
         original: of the original recording.
 
     Raises:
-        MetricInputError: there is no such rule any more.
+        InputError: there is no such rule any more.
     """
     normalise = find_rule(rule).normalise
     heard = (row.original or "") if original else row.hypothesis

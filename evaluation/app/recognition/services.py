@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import RECOGNITION
@@ -41,7 +41,7 @@ def start_recognition(
     try:
         for language in sorted(languages):
             check_language(language, chosen)
-    except MetricInputError as error:
+    except InputError as error:
         raise NotPossible(str(error)) from error
     parameters = {"engine_key": chosen.key, "rule": evaluation.text_rule.name, "data_sets": names}
     run = RECOGNITION.make_run(submission, engine=chosen.name, recipe="recognition", parameters=parameters)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.files.storage import default_storage
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognizer_training.selectors import METRIC, PhoneTraining
@@ -88,7 +88,7 @@ def train_phone_recognizer(context: JobContext) -> dict[str, Any]:
             material = frames.read_spoken_texts(chosen, texts, folder / "frames", recipe, read, device, refuse)
             learn = partial(context.progress, "Training")
             fitted = train_phones(material, recipe, seed, folder / "state.pt", learn, device)
-        except MetricInputError as error:
+        except InputError as error:
             raise JobFailure(str(error), actor=Actor.ORGANIZER, remedy=AGAIN) from error
         save(fitted.network, folder / "weights.safetensors")
         replace_named(weights_key(run.pk, speech), (folder / "weights.safetensors").read_bytes())
@@ -279,7 +279,7 @@ class _Count:
     def _compare(self, name: str, part: _Part) -> None:
         try:
             found = compare_phones(part.references, part.heard, part.speakers)
-        except MetricInputError as error:
+        except InputError as error:
             expected, remedy = "transcripts and speech of both forms", "It is left out; all other numbers are kept."
             self.context.problems.append(Problem("not-counted", name, expected, str(error), remedy, Severity.WARNING))
             return

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import PHONES_TEXT, RETRAINED, EngineText
@@ -136,7 +136,7 @@ def _weigh_again(stored: Number, by_set: Mapping[str, Number], weights: Mapping[
     present = [(name, by_set[name].value) for name in weights if name in by_set]
     try:
         value = weighted_average(present, dict(weights)).value
-    except MetricInputError:
+    except InputError:
         return None
     return stored if math.isclose(value, stored.value) else replace(stored, value=value, low=None, high=None)
 

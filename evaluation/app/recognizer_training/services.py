@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.app.attacker_training.selectors import list_training_sets
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
@@ -47,7 +47,7 @@ def start_retraining(
         raise NotPossible(problem)
     try:
         wanted = json.loads((recipe or PhoneRecipe()).changed().to_json())
-    except MetricInputError as error:
+    except InputError as error:
         raise NotPossible(str(error)) from error
     sets = {
         "training_sets": [one.name for one in list_training_sets(submission)],

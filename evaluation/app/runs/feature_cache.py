@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.arrays import Samples
-from common.errors import MachineError, MetricInputError
+from common.errors import InputError, MachineError
 from common.problems import Problem
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
@@ -130,7 +130,7 @@ class Extractor(Generic[T]):
         """A model that cannot be loaded ends the job, for it is no fault of a recording."""
         try:
             return self.load()
-        except MetricInputError as error:
+        except InputError as error:
             raise engine_failure(str(error)) from error
 
 
@@ -150,7 +150,7 @@ def load_engine(kind: EngineRunKind, run: EvaluationRun, difference: str = "") -
     """
     try:
         engine = kind.engines.find_engine(run.engine)
-    except MetricInputError as error:
+    except InputError as error:
         raise engine_failure(str(error)) from error
     if sentence := kind.engines.explain_missing(engine):
         raise engine_failure(sentence)
@@ -286,7 +286,7 @@ def _work_on(extractor: Extractor[Any], batch: list[Loaded], state: _Extraction)
     """The whole batch, or one by one where something in it cannot be used."""
     try:
         results = extractor.apply(extractor.model, [samples for _, samples, _ in batch], batch[0][2])
-    except MetricInputError as error:
+    except InputError as error:
         if len(batch) == 1:
             if isinstance(error, MachineError):  # no fault of the recording
                 raise engine_failure(str(error)) from error

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.app.models import EvaluationRun, MetricValue, ScoreSet
 from evaluation.app.runs.context import SetState
 from evaluation.app.runs.kinds import EngineRunKind
@@ -161,7 +161,7 @@ def find_engine(kind: EngineRunKind, name: str) -> Any:
     """
     try:
         engine = kind.engines.find_engine(name)
-    except MetricInputError as error:
+    except InputError as error:
         raise NotPossible(str(error)) from error
     if sentence := lacking({engine.name: kind.engines.explain_missing(engine)})[engine.name]:
         raise NotPossible(sentence)

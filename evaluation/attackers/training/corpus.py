@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from common.arrays import Flags, Samples
 from common.csv_rows import read_csv
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.file_names import find_spelling, plain_name
 from common.folders import audio_files, list_folders
 from common.problems import find_first_error, has_errors
@@ -51,7 +51,7 @@ class TrainingUtterance:
     Attributes:
         identifier: unique within the corpus.
         source: who spoke it.
-        read: gives its samples, int16, shape (n,), and their rate in Hz; raises `MetricInputError` or `AudioError`.
+        read: gives its samples, int16, shape (n,), and their rate in Hz; raises `InputError` or `AudioError`.
         target: whose voice it was given; None where nobody knows.
         gender: of the source, ``f``, ``m`` or empty.
         original: the recording that it is a conversion of, so that all conversions of one are held out together; the
@@ -82,12 +82,12 @@ def read_corpus(path: Path, targets: Path | None = None) -> list[TrainingUtteran
         targets: CSV file with the columns ``utterance_id`` and ``target``; takes the place of targets in `path`.
 
     Raises:
-        MetricInputError: nothing there, speech outside the folders of speakers, no column of such a name, no
+        InputError: nothing there, speech outside the folders of speakers, no column of such a name, no
             utterance; or a targets file that names no utterance of the corpus.
     """
     found = _read_rows(path) if path.is_file() else _read_folder(path)
     if not found:
-        raise MetricInputError(f"{path}: expected utterances in WAV or FLAC files, found none. Name another folder.")
+        raise InputError(f"{path}: expected utterances in WAV or FLAC files, found none. Name another folder.")
     return found if targets is None else _with_targets(found, targets)
 
 
@@ -98,7 +98,7 @@ def require_sound(utterances: Sequence[TrainingUtterance], *, targets: bool) -> 
         targets: whether a target classifier will be trained.
 
     Raises:
-        MetricInputError: fewer than two utterances or sources, names that occur twice, genders that are none, targets
+        InputError: fewer than two utterances or sources, names that occur twice, genders that are none, targets
             that are unknown or all the same; a sentence for each problem.
     """
     problems = []
@@ -120,7 +120,7 @@ def require_sound(utterances: Sequence[TrainingUtterance], *, targets: bool) -> 
         problems.append(f"Expected the genders f, m or none, found {name_some(odd)}.")
     problems += _target_problems(utterances) if targets else []
     if problems:
-        raise MetricInputError(" ".join(problems))
+        raise InputError(" ".join(problems))
 
 
 def _target_problems(utterances: Sequence[TrainingUtterance]) -> list[str]:
@@ -138,11 +138,11 @@ def _target_problems(utterances: Sequence[TrainingUtterance]) -> list[str]:
 
 def _read_folder(folder: Path) -> list[TrainingUtterance]:
     if not folder.is_dir():
-        raise MetricInputError(f"{folder}: expected a folder of speakers or a CSV file, found neither.")
+        raise InputError(f"{folder}: expected a folder of speakers or a CSV file, found neither.")
     for listing in (place / "wav.scp" for place in (folder, *list_folders(folder))):
         problems = read_wav_scp(listing, str(listing)).problems if listing.is_file() else ()
         if has_errors(problems):  # commands, segments: the files that lie there are not its utterances
-            raise MetricInputError(find_first_error(problems).sentence())
+            raise InputError(find_first_error(problems).sentence())
     found, loose = [], []
     for file in audio_files(folder):
         place = Path(plain_name(file))
@@ -152,7 +152,7 @@ def _read_folder(folder: Path) -> list[TrainingUtterance]:
             read = partial(read_audio, folder / file)
             found.append(TrainingUtterance(str(place.with_suffix("")), place.parts[0], read))
     if loose:
-        raise MetricInputError(
+        raise InputError(
             f"{folder}: expected the speech of each speaker in a folder of that name, found {name_some(loose)} outside "
             "any. Move it, or name the speakers in a CSV file."
         )
@@ -185,7 +185,7 @@ def _read_rows(path: Path) -> list[TrainingUtterance]:
         found.append(utterance)
     if problems:
         more = f" And {len(problems) - _NAMED} more." if len(problems) > _NAMED else ""
-        raise MetricInputError(" ".join(problems[:_NAMED]) + more)
+        raise InputError(" ".join(problems[:_NAMED]) + more)
     return found
 
 
@@ -193,7 +193,7 @@ def _with_targets(utterances: Iterable[TrainingUtterance], path: Path) -> list[T
     targets = {row["utterance_id"]: row["target"] for _, row in _csv_rows(path, ("utterance_id", "target"))}
     result = [replace(one, target=targets.get(one.identifier) or None) for one in utterances]
     if not any(one.target for one in result):
-        raise MetricInputError(f"{path}: expected targets of utterances in the corpus, found none of their names.")
+        raise InputError(f"{path}: expected targets of utterances in the corpus, found none of their names.")
     return result
 
 
@@ -201,16 +201,16 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Mapping[st
     """Line number and cells by the name of their column, surrounding spaces taken off."""
     text, problems = read_text_file(path)
     if not text:
-        raise MetricInputError(" ".join(problem.sentence() for problem in problems) or f"{path} is empty.")
+        raise InputError(" ".join(problem.sentence() for problem in problems) or f"{path} is empty.")
     try:
         (_, first), *others = read_csv(text, lambda name: name.lower() in {*needed, *_COLUMNS}).rows()
-    except MetricInputError as error:
-        raise MetricInputError(f"{path}, line {error.line}: expected a table (CSV), found “{error}”.") from None
+    except InputError as error:
+        raise InputError(f"{path}, line {error.line}: expected a table (CSV), found “{error}”.") from None
     header = [name.strip().lower() for name in first]
     columns = [_COLUMNS.get(name, name) if _COLUMNS.get(name, name) not in header else name for name in header]
     missing = [name for name in needed if name not in columns]
     if missing:
-        raise MetricInputError(
+        raise InputError(
             f"{path}, line 1: expected the columns {', '.join(needed)}, found {', '.join(header) or 'none'}. "
             "Name the columns in the first line."
         )
@@ -226,7 +226,7 @@ def read_audio(path: Path) -> tuple[Samples, int]:
     try:
         return read_pcm16(path)
     except AudioError as error:
-        raise MetricInputError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
 
 
 Indices = npt.NDArray[np.int64]
@@ -278,11 +278,11 @@ def read_checked(utterance: TrainingUtterance) -> Samples:
     """The samples of an utterance, int16, shape (n,).
 
     Raises:
-        MetricInputError: it cannot be read, or has another rate than 16 kHz.
+        InputError: it cannot be read, or has another rate than 16 kHz.
     """
     samples, rate_hz = utterance.read()
     if rate_hz != RATE_HZ or samples.ndim != 1:
-        raise MetricInputError(
+        raise InputError(
             f"{utterance.identifier}: expected one channel at {RATE_HZ} Hz, found shape {samples.shape} at {rate_hz} "
             "Hz. Resample it."
         )
@@ -303,7 +303,7 @@ def cut(
         progress: told of each utterance read.
 
     Raises:
-        MetricInputError: utterances that cannot be read, or fewer than two sources with anything to learn from.
+        InputError: utterances that cannot be read, or fewer than two sources with anything to learn from.
     """
     grid: list[tuple[int, int, int]] = []  # utterance, start, length of each full or last piece
     lengths, problems = [], []
@@ -312,7 +312,7 @@ def cut(
         progress(number, len(utterances))
         try:
             samples = read_checked(utterance)
-        except MetricInputError as error:
+        except InputError as error:
             problems.append(str(error))
             continue
         lengths.append(samples.size)
@@ -321,7 +321,7 @@ def cut(
     progress(len(utterances), len(utterances))
     if problems:
         more = f" And {len(problems) - 3} more utterances." if len(problems) > 3 else ""
-        raise MetricInputError(" ".join(problems[:3]) + more)
+        raise InputError(" ".join(problems[:3]) + more)
     table = np.array(grid, dtype=np.int64).reshape(-1, 3)
     held_out = _held_out(utterances, table, recipe, np.random.default_rng([seed, 0]))
     segments = _assembled(utterances, np.array(lengths, dtype=np.int64), table, held_out, recipe, sound.digest())
@@ -420,7 +420,7 @@ def _require_two_sources(segments: Segments, recipe: TrainingRecipe) -> None:
     if found >= 2:
         return
     held = int(segments.held_out.sum())
-    raise MetricInputError(
+    raise InputError(
         f"Expected at least 2 source speakers with speech of {recipe.shortest_s:g} s or more to learn from, found "
         f"{found} in {rows.size} segments, {held} held out for validation. Add longer or more utterances, or choose "
         "another recipe."

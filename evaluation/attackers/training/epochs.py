@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from common.atomic_write import write_atomically
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import Count, Progress, ignore_progress
 from evaluation.attackers.training import trained_attacker
 from evaluation.attackers.training.corpus import Indices, Segments
@@ -91,7 +91,7 @@ class Trainer:
             weight: w_T.
 
         Raises:
-            MetricInputError: memory runs out even with two rows at a time.
+            InputError: memory runs out even with two rows at a time.
         """
         while True:
             try:
@@ -110,7 +110,7 @@ class Trainer:
     def _take_fewer(self) -> None:
         self.optimiser.zero_grad(set_to_none=True)
         if self.at_once // 2 < FEWEST_AT_ONCE:
-            raise MetricInputError(
+            raise InputError(
                 f"Memory ran out even with {self.at_once} segments at a time, while a recogniser of width "
                 f"{self._recipe.width} was trained. Choose a smaller width or a shorter crop, or stop other programs "
                 "that use memory."
@@ -232,11 +232,11 @@ def fit(
         folder: for checkpoints; None for none.
 
     Raises:
-        MetricInputError: the checkpoint is of another training or damaged; memory is full; no segment is held out
+        InputError: the checkpoint is of another training or damaged; memory is full; no segment is held out
             though the recipe keeps the best epoch; the loss is no number any more.
     """
     if recipe.checkpoint == "best" and not segments.held_out.any():
-        raise MetricInputError(
+        raise InputError(
             f"Expected held-out segments to choose the best epoch by, found none with the rule “{recipe.validation}”. "
             "Add utterances, or keep the last epoch."
         )
@@ -326,7 +326,7 @@ class _Fitting:
         self.callbacks.progress("training", (epoch + 1) * self.steps, total)
         mean = (sums / self.steps).tolist()
         if not np.isfinite(mean).all():
-            raise MetricInputError(
+            raise InputError(
                 f"Expected a loss that is a number, found {mean[0]} in epoch {epoch + 1} at a learning rate of "
                 f"{rate:g}. Choose a lower one."
             )
@@ -419,7 +419,7 @@ class _Fitting:
             return
         content = read_checkpoint(path)
         if content["key"] != self.key:
-            raise MetricInputError(
+            raise InputError(
                 f"{path}: expected a checkpoint of this training, found one of another recipe, seed or corpus. Choose "
                 "another folder, or delete the file to start again."
             )
@@ -454,17 +454,17 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """What a training left behind.
 
     Raises:
-        MetricInputError: the file is cut, damaged or of another version.
+        InputError: the file is cut, damaged or of another version.
     """
     try:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         if content["format"] == FORMAT:
             return content
     except Exception as error:  # torch raises a dozen kinds for a damaged file
-        raise MetricInputError(
+        raise InputError(
             f"{path}: expected the checkpoint of a training, found a damaged file. Delete it to start again."
         ) from error
-    raise MetricInputError(
+    raise InputError(
         f"{path}: expected a checkpoint of format {FORMAT}, found {content['format']}. Delete it to start again."
     )
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_type_hints
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.packages import missing_packages
 
 TRAINING_ENGINE = "attacker-training"  # what a worker has that can train
@@ -141,7 +141,7 @@ class TrainingRecipe:
     def __post_init__(self) -> None:
         problems = [*_type_problems(self)] or [*_range_problems(self), *_adversary_problems(self)]
         if problems:
-            raise MetricInputError(" ".join(problems))
+            raise InputError(" ".join(problems))
 
     @property
     def mel_bands(self) -> int:
@@ -157,12 +157,12 @@ class TrainingRecipe:
         """The same recipe with other values.
 
         Raises:
-            MetricInputError: an unknown name, or values that make no sense; says all at once.
+            InputError: an unknown name, or values that make no sense; says all at once.
         """
         unknown = sorted(set(values) - {field.name for field in fields(self)})
         if unknown:
             known = ", ".join(field.name for field in fields(self))
-            raise MetricInputError(f"Expected values named {known}, found {', '.join(unknown)}.")
+            raise InputError(f"Expected values named {known}, found {', '.join(unknown)}.")
         return replace(self, **values)
 
     def to_json(self) -> str:
@@ -183,14 +183,14 @@ class TrainingRecipe:
         """A recipe from `to_json`; ECAPA-TDNN and the cosine where no network and no back end is named.
 
         Raises:
-            MetricInputError: no JSON object, names that are missing or unknown, values that make no sense.
+            InputError: no JSON object, names that are missing or unknown, values that make no sense.
         """
         try:
             given = json.loads(text)
         except ValueError as error:
-            raise MetricInputError(f"Expected a training recipe as JSON, found other text ({error}).") from error
+            raise InputError(f"Expected a training recipe as JSON, found other text ({error}).") from error
         if not isinstance(given, dict):
-            raise MetricInputError(f"Expected a training recipe as a JSON object, found {type(given).__name__}.")
+            raise InputError(f"Expected a training recipe as a JSON object, found {type(given).__name__}.")
         names = {field.name for field in fields(cls)}
         values: dict[str, Any] = {"network": _UNNAMED, **_UNNAMED_BACK_END} | given
         if set(values) != names:
@@ -198,7 +198,7 @@ class TrainingRecipe:
             found = "; ".join(
                 f"{what} {', '.join(some)}" for what, some in (("without", missing), ("with", unknown)) if some
             )
-            raise MetricInputError(f"Expected a training recipe with all of its values, found one {found}.")
+            raise InputError(f"Expected a training recipe with all of its values, found one {found}.")
         return cls(**values)
 
 
@@ -382,10 +382,10 @@ def find_preset(name: str) -> TrainingRecipe:
     """The preset of a name.
 
     Raises:
-        MetricInputError: an unknown name; says which there are.
+        InputError: an unknown name; says which there are.
     """
     if name not in PRESETS:
-        raise MetricInputError(f"Expected one of the presets {', '.join(PRESETS)}, found “{name}”.")
+        raise InputError(f"Expected one of the presets {', '.join(PRESETS)}, found “{name}”.")
     return PRESETS[name]
 
 
@@ -395,10 +395,10 @@ def with_variant(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
     The epochs before it acts are as many as published for ten, and in proportion for others.
 
     Raises:
-        MetricInputError: an unknown name; says which there are.
+        InputError: an unknown name; says which there are.
     """
     if name not in VARIANTS:
-        raise MetricInputError(f"Expected one of the variants {', '.join(VARIANTS)}, found “{name}”.")
+        raise InputError(f"Expected one of the variants {', '.join(VARIANTS)}, found “{name}”.")
     values = dict(VARIANTS[name].values)
     values["zero_epochs"] = min(recipe.epochs, round(values["zero_epochs"] * recipe.epochs / 10))
     return recipe.changed(**values)

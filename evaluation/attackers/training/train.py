@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from common.arrays import unit_vectors
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import Count, Progress, ignore_progress
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training import trained_attacker
@@ -76,12 +76,12 @@ def fresh_probe(
         split: how the two sets differ, for the report.
 
     Raises:
-        MetricInputError: no vector on one side, or vectors that are not finite.
+        InputError: no vector on one side, or vectors that are not finite.
     """
     if not len(train) or not len(test):
-        raise MetricInputError(f"Expected vectors to fit and to test, found {len(train)} and {len(test)}.")
+        raise InputError(f"Expected vectors to fit and to test, found {len(train)} and {len(test)}.")
     if not (np.isfinite(train).all() and np.isfinite(test).all()):
-        raise MetricInputError("Expected vectors of finite numbers for a probe, found others.")
+        raise InputError("Expected vectors of finite numbers for a probe, found others.")
     guesses = _fitted_guesses(_directions(train), train_labels, _directions(test), classes)
     error = float((guesses != test_labels).mean())
     return trained_attacker.ProbeResult(error, 1 - 1 / classes, len(train), len(test), classes, split)
@@ -95,11 +95,11 @@ def other_sources(sources: Labels, seed: int, share: float = TEST_SHARE) -> npt.
         share: of the sources; at least one, and at least one is left.
 
     Raises:
-        MetricInputError: fewer than two sources.
+        InputError: fewer than two sources.
     """
     names = np.unique(sources)
     if names.size < 2:
-        raise MetricInputError(f"Expected at least 2 sources to hold some out, found {names.size}.")
+        raise InputError(f"Expected at least 2 sources to hold some out, found {names.size}.")
     count = min(names.size - 1, max(1, round(share * names.size)))
     chosen = np.random.default_rng([seed, names.size]).permutation(names)[:count]
     return np.isin(sources, chosen)
@@ -170,7 +170,7 @@ def plan_training(durations_s: Sequence[float], recipe: TrainingRecipe, sources:
         sources: how many speakers.
 
     Raises:
-        MetricInputError: torch is not installed.
+        InputError: torch is not installed.
     """
     trained_attacker.require_torch("cpu")
     import torch
@@ -220,13 +220,13 @@ def train(
         system: the anonymiser that made the speech, kept in the description.
 
     Raises:
-        MetricInputError: libraries are missing; the corpus cannot be used, with a sentence for each problem; it has
+        InputError: libraries are missing; the corpus cannot be used, with a sentence for each problem; it has
             too few speakers or utterances for PLDA; the folder holds another training; memory is full.
     """
     trained_attacker.require_torch(device)
     require_sound(utterances, targets=recipe.target_head != "none")
     if problem := find_back_end_problem([one.source for one in utterances], recipe):
-        raise MetricInputError(problem)
+        raise InputError(problem)
     from evaluation.attackers.training.epochs import TrainingCallbacks, is_out_of_memory
 
     try:
@@ -236,7 +236,7 @@ def train(
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        raise MetricInputError(
+        raise InputError(
             f"Memory ran out while a recogniser of width {recipe.width} was trained on {len(utterances)} "
             "utterances. Choose a smaller width or batch, or stop other programs that use memory."
         ) from error
@@ -318,7 +318,7 @@ def fit_back_end(
         progress: done and total utterances.
 
     Raises:
-        MetricInputError: too few speakers or utterances are left, or the covariance within speakers is singular.
+        InputError: too few speakers or utterances are left, or the covariance within speakers is singular.
     """
     network = LogMelEncoder(cast("XvectorTdnn", encoder), device)
     vectors: list[Vectors] = []
@@ -332,7 +332,7 @@ def fit_back_end(
             speakers += [source for source, _ in heard]
     progress(len(utterances), len(utterances))
     if problem := find_back_end_problem(speakers, recipe):
-        raise MetricInputError(problem)
+        raise InputError(problem)
     return Plda.fit(
         np.concatenate(vectors).astype(np.float64),
         speakers,
@@ -435,7 +435,7 @@ def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: i
 
 def _finished(folder: Path, key: str, device: Device, callbacks: TrainingCallbacks) -> trained_attacker.TrainedAttacker:
     if trained_attacker.read_description(folder).key != key:
-        raise MetricInputError(
+        raise InputError(
             f"{folder}: expected the result of this training, found one of another recipe, seed or corpus. Choose "
             "another folder."
         )

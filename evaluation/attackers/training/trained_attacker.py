@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from common.arrays import Samples
 from common.atomic_write import write_atomically
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.corpus import Segments
 from evaluation.attackers.training.recipe import TrainingRecipe, find_missing_libraries
@@ -199,7 +199,7 @@ def epochs_of_csv(text: str, name: str) -> tuple[EpochRecord, ...]:
     """The epochs of `epochs_csv`.
 
     Raises:
-        MetricInputError: other content; names the file.
+        InputError: other content; names the file.
     """
     try:
         rows = list(csv.DictReader(io.StringIO(text)))
@@ -212,7 +212,7 @@ def epochs_of_csv(text: str, name: str) -> tuple[EpochRecord, ...]:
             for row in rows
         )
     except (KeyError, ValueError, TypeError, csv.Error) as error:
-        raise MetricInputError(f"{name}: expected the values of the epochs of a training, found other text.") from error
+        raise InputError(f"{name}: expected the values of the epochs of a training, found other text.") from error
 
 
 FORMAT = 1
@@ -282,7 +282,7 @@ class TrainedAttacker:
         """Vectors, not normalised and not centred, float32, shape (n, d).
 
         Raises:
-            MetricInputError: another rate than 16 kHz, an utterance below 0.1 s or silent throughout; names its
+            InputError: another rate than 16 kHz, an utterance below 0.1 s or silent throughout; names its
                 position.
         """
         return self._encoder.embed(utterances, rate_hz)
@@ -339,18 +339,18 @@ def read_description(folder: Path) -> Description:
     """What a folder says about its weights, without loading them.
 
     Raises:
-        MetricInputError: missing, damaged, or of another version.
+        InputError: missing, damaged, or of another version.
     """
     path = folder / DESCRIPTION
     if not path.is_file():
-        raise MetricInputError(
+        raise InputError(
             f"{folder}: expected a trained recogniser with {MODEL}, {DESCRIPTION} and {VALUES}, found no "
             f"{DESCRIPTION}. Train it to its end, or name another folder."
         )
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
         if given["format"] != FORMAT:
-            raise MetricInputError(f"{path}: expected format {FORMAT}, found {given['format']}. Train it again.")
+            raise InputError(f"{path}: expected format {FORMAT}, found {given['format']}. Train it again.")
         values: dict[str, Any] = {
             "recipe": TrainingRecipe.from_json(json.dumps(given["recipe"])),
             "sources": tuple(given["sources"]),
@@ -361,10 +361,10 @@ def read_description(folder: Path) -> Description:
             "system": str(given.get("system", "")),
         }
         return Description(**values, **{name: given[name] for name in ("seed", "kept_epoch", "key", "model_sha256")})
-    except MetricInputError:
+    except InputError:
         raise
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise MetricInputError(
+        raise InputError(
             f"{path}: expected the description of a trained recogniser, found a damaged file. Copy or train it again."
         ) from error
 
@@ -373,7 +373,7 @@ def load_trained(folder: Path, device: Device = "cpu") -> TrainedAttacker:
     """The recogniser of a folder.
 
     Raises:
-        MetricInputError: a file is missing or damaged, the weights are not those of the description, or torch is not
+        InputError: a file is missing or damaged, the weights are not those of the description, or torch is not
             installed; says which and what to do.
     """
     require_torch(device)
@@ -382,7 +382,7 @@ def load_trained(folder: Path, device: Device = "cpu") -> TrainedAttacker:
     description = read_description(folder)
     for name in (MODEL, VALUES):
         if not (folder / name).is_file():
-            raise MetricInputError(f"{folder}: expected {name} beside {DESCRIPTION}, found none. Copy it again.")
+            raise InputError(f"{folder}: expected {name} beside {DESCRIPTION}, found none. Copy it again.")
     _require_bytes(folder / MODEL, "weights", description.model_sha256)
     epochs = epochs_of_csv((folder / VALUES).read_text(encoding="utf-8"), str(folder / VALUES))
     encoder = build_encoder(description.recipe)
@@ -394,14 +394,14 @@ def read_back_end(folder: Path) -> Plda | None:
     """What compares the vectors of a folder's recogniser, without loading it; None where it is the cosine.
 
     Raises:
-        MetricInputError: missing, or not the one of the description.
+        InputError: missing, or not the one of the description.
     """
     description = read_description(folder)
     if not description.back_end_sha256:
         return None
     path = folder / BACK_END
     if not path.is_file():
-        raise MetricInputError(f"{folder}: expected {BACK_END} beside {DESCRIPTION}, found none. Copy it again.")
+        raise InputError(f"{folder}: expected {BACK_END} beside {DESCRIPTION}, found none. Copy it again.")
     _require_bytes(path, "back end", description.back_end_sha256)
     with np.load(path, allow_pickle=False) as arrays:
         return Plda.from_arrays(arrays)
@@ -409,7 +409,7 @@ def read_back_end(folder: Path) -> Plda | None:
 
 def _require_bytes(path: Path, what: str, sha256: str) -> None:
     if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
-        raise MetricInputError(
+        raise InputError(
             f"{path}: expected the {what} that {DESCRIPTION} names by SHA-256, found other bytes. Copy or train again."
         )
 
@@ -418,8 +418,8 @@ def require_torch(device: Device) -> None:
     """Refuse where the libraries or the device are missing.
 
     Raises:
-        MetricInputError: torch or safetensors is not installed, or there is no graphics card.
+        InputError: torch or safetensors is not installed, or there is no graphics card.
     """
     if sentence := find_missing_libraries():
-        raise MetricInputError(sentence)
+        raise InputError(sentence)
     require_torch_device(device)

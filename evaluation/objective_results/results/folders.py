@@ -154,7 +154,7 @@ def track_average(
             2022 and by the original one in 2024 and 2026. Metrics without an evaluator take no notice.
 
     Raises:
-        MetricInputError: data sets that are missing or given more than once.
+        InputError: data sets that are missing or given more than once.
         ProblemsError: the track has no average of the metric.
     """
     chosen = recipe.tracks[track] if track else recipe.track

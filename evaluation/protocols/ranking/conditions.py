@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.averages import as_written, require_members
 
 Policy = Literal["cumulative", "interval"]
@@ -60,16 +60,16 @@ def conditions(
     unrounded; above 50 % is allowed.
 
     Raises:
-        MetricInputError: an average that is not within 0 to 100, limits that do not ascend, an unknown policy.
+        InputError: an average that is not within 0 to 100, limits that do not ascend, an unknown policy.
 
     Source: evaluation plan 2022, sections 5.1 (cumulative) and 7 (interval).
     """
     if not 0 <= average_eer <= 100:
-        raise MetricInputError(f"Expected an average EER of 0 to 100 %, found {average_eer}.")
+        raise InputError(f"Expected an average EER of 0 to 100 %, found {average_eer}.")
     if any(not low < high for low, high in itertools.pairwise(minimum_eers)):
-        raise MetricInputError(f"Expected limits that ascend, found {list(minimum_eers)}.")
+        raise InputError(f"Expected limits that ascend, found {list(minimum_eers)}.")
     if policy not in ("cumulative", "interval"):
-        raise MetricInputError(f"Expected the policy “cumulative” or “interval”, found “{policy}”.")
+        raise InputError(f"Expected the policy “cumulative” or “interval”, found “{policy}”.")
     uppers = [*minimum_eers[1:], None] if policy == "interval" else [None] * len(minimum_eers)
     return tuple(
         Condition(
@@ -89,13 +89,13 @@ def check_gate(
     """The mean of each group of data sets against a minimum, such as ρF0 > 0.3 on each set (both genders together).
 
     Raises:
-        MetricInputError: a group with a value that is missing or not finite; all are named.
+        InputError: a group with a value that is missing or not finite; all are named.
 
     Source: evaluation plan 2022, section 5.2.1.
     """
     every = [tuple(group) for group in groups]
     if not all(every):
-        raise MetricInputError("Expected at least one data set in each group, found an empty group.")
+        raise InputError("Expected at least one data set in each group, found an empty group.")
     members = dict.fromkeys(name for group in every for name in group)
     require_members([(name, values[name]) for name in members if name in values], members)
     means = [float(sum(as_written(values[name]) for name in group) / len(group)) for group in every]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.conditions import Policy
 from evaluation.protocols.recipes import BASES, POLICIES, Gate, MetricName, Ranking, Recipe, Track, Utility
@@ -73,7 +73,7 @@ def make_policy(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | No
         changes: any of `FIELDS`. Its ``gates`` map a metric to another minimum, or to None for no such gate.
 
     Raises:
-        MetricInputError: a field that is unknown or a value that it cannot have.
+        InputError: a field that is unknown or a value that it cannot have.
         ProblemsError: the recipe has several tracks and none was named.
 
     Example:
@@ -85,7 +85,7 @@ def make_policy(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | No
     base = _of_ranking(chosen.ranking) if chosen.ranking else _without_ranking(recipe, chosen)
     given = dict(changes or {})
     if unknown := [name for name in given if name not in FIELDS]:
-        raise MetricInputError(f"Expected the fields {', '.join(FIELDS)}, found “{unknown[0]}”.")
+        raise InputError(f"Expected the fields {', '.join(FIELDS)}, found “{unknown[0]}”.")
     values = {name: _CHECKS[name](value) for name, value in given.items() if name != "gates"}
     if "gates" in given:
         values["gates"] = _gates(base.gates, given["gates"])
@@ -230,10 +230,10 @@ def _without_ranking(recipe: Recipe, track: Track) -> LeaderboardPolicy:
 
 def _gates(known: tuple[Gate, ...], given: Any) -> tuple[Gate, ...]:
     if not isinstance(given, Mapping):
-        raise MetricInputError(f"gates: expected a minimum for each metric, found “{given}”.")
+        raise InputError(f"gates: expected a minimum for each metric, found “{given}”.")
     names = [gate.metric for gate in known]
     if unknown := [metric for metric in given if metric not in names]:
-        raise MetricInputError(f"gates: the recipe has {', '.join(names) or 'none'}; found “{unknown[0]}”.")
+        raise InputError(f"gates: the recipe has {', '.join(names) or 'none'}; found “{unknown[0]}”.")
     changed = (gate if gate.metric not in given else _gate(gate, given[gate.metric]) for gate in known)
     return tuple(gate for gate in changed if gate is not None)
 
@@ -244,41 +244,41 @@ def _gate(gate: Gate, minimum: Any) -> Gate | None:
 
 def _number(field: str, found: Any) -> float:
     if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-        raise MetricInputError(f"{field}: expected a number, found “{found}”.")
+        raise InputError(f"{field}: expected a number, found “{found}”.")
     return float(found)
 
 
 def _limits(found: Any) -> tuple[float, ...]:
     if not isinstance(found, list | tuple):
-        raise MetricInputError(f"minimum_eers: expected a list of limits in per cent, found “{found}”.")
+        raise InputError(f"minimum_eers: expected a list of limits in per cent, found “{found}”.")
     limits = tuple(_number("minimum_eers", one) for one in found)
     if len(limits) > MOST_CONDITIONS:
-        raise MetricInputError(f"minimum_eers: expected at most {MOST_CONDITIONS} limits, found {len(limits)}.")
+        raise InputError(f"minimum_eers: expected at most {MOST_CONDITIONS} limits, found {len(limits)}.")
     if any(not 0 <= limit <= 100 for limit in limits) or any(
         not low < high for low, high in itertools.pairwise(limits)
     ):
         shown = ", ".join(f"{limit:g}" for limit in limits)
-        raise MetricInputError(f"minimum_eers: expected limits from 0 to 100 % that ascend, found {shown}.")
+        raise InputError(f"minimum_eers: expected limits from 0 to 100 % that ascend, found {shown}.")
     return limits
 
 
 def _note_within(found: Any) -> float:
     number = _number("note_within", found)
     if not 0 <= number <= 100:
-        raise MetricInputError(f"note_within: expected 0 to 100 percentage points, found {number:g}.")
+        raise InputError(f"note_within: expected 0 to 100 percentage points, found {number:g}.")
     return number
 
 
 def _flag(found: Any) -> bool:
     if not isinstance(found, bool):
-        raise MetricInputError(f"inclusive: expected true or false, found “{found}”.")
+        raise InputError(f"inclusive: expected true or false, found “{found}”.")
     return found
 
 
 def _one_of(field: str, allowed: tuple[str, ...]) -> Callable[[Any], str]:
     def check(found: Any) -> str:
         if found not in allowed:
-            raise MetricInputError(f"{field}: expected one of {', '.join(allowed)}, found “{found}”.")
+            raise InputError(f"{field}: expected one of {', '.join(allowed)}, found “{found}”.")
         return str(found)
 
     return check
@@ -319,7 +319,7 @@ def needed_to_rank(
         changes: of the policy, as `make_policy` takes them.
 
     Raises:
-        MetricInputError: as `make_policy`.
+        InputError: as `make_policy`.
 
     Example:
         >>> from evaluation.protocols.recipes import load_recipe

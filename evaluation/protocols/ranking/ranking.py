@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.rounding import format_distinct, round_to_interval
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.conditions import Condition, conditions
@@ -45,12 +45,12 @@ def rank(entries: Iterable[LeaderboardEntry], policy: LeaderboardPolicy) -> Rank
     """Rank entries in every condition of a policy, for each of its utilities.
 
     Raises:
-        MetricInputError: two entries of one key.
+        InputError: two entries of one key.
     """
     every = sorted(entries, key=lambda entry: (entry.label, entry.key))
     twice = next((a.key for a, b in itertools.pairwise(sorted(every, key=lambda one: one.key)) if a.key == b.key), None)
     if twice is not None:
-        raise MetricInputError(f"Expected each system once, found “{twice}” again.")
+        raise InputError(f"Expected each system once, found “{twice}” again.")
     reasons = {entry.key: list_exclusion_reasons(entry, policy) for entry in every}
     rankable = [entry for entry in every if not reasons[entry.key]]
     in_part = [entry for entry in every if entry.kind == "original" and reasons[entry.key]]
@@ -130,7 +130,7 @@ def _overlap(one: RankingRow, other: RankingRow) -> bool:
 
 def _privacy(entry: LeaderboardEntry) -> MeasuredValue:
     if entry.privacy is None:
-        raise MetricInputError(f"{entry.label}: expected an average EER, found none.")
+        raise InputError(f"{entry.label}: expected an average EER, found none.")
     return entry.privacy
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from common.arrays import Floats
 from common.csv_rows import DELIMITERS, CsvText, read_csv, to_number
-from common.errors import MetricInputError, ProblemsError
+from common.errors import InputError, ProblemsError
 from common.file_names import plain_name
 from common.text_files import LONGEST_LINE, find_long_line
 
@@ -207,7 +207,7 @@ def _split(table: CsvText, name: str, longest_cell: int) -> tuple[list[int], lis
                 long.append((line, f"{max(map(len, row)):,}"))
             lines.append(line)
             rows.append(row)
-    except MetricInputError as error:
+    except InputError as error:
         raise ProblemsError(
             f"{name}, line {error.line}: expected comma-separated cells, found “{error}”. "
             "A double quote that is not closed, or one within a cell, is the usual cause: double it."

@@ -30,7 +30,7 @@ from django.http import HttpResponse
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
-from common.errors import MetricInputError, ProblemsError, Unreachable
+from common.errors import InputError, ProblemsError, Unreachable
 from common.line_texts import JOINERS, find_hidden_character
 from listening.app.models import Session, Study
 from listening.app.studies.settings import LONGEST_OWN_ID, OWN_SIGNS, PlatformPlan, parse_platform
@@ -105,7 +105,7 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
     """Who comes, by the parameters of the address.
 
     Raises:
-        MetricInputError: what the platform adds is missing or cannot be its id.
+        InputError: what the platform adds is missing or cannot be its id.
     """
     is_own = plan.platform == Study.Platform.OWN
     found = {part: query.get(name, "").strip() for part, name in plan.parameters.items()}
@@ -122,7 +122,7 @@ def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
 
 
 def _check_platform_ids(plan: PlatformPlan, found: Mapping[str, str]) -> None:
-    """Raise MetricInputError unless all ids can be the platform's: of its form, and no two alike."""
+    """Raise InputError unless all ids can be the platform's: of its form, and no two alike."""
     looks = PLATFORM_IDS[Study.Platform(plan.platform)]
     given = list(found.values())
     problems = [
@@ -132,7 +132,7 @@ def _check_platform_ids(plan: PlatformPlan, found: Mapping[str, str]) -> None:
         and (looks[part].fullmatch(value) is None or len(set(value)) == 1 or given.count(value) > 1)
     ]
     if problems:
-        raise MetricInputError(
+        raise InputError(
             _("This link is not complete. Open the study again from the platform. (Missing or not valid: %(names)s)")
             % {"names": ", ".join(dict.fromkeys(problems))}
         )
@@ -142,7 +142,7 @@ def read_own_id(query: Mapping[str, str], name: str) -> str:
     """Return what an own link says for this parameter, in NFC with single spaces; empty where it does not have it.
 
     Raises:
-        MetricInputError: what it says is no id: other signs, no letter or digit, too long, a word for a missing one,
+        InputError: what it says is no id: other signs, no letter or digit, too long, a word for a missing one,
             or the name of an id.
     """
     if name not in query:
@@ -156,7 +156,7 @@ def read_own_id(query: Mapping[str, str], name: str) -> str:
     if word and word not in NO_IDS and not is_name and are_signs and len(found) <= LONGEST_OWN_ID:
         return found
     shown = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in query[name][:60])
-    raise MetricInputError(
+    raise InputError(
         _(
             "This link says %(name)s=%(found)s, which names nobody. Expected an ID of your own, of at most %(most)d "
             "letters, digits, spaces and %(signs)s. Please ask the person who gave you this link for another one."
@@ -169,7 +169,7 @@ def mturk_submit_address(given: str) -> str:
     """Where a finished assignment is posted: on one of Mechanical Turk's own hosts, and nowhere else.
 
     Raises:
-        MetricInputError: the address names another host, another scheme, a port, a user, a path, or nothing.
+        InputError: the address names another host, another scheme, a port, a user, a path, or nothing.
     """
     try:
         url = urlsplit(given)
@@ -177,9 +177,7 @@ def mturk_submit_address(given: str) -> str:
     except ValueError:
         is_sound = False
     if not is_sound or url.query or url.fragment or given != given.strip() or not given.isprintable():
-        raise MetricInputError(
-            _("This address is not complete: turkSubmitTo is not one of Mechanical Turk's own addresses.")
-        )
+        raise InputError(_("This address is not complete: turkSubmitTo is not one of Mechanical Turk's own addresses."))
     return f"https://{url.netloc}/mturk/externalSubmit"
 
 

@@ -19,7 +19,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from common.errors import MetricInputError, NotPossible
+from common.errors import InputError, NotPossible
 from listening.app.models import Participant, Session, Study, StudyText
 from listening.app.sessions import platforms, pre_screening
 from listening.app.sessions.block_leases import (
@@ -73,7 +73,7 @@ def join(
 
     Raises:
         NotPossible: they would begin, and the study takes nobody just now, or not them.
-        MetricInputError: the platform says that there is no such person at work on the study.
+        InputError: the platform says that there is no such person at work on the study.
     """
     if arrival.is_preview:
         raise ValueError("Who only looks gets no session.")
@@ -247,7 +247,7 @@ def _proof(plan: PlatformPlan, arrival: Arrival) -> str:
         platforms.configured_api(), arrival.data.get("session", ""), arrival.person, arrival.data.get("study", "")
     )
     if proof == platforms.CONTRADICTED:
-        raise MetricInputError(_("Prolific has no such submission. Open the study from Prolific again."))
+        raise InputError(_("Prolific has no such submission. Open the study from Prolific again."))
     return proof
 
 

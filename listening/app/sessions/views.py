@@ -21,7 +21,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 from rest_framework.throttling import BaseThrottle
 
-from common.errors import MetricInputError, NotPossible, ProblemsError, Refused
+from common.errors import InputError, NotPossible, ProblemsError, Refused
 from listening import texts
 from listening.app.models import Session, Study
 from listening.app.sessions import answers, pages, pre_screening, services
@@ -128,7 +128,7 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
             return render(request, "listening/sessions/welcome.html", shown)
         told = {"agent": request.headers.get("User-Agent", ""), "network": _network(request, study)}
         session = services.join(study, plan, arrival, language=language, now=read_clock(), **told)
-    except (MetricInputError, NotPossible) as reason:
+    except (InputError, NotPossible) as reason:
         return _no_entry(request, study, reason, shown)
     response = redirect(session)
     if not arrival.person:
@@ -137,7 +137,7 @@ def _join(request: HttpRequest, study: Study, language: str) -> HttpResponse:
 
 
 def _no_entry(
-    request: HttpRequest, study: Study, reason: MetricInputError | NotPossible, shown: dict[str, Any]
+    request: HttpRequest, study: Study, reason: InputError | NotPossible, shown: dict[str, Any]
 ) -> HttpResponse:
     """Say why somebody cannot begin, and what to do on the platform."""
     code = reason.code if isinstance(reason, NotPossible) else "incomplete"

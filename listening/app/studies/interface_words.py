@@ -24,7 +24,7 @@ from pathlib import Path
 from django.utils.translation import deactivate, trans_real
 
 from common.csv_rows import read_csv
-from common.errors import MetricInputError, ProblemsError
+from common.errors import InputError, ProblemsError
 from common.harmless_cells import mark_text, unmark_text
 from common.tables import csv_lines
 from listening.app.models import Study, StudyText
@@ -210,7 +210,7 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
     """The rows of a file with the line of each, those without any content left out."""
     try:
         rows = list(read_csv(text, COLUMNS.__contains__).rows())
-    except MetricInputError as error:
+    except InputError as error:
         raise ProblemsError([f"{name}, line {error.line}: expected a CSV table ({error})."]) from None
     header = [cell.strip() for cell in rows[0][1]] if rows else []
     if missing := [one for one in ("source", "form", "translation") if one not in header]:

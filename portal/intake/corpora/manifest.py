@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from common.csv_rows import CsvText, read_csv, to_number
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.file_names import is_dropping, plain_name
 from common.folders import audio_files, is_file
 from common.problems import ProblemList
@@ -116,7 +116,7 @@ def _records(name: str, table: CsvText, problems: ProblemList) -> Iterator[tuple
     try:
         for line, fields in table.rows():
             yield FilePlace(name, line), fields
-    except MetricInputError as error:
+    except InputError as error:
         problems.add(FilePlace(name, error.line).problem("malformed-line/csv", error=error))
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from django import forms
 from django.core.exceptions import ValidationError
 
-from common.errors import MetricInputError, NotPossible
+from common.errors import InputError, NotPossible
 from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, gate_in_words, make_policy
@@ -91,7 +91,7 @@ class PolicyForm(forms.Form):
             return cleaned
         try:
             self.chosen = make_policy(self.edition.recipe, self.edition.track, self._changes(cleaned))
-        except MetricInputError as error:
+        except InputError as error:
             field, _, words = str(error).partition(": ")
             name = field.replace("gates.", "gate_")
             sentence = words[:1].upper() + words[1:]

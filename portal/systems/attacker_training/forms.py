@@ -11,7 +11,7 @@ from django.forms.boundfield import BoundWidget
 from django.utils.functional import cached_property
 
 from anonymization.methods.contract import MethodError
-from common.errors import MetricInputError, NotPossible
+from common.errors import InputError, NotPossible
 from evaluation.app.attacker_training.selectors import Material, TrainingCost, estimate_cost, list_material
 from evaluation.app.attacker_training.services import (
     MOST_SEEDS,
@@ -193,7 +193,7 @@ class TrainingForm(forms.Form):
             names = ("zero_epochs", "largest_weight") if self.recipe.largest_weight else ()
             chosen = {name: cleaned[name] for name in names if cleaned.get(name) is not None}
             self.recipe = self.recipe.changed(**chosen)
-        except MetricInputError as error:
+        except InputError as error:
             raise forms.ValidationError(str(error)) from error
         chosen_sets = list(cleaned["data_sets"])
         incomplete = [one for one in self.material if one.data_set in chosen_sets and not one.is_complete]

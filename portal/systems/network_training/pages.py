@@ -27,7 +27,7 @@ from anonymization.app.network_training.selectors import (
 from anonymization.app.networks import list_readers
 from anonymization.methods.content_decoder.retrained import DECODER
 from anonymization.network_training.recipe import read_recipes
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.tables import Cell, Column, Table, number_columns, plain_table
 from portal.challenges.models import Role
 from portal.challenges.selectors import corpora_for
@@ -253,7 +253,7 @@ def _settings(user: Any, training: NetworkTraining) -> list[tuple[str, str]]:
     changes = ", ".join(f"{name}={value}" for name, value in training.changes.items())
     try:
         values = f"as the recipe has them, but {changes}" if read_recipe(training) and changes else ""
-    except (KeyError, MetricInputError):
+    except (KeyError, InputError):
         values = f"{changes}; this version of the portal has no such recipe" if changes else "of another version"
     decoder: list[tuple[str, str]] = []
     if own := training.decoder:

@@ -20,7 +20,7 @@ from anonymization.methods.contract import (
     plans_voices,
 )
 from anonymization.methods.voices.vectors import read_vector, write_vector
-from common.errors import MetricInputError
+from common.errors import InputError
 
 pytest.importorskip("safetensors", reason="the pool is a file of safetensors, which is not installed here")
 
@@ -263,7 +263,7 @@ def test_contour_of_the_original_follows_the_option(monkeypatch):
     assert np.median(np.abs(yaapt[both] / praat[both] - 1)) < 0.01
     assert not contours.find_contour(samples[:639], "yaapt").any()
     monkeypatch.setitem(sys.modules, "amfm_decompy", None)
-    with pytest.raises(MetricInputError, match="F0 by YAAPT needs the package amfm-decompy"):
+    with pytest.raises(InputError, match="F0 by YAAPT needs the package amfm-decompy"):
         contours.find_contour(samples, "yaapt")
 
 

@@ -6,7 +6,7 @@ import pytest
 from anonymization.conformance import make_vowel
 from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, keeps_duration, plans_voices
 from anonymization.methods.recognize_and_speak import method as module
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.recognizers.contract import RATE_HZ
 from speech.synthesizers import kokoro
 
@@ -145,7 +145,7 @@ def test_styles_are_mixed_and_follow_the_length():
     assert np.allclose(engine.style({"af_sky": 1}, 62), (sky + engine.style({"af_sky": 1}, 68)) / 2, atol=1e-6)
     assert np.array_equal(engine.style({"af_sky": 1}, 510), engine.style({"af_sky": 1}, 900))
     for mixture in ({"zf_nobody": 1.0}, {}, {"af_sky": -1.0}, {"af_sky": float("nan")}):
-        with pytest.raises(MetricInputError, match=r"has no voice|has shares above 0"):
+        with pytest.raises(InputError, match=r"has no voice|has shares above 0"):
             engine.style(mixture, 10)
 
 

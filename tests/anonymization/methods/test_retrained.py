@@ -19,7 +19,7 @@ from anonymization.methods.content_decoder import network_files
 from anonymization.methods.content_decoder.retrained import FILES, find_retrained, read_training
 from anonymization.methods.contract import MethodError, VoiceRequest
 from anonymization.methods.registry import broken, find_method, get_method, methods
-from common.errors import MetricInputError
+from common.errors import InputError
 from portal.core.models import AuditEvent
 from portal.jobs.models import JobState
 from portal.jobs.runner import execute
@@ -271,7 +271,7 @@ def test_network_of_another_size_is_read_and_compared_with_what_its_card_says(tm
     converter = method._converter()
     assert converter.encode(np.zeros((3, 1536), np.float32)).shape == (3, 8)
     change_card(decoder, recipe={"name": "content-decoder", "shape": asdict(replace(wide, blocks=3))})
-    with pytest.raises(MetricInputError, match="does not hold this network"):
+    with pytest.raises(InputError, match="does not hold this network"):
         find_method(str(describe(tmp_path / "other.toml", name="other")))._converter()
     change_card(decoder, recipe={"name": "content-decoder", "shape": {"wide": 3}})
     assert "expected the card of a training, found another file" in refuse(describe(tmp_path / "odd.toml"))

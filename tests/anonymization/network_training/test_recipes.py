@@ -11,7 +11,7 @@ import soundfile
 
 from anonymization.cli.main import main
 from anonymization.network_training.recipe import explain_values, read_recipes, read_sizes
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
 
@@ -77,17 +77,17 @@ def test_full_size_is_larger_needs_a_card_and_other_values_go_with_it(name):
     assert small.changed(size="small") == small
     assert small.needs_card == (name == "joint-nsf-hifigan")
     assert replace(full, shape=small.shape, steps=small.steps).changed() != full
-    with pytest.raises(MetricInputError, match="Expected size as small or full, found “huge”"):
+    with pytest.raises(InputError, match="Expected size as small or full, found “huge”"):
         small.changed(size="huge")
 
 
 def test_recipe_of_one_size_says_so():
-    with pytest.raises(MetricInputError, match="Expected size as small, found “full”"):
+    with pytest.raises(InputError, match="Expected size as small, found “full”"):
         read_recipes()["recognizer-map"].changed(size="full")
 
 
 def test_all_values_that_are_none_are_named():
-    with pytest.raises(MetricInputError) as error:
+    with pytest.raises(InputError) as error:
         read_recipes()["content-decoder"].changed(step=3, steps="many", decay=1)
     sentence = str(error.value)
     assert "found “step”" in sentence

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anonymization.network_training.recipe import read_recipes
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.shape import (
     DecoderShape,
@@ -257,10 +257,10 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(start, tmp_path):
 @of_decoder
 def test_state_of_another_training_and_a_damaged_one_are_refused(start, tmp_path):
     start(tmp_path / "state.pt", steps=2).run(lambda *_: None)
-    with pytest.raises(MetricInputError, match="found one of another recipe, seed or speech"):
+    with pytest.raises(InputError, match="found one of another recipe, seed or speech"):
         start(tmp_path / "state.pt", key="other")
     (tmp_path / "state.pt").write_bytes(b"cut")
-    with pytest.raises(MetricInputError, match="found a damaged file"):
+    with pytest.raises(InputError, match="found a damaged file"):
         start(tmp_path / "state.pt")
 
 
@@ -298,7 +298,7 @@ def test_too_few_transcripts_are_told(tmp_path):
     spoken = [speech_of_sounds(0, seed) for seed in range(20)]
     # An utterance of 60 frames has room for 30 phones at most.
     texts = ["a b"] * 18 + ["", "a " * 31]
-    with pytest.raises(MetricInputError, match="at least 20 utterances with transcripts; found 18 of 20"):
+    with pytest.raises(InputError, match="at least 20 utterances with transcripts; found 18 of 20"):
         DecoderTraining(spoken, replace(RECIPE, phones=0.5), 1, tmp_path / "state.pt", "key", texts=texts)
 
 
@@ -409,7 +409,7 @@ def test_speech_without_voiced_frames_trains_no_regressor(sounds, decoder, tmp_p
     from anonymization.network_training.regressor import RegressorTraining
 
     silent = replace(sounds[0], hz=np.zeros(0, np.float32))
-    with pytest.raises(MetricInputError, match="voiced frames, found none"):
+    with pytest.raises(InputError, match="voiced frames, found none"):
         RegressorTraining([silent], REGRESSION, 1, tmp_path / "state.pt", "key", decoder=decoder, held_out=[])
 
 
@@ -430,7 +430,7 @@ def test_card_of_a_regressor_tells_what_it_is_worth_and_on_which_codes(sounds, d
     loaded = f0_regressor.load(tmp_path / "weights.safetensors", shape=REGRESSION.shape)
     hz = loaded.predict(torch.zeros(30, 4), sounds[0].vector)
     assert hz.shape == (30,)
-    with pytest.raises(MetricInputError, match="found one of another recipe"):
+    with pytest.raises(InputError, match="found one of another recipe"):
         module.train(speech, replace(REGRESSION, steps=9), 1, tmp_path)
 
 
@@ -438,7 +438,7 @@ def test_model_that_is_not_here_is_told_before_speech_is_read(tmp_path, monkeypa
     from anonymization.network_training.train import train
 
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "none"))
-    with pytest.raises(MetricInputError, match="models fetch hifigan-universal"):
+    with pytest.raises(InputError, match="models fetch hifigan-universal"):
         train([TrainingUtterance("u", "s", lambda: pytest.fail("was read"))], HIFIGAN, 1, tmp_path)
 
 

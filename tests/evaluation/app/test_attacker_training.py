@@ -10,7 +10,7 @@ from django.utils import timezone
 from anonymization.app.models import AnonymizationRun
 from common import memory as machine
 from common import packages
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.app.attacker_training import handlers as training_handlers
 from evaluation.app.attacker_training import services as training_services
 from evaluation.app.attacker_training.selectors import (
@@ -157,7 +157,7 @@ def test_missing_library_is_named(monkeypatch):
 def test_encoder_embeds_the_speech_of_the_corpus_and_differs_between_seeds():
     submission = make_trained_on()
     run = begin(submission, seeds=[1, 2], recipe=tiny(epochs=1))
-    with pytest.raises(MetricInputError, match="has no finished attacker with seed 1"):
+    with pytest.raises(InputError, match="has no finished attacker with seed 1"):
         load_encoder(run, 1)
     run_job(run)
     samples, rate_hz = load_audio(submission.files.first().audio)
@@ -171,7 +171,7 @@ def test_encoder_embeds_the_speech_of_the_corpus_and_differs_between_seeds():
     assert (attacker.seed, attacker.recipe.centre) == (2, True)
     assert np.allclose(second, attacker.embed([samples], rate_hz) - attacker.training_mean)
     default_storage.delete(encoder_key(run, 1))
-    with pytest.raises(MetricInputError, match="is missing in the portal's files"):
+    with pytest.raises(InputError, match="is missing in the portal's files"):
         load_encoder(run, 1)
 
 

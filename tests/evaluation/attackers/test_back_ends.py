@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.back_ends import Cosine, Lda, Plda
 from evaluation.attackers.trial_scores import score_pairs
 from evaluation.metrics.detection import kaldi_eer
@@ -37,7 +37,7 @@ def test_lengths_do_not_change_a_cosine():
 
 @pytest.mark.parametrize("broken", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
 def test_vectors_without_a_direction_are_refused(broken: list[float]):
-    with pytest.raises(MetricInputError, match="found 1 of 2 that are not"):
+    with pytest.raises(InputError, match="found 1 of 2 that are not"):
         Cosine().model_factors(np.array([[1.0, 2.0], broken]), np.ones(2, np.int64))
 
 
@@ -46,7 +46,7 @@ def test_the_centre_is_taken_off_before_anything_else():
     np.testing.assert_allclose(back_end.prepare(np.array([[3.0, 1.0]])), [[2.0, 0.0]])
     vectors = np.array([[3.0, 1.0]])
     assert Cosine().prepare(vectors) is vectors
-    with pytest.raises(MetricInputError, match="2 dimensions, as in training, found 3"):
+    with pytest.raises(InputError, match="2 dimensions, as in training, found 3"):
         back_end.prepare(np.ones((1, 3)))
 
 
@@ -75,10 +75,10 @@ def test_lda_keeps_no_more_dimensions_than_there_are(asked: int, speakers: int, 
 
 def test_lda_with_too_few_utterances_needs_loading():
     vectors, names = speakers_with_nuisance(3, 2, seed=5)
-    with pytest.raises(MetricInputError, match="6 utterances of 3 speakers are too few"):
+    with pytest.raises(InputError, match="6 utterances of 3 speakers are too few"):
         Lda.fit(vectors, names, 2)
     assert np.isfinite(Lda.fit(vectors, names, 2, loading=0.1).project(vectors)).all()
-    with pytest.raises(MetricInputError, match="one dimension or more, found 0"):
+    with pytest.raises(InputError, match="one dimension or more, found 0"):
         Lda.fit(vectors, names, 0)
 
 
@@ -105,7 +105,7 @@ def test_plda_scores_do_not_depend_on_the_scale_and_place_of_the_vectors():
 
 def test_plda_refuses_vectors_of_another_size():
     back_end = Plda.fit(*speakers_with_nuisance(20, 5, seed=9))
-    with pytest.raises(MetricInputError, match="12 dimensions, as in training, found 3"):
+    with pytest.raises(InputError, match="12 dimensions, as in training, found 3"):
         back_end.prepare(np.ones((1, 3)))
 
 
@@ -113,5 +113,5 @@ def test_plda_refuses_vectors_of_another_size():
     ("names", "sentence"), [(["a"] * 4, "two speakers, found 1"), (list("abcd"), "two utterances of some")]
 )
 def test_one_speaker_and_one_utterance_each_get_a_sentence(names: list[str], sentence: str):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         Plda.fit(np.eye(4), names)

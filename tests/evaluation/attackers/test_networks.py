@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the networks need torch, which is not installed here")
 
@@ -143,7 +143,7 @@ def test_gradients_reach_every_layer(name: str):
 def test_an_utterance_of_too_few_frames_is_refused(name: str, shortest: int):
     network = NETWORKS[name]()
     assert network(torch.randn(2, shortest, 10)).isfinite().all()
-    with pytest.raises(MetricInputError, match=f"{shortest} to 30 frames, found {shortest - 1} to 30"):
+    with pytest.raises(InputError, match=f"{shortest} to 30 frames, found {shortest - 1} to 30"):
         network(torch.randn(2, 30, 10), torch.tensor([30, shortest - 1]))
 
 

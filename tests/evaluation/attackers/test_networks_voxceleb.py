@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.encoders.ecapa_voxceleb import ENGINE
 from speech.model_files.catalogue import MODEL_FILES
 from tests.evaluation.engines import require_engine
@@ -37,21 +37,21 @@ def test_the_vectors_are_those_of_speechbrain():
 
 def test_speech_at_another_rate_silence_and_scraps_are_refused():
     encoder = require_engine(NAME)
-    with pytest.raises(MetricInputError, match="16000 Hz, found 8000 Hz"):
+    with pytest.raises(InputError, match="16000 Hz, found 8000 Hz"):
         encoder.embed([chirps()], 8_000)
-    with pytest.raises(MetricInputError, match=r"Utterance 2 of 2: expected at least 0\.1 s"):
+    with pytest.raises(InputError, match=r"Utterance 2 of 2: expected at least 0\.1 s"):
         encoder.embed([chirps(), chirps()[:100]], RATE)
-    with pytest.raises(MetricInputError, match="silence"):
+    with pytest.raises(InputError, match="silence"):
         encoder.embed([np.zeros(16_000, np.int16)], RATE)
 
 
 def test_without_the_published_weights_there_is_no_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("torch", reason="this encoder needs torch, which is not installed here")
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
-    with pytest.raises(MetricInputError, match="models fetch"):
+    with pytest.raises(InputError, match="models fetch"):
         ENGINE.load("cpu")
     path = tmp_path / MODEL_FILES[NAME].path
     path.parent.mkdir(parents=True)
     path.write_bytes(b"other weights")
-    with pytest.raises(MetricInputError, match=r"embedding_model\.ckpt|models fetch"):
+    with pytest.raises(InputError, match=r"embedding_model\.ckpt|models fetch"):
         ENGINE.load("cpu")

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.back_ends import TwoCovariancePlda, speaker_statistics
 
 Floats = NDArray[np.float64]
@@ -169,7 +169,7 @@ def test_moving_all_vectors_moves_the_mean_alone():
 def test_loading_widens_both_covariances_and_repairs_a_singular_one():
     vectors = np.random.default_rng(16).normal(size=(6, 10))
     speakers = ["a", "a", "b", "b", "c", "c"]
-    with pytest.raises(MetricInputError, match=r"singular: 6 utterances of 3 speakers do not span 10 dimensions"):
+    with pytest.raises(InputError, match=r"singular: 6 utterances of 3 speakers do not span 10 dimensions"):
         TwoCovariancePlda.fit(vectors, speakers)
     loaded = TwoCovariancePlda.fit(vectors, speakers, loading=0.1)
     assert np.linalg.eigvalsh(loaded.within)[0] > 0
@@ -199,7 +199,7 @@ def test_loading_adds_its_part_of_the_mean_variance():
     ],
 )
 def test_what_cannot_be_learnt_from_gets_a_sentence(vectors: Floats, speakers: list[str], sentence: str):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         TwoCovariancePlda.fit(vectors, speakers)
 
 

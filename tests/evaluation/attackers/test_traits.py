@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.traits import MeanF0, score_mean_f0, score_words
 
 RATE_HZ = 16_000
@@ -80,7 +80,7 @@ def test_case_does_not_count():
 
 
 def test_enrolment_without_words_is_refused():
-    with pytest.raises(MetricInputError, match="enrolment texts with words, found none"):
+    with pytest.raises(InputError, match="enrolment texts with words, found none"):
         score_words(["", "words"], {"s": [0]}, {"u": 1}, [("s", "u")])
 
 
@@ -102,5 +102,5 @@ def test_mean_f0_is_compared_in_semitones():
 
 def test_noise_has_no_mean_f0():
     noise = np.random.default_rng(1).integers(-3000, 3000, RATE_HZ).astype(np.int16)
-    with pytest.raises(MetricInputError, match="Utterance 2 of 2: expected a voice, found no voiced frame"):
+    with pytest.raises(InputError, match="Utterance 2 of 2: expected a voice, found no voiced frame"):
         MeanF0().embed([tone(120), noise], RATE_HZ)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.back_ends import BackEnd, Cosine, Plda
 from evaluation.attackers.trial_scores import PRESETS, fit_back_end, score_pairs, score_trials
 from evaluation.formats.kaldi import Trial
@@ -127,14 +127,14 @@ def test_trials_of_a_file_and_repeated_ones_are_taken_as_they_are():
 def test_all_missing_models_and_utterances_are_named_at_once():
     enrolment, tests = corpus(11)
     trials = [("m1", "u1"), ("ghost", "u1"), ("m1", "silence"), ("ghost", "noise"), ("absent", "u2")]
-    with pytest.raises(MetricInputError) as caught:
+    with pytest.raises(InputError) as caught:
         score_trials(enrolment, tests, trials)
     assert "2 models (absent, ghost) and 2 utterances (noise, silence)" in str(caught.value)
 
 
 def test_long_lists_of_missing_vectors_are_cut():
     enrolment, tests = corpus(12)
-    with pytest.raises(MetricInputError, match=r"30 utterances \(x00, x01, x02, x03, x04, …\)"):
+    with pytest.raises(InputError, match=r"30 utterances \(x00, x01, x02, x03, x04, …\)"):
         score_trials(enrolment, tests, [("m0", f"x{number:02}") for number in range(30)])
 
 
@@ -153,23 +153,23 @@ def test_long_lists_of_missing_vectors_are_cut():
 def test_vectors_that_cannot_be_compared_get_a_sentence(
     enrolment: dict[str, Floats], tests: dict[str, Floats], sentence: str
 ):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         score_trials(enrolment, tests, [("m", "u")])
 
 
 def test_models_of_different_sizes_and_no_trials_get_a_sentence():
     enrolment = {"m": np.ones((1, 3)), "n": np.ones((1, 4))}
-    with pytest.raises(MetricInputError, match="one size, found 3, 4 dimensions"):
+    with pytest.raises(InputError, match="one size, found 3, 4 dimensions"):
         score_trials(enrolment, {"u": np.ones(3)}, [("m", "u"), ("n", "u")])
-    with pytest.raises(MetricInputError, match="Expected trials to score, found none"):
+    with pytest.raises(InputError, match="Expected trials to score, found none"):
         score_trials(enrolment, {"u": np.ones(3)}, [])
 
 
 @pytest.mark.parametrize(("name", "needed"), [("2022", "vectors and speakers"), ("spane", "vectors")])
 def test_what_learns_from_training_vectors_says_that_it_needs_them(name: str, needed: str):
-    with pytest.raises(MetricInputError, match=f"needs {needed} of the training corpus, found none"):
+    with pytest.raises(InputError, match=f"needs {needed} of the training corpus, found none"):
         fit_back_end(PRESETS[name])
-    with pytest.raises(MetricInputError, match=f"needs {needed} of the training corpus"):
+    with pytest.raises(InputError, match=f"needs {needed} of the training corpus"):
         score_trials(*corpus(13), [("m0", "u0")], options=PRESETS[name])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.lock import lock_folder
 from evaluation.cli.attack import LOCK
 from evaluation.formats.scores import read_scores
@@ -190,7 +190,7 @@ def test_kept_vectors_that_are_damaged_say_so(shell, corpus):
 def test_two_vectors_of_one_utterance_are_refused(tmp_path):
     path = tmp_path / "vectors.npz"
     np.savez(path, ids=np.array(["enrolls/u1", "trials/u1"]), vectors=np.eye(2, dtype=np.float32))
-    with pytest.raises(MetricInputError, match="found more of 1, such as u1"):
+    with pytest.raises(InputError, match="found more of 1, such as u1"):
         read_vectors(path)
 
 
@@ -201,7 +201,7 @@ def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
     path = tmp_path / "vectors.npz"
     write_vectors(path, {"u1": np.ones(2, np.float32)})
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(MetricInputError, match="No space left on device"):
+    with pytest.raises(InputError, match="No space left on device"):
         write_vectors(path, {"u2": np.ones(2, np.float32)})
     assert [one.name for one in tmp_path.iterdir()] == ["vectors.npz"]
     assert set(read_vectors(path)) == {"u1"}

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Problem, Severity
 from common.terminal import PROBLEMS_PER_KIND, format_problems, print_json, print_message, print_text, problem_rows
 from evaluation.metrics.bootstrap import bootstrap_detection, draw_speakers
@@ -125,7 +125,7 @@ def test_score_gives_no_numbers_of_scores_with_errors(shell, tmp_path):
     assert answer.out.strip() == f"one: no numbers. {why}"
     [result] = shell("score", "--scores", scores, "--trials", trials, "--json").json["results"]
     assert (result["metrics"], result["missing"], result["not_finite"]) == (None, 2, 0)
-    with pytest.raises(MetricInputError, match="s1 stranger"):
+    with pytest.raises(InputError, match="s1 stranger"):
         measure_scores(scores, trials)
 
 
@@ -138,7 +138,7 @@ def test_score_of_one_score_for_all_trials_is_an_error(shell, tmp_path):
     assert answer.err.startswith("error: equal scores\n")
     assert answer.out.splitlines()[0].split() == ["first"]
     assert "equal: no numbers. Equal scores leave the EER anywhere from 0.0 to 100.0 %." in answer.out
-    with pytest.raises(MetricInputError, match="leave the EER anywhere"):
+    with pytest.raises(InputError, match="leave the EER anywhere"):
         measure_scores(second, trials)
 
 

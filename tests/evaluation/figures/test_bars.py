@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.figures.bars import SystemBar, describe_systems, draw_system_bars
 from evaluation.figures.drawing_process import LENGTH_BYTES
 from evaluation.figures.json_figures import describe_bars, describe_tradeoff, draw_described
@@ -50,7 +50,7 @@ def test_number_left_of_a_long_interval_does_not_lie_on_the_name_on_a_phone():
 
 @pytest.mark.parametrize(("bars", "found"), [((), "none"), ((SystemBar("A", float("nan")),), "nan of A")])
 def test_bars_without_a_finite_value_are_refused(bars, found):
-    with pytest.raises(MetricInputError, match=found):
+    with pytest.raises(InputError, match=found):
         draw_system_bars(bars, PITCH_CORRELATION)
 
 

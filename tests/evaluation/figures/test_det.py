@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.tables import DataTable
 from evaluation.figures.det import MOST_CURVES, describe, det_numbers, draw_det
 from evaluation.figures.style import for_page
@@ -65,13 +65,13 @@ def test_det_of_separable_tied_and_tiny_scores_is_drawn(target, nontarget):
 
 def test_det_refuses_nothing_too_much_and_unknown_estimators():
     one = TESTS["unprotected"]
-    with pytest.raises(MetricInputError, match="1 to 8 tests in a DET figure, found 0"):
+    with pytest.raises(InputError, match="1 to 8 tests in a DET figure, found 0"):
         draw_det({})
-    with pytest.raises(MetricInputError, match="found 9"):
+    with pytest.raises(InputError, match="found 9"):
         draw_det({str(number): one for number in range(MOST_CURVES + 1)})
-    with pytest.raises(MetricInputError, match="found 'cosine'"):
+    with pytest.raises(InputError, match="found 'cosine'"):
         draw_det({"x": one}, estimator="cosine")
-    with pytest.raises(MetricInputError, match="expected a figure as svg, pdf, png, csv"):
+    with pytest.raises(InputError, match="expected a figure as svg, pdf, png, csv"):
         save_det("x.jpeg", {"x": one})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.figures.exposure import TITLE, ExposedTest, describe, make_exposure_plot
 from evaluation.figures.style import draw_files
 from evaluation.metrics.detection import det_curve
@@ -19,5 +19,5 @@ def test_figure_holds_separable_scores_and_those_without_ranks():
     assert set(files) == {("light", "svg"), ("light", "png"), ("light", "pdf"), ("dark", "svg")}
     assert "lazy-informed: the true speaker first in 100.0 % of utterances, speakers' EERs 0.0 to 25.0 %." in words
     assert b"Privacy beyond the EER" in files["light", "svg"]
-    with pytest.raises(MetricInputError, match="1 to 8 tests"):
+    with pytest.raises(InputError, match="1 to 8 tests"):
         make_exposure_plot([])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, make_pitch_plot
 from evaluation.figures.scatter_plots import CountPlot, Measure
 from evaluation.figures.style import PALETTES, draw_plot
@@ -110,7 +110,7 @@ def test_histogram_takes_any_label_as_it_is():
 
 
 def test_histogram_without_values_is_refused():
-    with pytest.raises(MetricInputError):
+    with pytest.raises(InputError):
         draw({"Female": []})
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.figures.similarity import describe as describe_similarity
 from evaluation.figures.similarity import make_similarity_plot
 from evaluation.figures.style import PALETTES, draw_plot
@@ -51,9 +51,9 @@ def test_tradeoff_names_systems_ranks_and_conditions():
     [SystemPoint("x", np.nan, 1), SystemPoint("x", 101, 1), SystemPoint("x", 1, -1), SystemPoint("x", 1, 1, "y")],
 )
 def test_tradeoff_refuses_what_is_no_rate(point):
-    with pytest.raises(MetricInputError, match="x: expected an EER of 0 to 100"):
+    with pytest.raises(InputError, match="x: expected an EER of 0 to 100"):
         draw_tradeoff([point])
-    with pytest.raises(MetricInputError, match="at least one system"):
+    with pytest.raises(InputError, match="at least one system"):
         draw_tradeoff([])
 
 
@@ -80,7 +80,7 @@ def test_similarity_leaves_cells_without_a_value_open():
 
 
 def test_similarity_needs_the_gender_of_every_speaker():
-    with pytest.raises(MetricInputError, match="found none for 5, such as s1"):
+    with pytest.raises(InputError, match="found none for 5, such as s1"):
         draw_similarity(voices(), genders={"s0": "f"})
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Severity
 from evaluation.formats.results import AttackModel, Gender, Speech
 from evaluation.objective_results.results.folders import read_results, track_average
@@ -96,7 +96,7 @@ def test_averages_of_the_tracks():
     average = track_average(several, later, "eer", "test", track="track2")
     assert average.value == pytest.approx((3.734 + 1.750 + 1.830 + 2.630) / 4, abs=1e-12)
     gap = [one for one in several if not one.identity.data_set.startswith("fr_test")]
-    with pytest.raises(MetricInputError, match=r"found missing: fr_test_trials_mixed\.$"):
+    with pytest.raises(InputError, match=r"found missing: fr_test_trials_mixed\.$"):
         track_average(gap, later, "eer", "test", track="track2")
 
 

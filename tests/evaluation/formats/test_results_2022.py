@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Severity
 from evaluation.formats.results import AttackModel, Gender, Speech, print_zebra
 from evaluation.objective_results.results.expected import ResultKind
@@ -131,7 +131,7 @@ def test_average_of_a_whole_result_is_of_the_model_that_the_edition_or_the_calle
     assert average("wer") == average("wer", training=Speech.ANONYMISED) == written["wer", Speech.ANONYMISED]
     assert average("pitch_correlation", training=Speech.ORIGINAL) == average("pitch_correlation")
     # Of the original recognizer the file has copies only.
-    with pytest.raises(MetricInputError, match=r"found missing: libri_dev_asr, vctk_dev_asr\.$"):
+    with pytest.raises(InputError, match=r"found missing: libri_dev_asr, vctk_dev_asr\.$"):
         average("wer", training=Speech.ORIGINAL)
 
 

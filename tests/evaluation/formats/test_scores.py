@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Severity
 from evaluation.formats import scores as module
 from evaluation.formats.scores import join_scores, list_score_problems, read_scores, read_trial_table, write_scores
@@ -295,11 +295,11 @@ def test_unreadable_file_is_one_problem_and_not_one_of_each_line(tmp_path):
 
 def test_measuring_names_the_first_problems_of_a_kind_and_counts_the_others(tmp_path):
     (tmp_path / "trials").write_text("".join(f"a a-{n} target\nb a-{n} nontarget\n" for n in range(100)))
-    with pytest.raises(MetricInputError) as error:
+    with pytest.raises(InputError) as error:
         measure_scores(tmp_path / "nowhere", tmp_path / "trials")
     assert str(error.value).count("\n") == 0
     (tmp_path / "scores").write_text("a a-0 1\nb a-0 0\n")
-    with pytest.raises(MetricInputError) as error:
+    with pytest.raises(InputError) as error:
         measure_scores(tmp_path / "scores", tmp_path / "trials")
     lines = str(error.value).splitlines()
     assert len(lines) == 6

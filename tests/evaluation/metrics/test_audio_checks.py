@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anonymization.methods.contract import PseudoSpeaker
 from anonymization.methods.registry import get_method
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Severity
 from evaluation.metrics.audio_checks import Damage, audio_problems, check_audio, damage_signs, find_damage
 from speech.audio.files import resample
@@ -130,7 +130,7 @@ def test_audio_problems_weigh_a_copy_as_an_error():
     ],
 )
 def test_audio_check_refuses_what_is_no_speech_signal(anonymised, rate, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         check_audio(SPEECH, anonymised, rate)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.averages import weighted_average
 
 WEIGHTS = {"libri_f": 0.25, "libri_m": 0.25, "vctk_f": 0.2, "vctk_m": 0.2, "common_f": 0.05, "common_m": 0.05}
@@ -25,20 +25,20 @@ def test_equal_values_average_to_themselves_exactly():
 
 
 def test_gap_is_refused_by_name():
-    with pytest.raises(MetricInputError) as caught:
+    with pytest.raises(InputError) as caught:
         weighted_average([(name, value) for name, value in VALUES.items() if name != "vctk_f"], WEIGHTS)
     assert str(caught.value) == "Expected one finite value of each member of the average, found missing: vctk_f."
 
 
 def test_duplicate_is_refused_by_name_even_with_equal_values():
-    with pytest.raises(MetricInputError) as caught:
+    with pytest.raises(InputError) as caught:
         weighted_average([*VALUES.items(), ("common_m", 4.802)], WEIGHTS)
     assert str(caught.value).endswith("found given more than once: common_m.")
 
 
 def test_every_problem_is_named_at_once():
     values = [("libri_f", 1.0), ("libri_f", 2.0), ("libri_m", math.nan), ("other", 3.0)]
-    with pytest.raises(MetricInputError) as caught:
+    with pytest.raises(InputError) as caught:
         weighted_average(values, WEIGHTS)
     assert str(caught.value).partition("found ")[2] == (
         "missing: vctk_f, vctk_m, common_f, common_m; given more than once: libri_f; without a weight: other; "
@@ -48,7 +48,7 @@ def test_every_problem_is_named_at_once():
 
 @pytest.mark.parametrize("weights", [{"a": 0.5, "b": 0.4}, {"a": 1.5, "b": -0.5}, {"a": math.nan, "b": 1}, {}])
 def test_wrong_weights_are_refused(weights):
-    with pytest.raises(MetricInputError, match="weights of 0 or more that add up to 1"):
+    with pytest.raises(InputError, match="weights of 0 or more that add up to 1"):
         weighted_average([("a", 1.0), ("b", 1.0)], weights)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.bootstrap import (
     DETECTION_MEASURES,
     PAIR_DRAWS,
@@ -85,7 +85,7 @@ def test_same_seed_gives_the_same_draws_in_any_order_of_speakers():
 
 @pytest.mark.parametrize(("speakers", "resamples"), [(["a", "a"], 10), ([], 10), (["a", "b"], 0)])
 def test_draws_need_speakers_and_resamples(speakers, resamples):
-    with pytest.raises(MetricInputError, match="Expected at least"):
+    with pytest.raises(InputError, match="Expected at least"):
         draw_speakers(speakers, resamples, np.random.default_rng(1))
 
 
@@ -154,7 +154,7 @@ def test_detection_resample_without_targets_is_undefined():
 def test_detection_refuses_senseless_columns(change, sentence):
     names = ("scores", "is_target", "models", "trial_speakers")
     arguments = dict(zip(names, trials(5), strict=True)) | {"draws": draws_of((1, 1, 1, 1))} | change
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         bootstrap_detection(**arguments)
 
 
@@ -189,7 +189,7 @@ def test_mean_is_that_of_all_utterances_of_the_drawn_speakers():
     [([1], [1, 2], ["a"]), ([np.nan], [1], ["a"]), ([1], [-1], ["a"]), ([], [], []), ([1], [1], ["x"])],
 )
 def test_ratio_refuses_senseless_counts(errors, words, speakers):
-    with pytest.raises(MetricInputError, match="Expected"):
+    with pytest.raises(InputError, match="Expected"):
         bootstrap_ratio(errors, words, speakers, draws_of((1, 1, 1, 1)))
 
 
@@ -225,9 +225,9 @@ def test_gain_leaves_out_a_speaker_without_a_pair_of_their_own():
     oo[3, 3] = np.nan
     found = bootstrap_de_identification(oo, oo, SPEAKERS, draws_of((1, 1, 1, 1)))
     assert found.estimate == 0.0
-    with pytest.raises(MetricInputError, match="finite similarities of different speakers"):
+    with pytest.raises(InputError, match="finite similarities of different speakers"):
         bootstrap_de_identification(oo, np.full((4, 4), np.nan), SPEAKERS, draws_of((1, 1, 1, 1)))
-    with pytest.raises(MetricInputError, match=r"each pair of 4 speakers, found shape \(3, 3\)"):
+    with pytest.raises(InputError, match=r"each pair of 4 speakers, found shape \(3, 3\)"):
         bootstrap_de_identification(oo, oo[:3, :3], SPEAKERS, draws_of((1, 1, 1, 1)))
 
 
@@ -331,7 +331,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(method):
     ],
 )
 def test_interval_refuses_what_it_cannot_say(measure, options, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         measure.interval(**options)
 
 
@@ -348,7 +348,7 @@ def test_difference_is_paired():
 def test_difference_of_other_draws_is_refused():
     draws = [draw_speakers(SPEAKERS, 5, np.random.default_rng(9)) for _ in range(2)]
     first, second = (bootstrap_mean([1, 2, 3, 4], SPEAKERS, each) for each in draws)
-    with pytest.raises(MetricInputError, match="the same draws, found different ones"):
+    with pytest.raises(InputError, match="the same draws, found different ones"):
         difference(first, second)
 
 
@@ -379,7 +379,7 @@ def test_weighted_sum_of_shared_draws_is_the_measure_of_the_sum():
 @pytest.mark.parametrize("sizes", [(), (2, 3)])
 def test_weighted_sum_needs_one_number_of_resamples(sizes):
     parts = [(1.0, replicates(*range(size))) for size in sizes]
-    with pytest.raises(MetricInputError, match="one number of resamples"):
+    with pytest.raises(InputError, match="one number of resamples"):
         weighted_sum(parts)
 
 
@@ -412,7 +412,7 @@ def test_interval_of_the_logit_needs_bounds_and_a_sum_of_bounded_measures_has_th
     draws = draw_speakers(list("abc"), 9, np.random.default_rng(3))
     free = Replicates(1.0, np.ones(9), (draws,), (np.ones(3),))
     bounded = replace(free, bounds=(0.0, 2.0))
-    with pytest.raises(MetricInputError, match="found one without"):
+    with pytest.raises(InputError, match="found one without"):
         free.interval(method="logit")
     assert weighted_sum([(0.25, bounded), (0.75, replace(bounded, bounds=(0.0, 4.0)))]).bounds == (0.0, 3.5)
     assert weighted_sum([(0.5, bounded), (0.5, free)]).bounds is None
@@ -446,7 +446,7 @@ def test_measures_of_single_speakers_have_no_pairs_and_sums_have_those_of_their_
         scores, is_target, models, said, draws, measures=["kaldi_eer"], drawing="trial speakers"
     )
     assert fixed["kaldi_eer"].crossed.size == 0
-    with pytest.raises(MetricInputError, match="one number of draws of pairs"):
+    with pytest.raises(InputError, match="one number of draws of pairs"):
         weighted_sum([(1.0, eer), (1.0, replace(eer, crossed=eer.crossed[:3]))])
 
 

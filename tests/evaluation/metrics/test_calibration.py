@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.calibration import calibrated_llrs, cllr, min_cllr, rocch_eer
 from evaluation.metrics.detection import detection_metrics
 from tests.evaluation import plain_detection as plain
@@ -31,7 +31,7 @@ def test_min_cllr_and_rocch_eer_equal_official(name):
     case, scores = reference_cases()[name], reference_scores(name)
     if isinstance(case["cllr_min"], dict):
         for metric in (min_cllr, rocch_eer, detection_metrics):
-            with pytest.raises(MetricInputError, match="stops with an IndexError"):
+            with pytest.raises(InputError, match="stops with an IndexError"):
                 metric(*scores, compatibility="official")
         assert (min_cllr(*scores), rocch_eer(*scores)) == (0.0, 0.0)
         return
@@ -113,9 +113,9 @@ def test_one_target_above_one_nontarget_is_separable():
 
 @pytest.mark.parametrize("metric", [cllr, min_cllr, rocch_eer, calibrated_llrs])
 def test_senseless_scores_are_refused(metric):
-    with pytest.raises(MetricInputError, match="finite nontarget scores, found 1 of 2"):
+    with pytest.raises(InputError, match="finite nontarget scores, found 1 of 2"):
         metric([1.0], [0.0, math.nan])
-    with pytest.raises(MetricInputError, match="at least one of them"):
+    with pytest.raises(InputError, match="at least one of them"):
         metric([], [0.0])
 
 

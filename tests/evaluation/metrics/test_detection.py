@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.calibration import sort_scores
 from evaluation.metrics.catalogue import DETECTION_METRICS
 from evaluation.metrics.detection import (
@@ -86,7 +86,7 @@ def test_equal_error_rates_at_their_edges(target, nontarget, kaldi, speechbrain)
 )
 @pytest.mark.parametrize("metric", [detection_metrics, kaldi_eer, speechbrain_eer, auc, det_curve])
 def test_senseless_scores_are_refused(metric, target, nontarget, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         metric(target, nontarget)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.speaker_traits import EMOTIONS, emotion_scores
 
 
@@ -72,7 +72,7 @@ def test_uar_takes_other_classes():
 
 
 def test_emotion_scores_report_everything_wrong_at_once():
-    with pytest.raises(MetricInputError) as error:
+    with pytest.raises(InputError) as error:
         emotion_scores({"a": "sad", "b": "joy"}, {"a": "sad", "c": "neu"}, {"a": "S"})
     for part in (
         "1 without a prediction, first b",
@@ -84,5 +84,5 @@ def test_emotion_scores_report_everything_wrong_at_once():
 
 
 def test_emotion_scores_need_an_utterance():
-    with pytest.raises(MetricInputError, match="no utterance at all"):
+    with pytest.raises(InputError, match="no utterance at all"):
         emotion_scores({}, {}, {})

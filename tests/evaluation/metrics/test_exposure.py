@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import betaln, gammaln
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.bootstrap import draw_speakers
 from evaluation.metrics.catalogue import EXPOSURE_METRICS
 from evaluation.metrics.exposure import (
@@ -94,7 +94,7 @@ def test_measures_are_those_of_the_definitions():
     for _ in range(400):
         rows = draw_rows(random)
         if len({own for _, own, _, _ in rows}) < 2:
-            with pytest.raises(MetricInputError):
+            with pytest.raises(InputError):
                 trials_of(rows)
             continue
         measured += 1
@@ -201,7 +201,7 @@ def test_resamples_without_a_change_are_the_measures_and_others_those_of_repeate
     ],
 )
 def test_trials_that_have_no_measure_are_refused(scores, targets, models, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         make_trials(scores, np.array(targets), models, "uu")
 
 
@@ -218,5 +218,5 @@ def test_repeated_pairs_are_refused_in_full_and_in_sparse_tests():
     for models in (["a", "a"], ["a", "a", *(f"m{number}" for number in range(90))]):
         utterances = ["u", "u", *(f"u{number}" for number in range(len(models) - 2))]
         targets = np.arange(len(models)) == 0
-        with pytest.raises(MetricInputError, match="each pair of model and utterance once"):
+        with pytest.raises(InputError, match="each pair of model and utterance once"):
             make_trials(np.arange(len(models), dtype=float), targets, models, utterances)

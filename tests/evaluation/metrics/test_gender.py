@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.speaker_traits import gender_preservation
 
 GENDER_OF = {"a": "F", "b": "F", "c": "M", "d": "M"}
@@ -56,5 +56,5 @@ def test_a_gender_without_anonymised_utterances_has_no_share():
     ],
 )
 def test_what_cannot_be_judged_is_refused(originals, speakers, words):
-    with pytest.raises(MetricInputError, match=words):
+    with pytest.raises(InputError, match=words):
         gender_preservation(originals, speakers, [FEMALE], ["a"], GENDER_OF)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.inversion import fit_map, invert_embeddings
 
 Floats = NDArray[np.float64]
@@ -144,14 +144,14 @@ def test_the_same_generator_gives_the_same_attack_and_a_single_pair_is_enough():
 def test_what_cannot_be_attacked_gets_a_sentence(change: dict[str, Any], sentence: str):
     vectors, speakers = speech(23)
     arguments = {"original": vectors, "anonymised": vectors, "speakers": speakers} | change
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         invert_embeddings(**arguments, generator=np.random.default_rng(1))
 
 
 def test_three_utterances_are_too_few():
-    with pytest.raises(MetricInputError, match="four utterances or more, found 3"):
+    with pytest.raises(InputError, match="four utterances or more, found 3"):
         invert_embeddings(
             np.eye(3), np.eye(3), ["a", "b", "c"], generator=np.random.default_rng(1), disjoint_speakers=False
         )
-    with pytest.raises(MetricInputError, match="to learn a map from, found none"):
+    with pytest.raises(InputError, match="to learn a map from, found none"):
         fit_map(np.ones((0, 3)), np.ones((0, 3)), "orthogonal")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.detection import detection_metrics
 from evaluation.metrics.linkability import linkability
 from evaluation.metrics.zebra import zebra, zebra_category
@@ -33,7 +33,7 @@ def test_linkability_equals_official(name):
 def test_zebra_equals_official(name):
     expected, scores = reference_cases()[name]["zebra"], reference_scores(name)
     if "raises" in expected:
-        with pytest.raises(MetricInputError, match="IndexError"):
+        with pytest.raises(InputError, match="IndexError"):
             zebra(*scores, compatibility="official")
         return
     found = zebra(*scores)
@@ -105,22 +105,22 @@ def test_zebra_category_includes_its_upper_limit(individual, category):
 
 
 def test_zebra_category_of_exactly_0_is_an_error_officially():
-    with pytest.raises(MetricInputError, match="no category for exactly 0"):
+    with pytest.raises(InputError, match="no category for exactly 0"):
         zebra_category(0.0, compatibility="official")
     assert zebra_category(1e-300, compatibility="official") == "0"
 
 
 @pytest.mark.parametrize("individual", [-1e-9, math.nan])
 def test_zebra_category_refuses_what_is_no_disclosure(individual):
-    with pytest.raises(MetricInputError, match="0 or above, found"):
+    with pytest.raises(InputError, match="0 or above, found"):
         zebra_category(individual)
 
 
 @pytest.mark.parametrize("metric", [linkability, zebra])
 def test_senseless_scores_are_refused(metric):
-    with pytest.raises(MetricInputError, match="finite target scores, found 1 of 1"):
+    with pytest.raises(InputError, match="finite target scores, found 1 of 1"):
         metric([math.nan], [0.0])
-    with pytest.raises(MetricInputError, match="at least one of them"):
+    with pytest.raises(InputError, match="at least one of them"):
         metric([1.0], [])
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.averages import summarise
 from evaluation.metrics.pitch import PitchCorrelation, pitch_correlation
 from speech.pitch.estimators import f0_praat
@@ -166,9 +166,9 @@ def test_pitch_correlation_over_one_jointly_voiced_frame_is_undefined():
     ],
 )
 def test_pitch_correlation_refuses_a_contour_that_is_none(wrong, sentence):
-    with pytest.raises(MetricInputError, match=f"original F0 contour.*{sentence}"):
+    with pytest.raises(InputError, match=f"original F0 contour.*{sentence}"):
         pitch_correlation(wrong, contour(0, 100))
-    with pytest.raises(MetricInputError, match=f"anonymised F0 contour.*{sentence}"):
+    with pytest.raises(InputError, match=f"anonymised F0 contour.*{sentence}"):
         pitch_correlation(contour(0, 100), wrong)
 
 

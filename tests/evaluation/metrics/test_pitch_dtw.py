@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics import pitch
 from evaluation.metrics.averages import Summary, summarise
 from evaluation.metrics.pitch import (
@@ -191,16 +191,16 @@ def test_the_floor_is_reproducible_and_never_of_the_same_utterance():
     ],
 )
 def test_realignment_refuses_other_constraints(options, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         realigned_pitch_correlation(melody(), melody(), **options)
 
 
 def test_realignment_refuses_contours_that_are_none_or_too_long_without_a_band():
-    with pytest.raises(MetricInputError, match=r"original F0 contour.*at least one frame"):
+    with pytest.raises(InputError, match=r"original F0 contour.*at least one frame"):
         realigned_pitch_correlation(np.zeros(0), melody())
-    with pytest.raises(MetricInputError, match=r"anonymised F0 contour.*1 of 2 frames"):
+    with pytest.raises(InputError, match=r"anonymised F0 contour.*1 of 2 frames"):
         realigned_pitch_correlation(melody(), np.array([1.0, np.nan]))
-    with pytest.raises(MetricInputError, match="narrower band"):
+    with pytest.raises(InputError, match="narrower band"):
         realigned_pitch_correlation(np.zeros(8000), np.zeros(8000), band_s=None)
 
 

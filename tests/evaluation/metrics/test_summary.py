@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.averages import Summary, distribute, summarise
 
 rhos = st.floats(-1, 1)
@@ -20,7 +20,7 @@ def test_summary_has_the_population_deviation():
 
 @pytest.mark.parametrize(("values", "sentence"), [([], "found none"), ([0.1, np.nan], "1 of 2"), ([np.inf], "1 of 1")])
 def test_summary_refuses_nothing_and_what_is_not_finite(values, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         summarise(values)
 
 
@@ -42,7 +42,7 @@ def test_distribution_widens_by_whole_bins():
 
 
 def test_distribution_of_nothing_is_refused():
-    with pytest.raises(MetricInputError, match="found none in any group"):
+    with pytest.raises(InputError, match="found none in any group"):
         distribute({"F": [], "M": []})
 
 

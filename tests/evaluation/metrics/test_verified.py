@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.bootstrap import bootstrap_mean, draw_speakers
 from evaluation.metrics.calibration import cllr, min_cllr, rocch_eer
 from evaluation.metrics.detection import detection_metrics, kaldi_eer
@@ -71,7 +71,7 @@ def test_linkability_of_scores_that_differ_by_rounding_alone_stays_within_one() 
     ],
 )
 def test_a_misspelt_compatibility_is_refused_rather_than_taken_for_the_default(metric: Callable[[Any], object]) -> None:
-    with pytest.raises(MetricInputError, match=r"Expected the compatibility documented or official, found 'offical'\."):
+    with pytest.raises(InputError, match=r"Expected the compatibility documented or official, found 'offical'\."):
         metric("offical")
 
 
@@ -99,7 +99,7 @@ def test_a_misspelt_compatibility_is_refused_rather_than_taken_for_the_default(m
 def test_what_is_no_real_number_is_refused_with_a_sentence(
     metric: Callable[[Any], object], values: Any, found: str
 ) -> None:
-    with pytest.raises(MetricInputError, match=f"^Expected real numbers as .*, {found}\\.$"):
+    with pytest.raises(InputError, match=f"^Expected real numbers as .*, {found}\\.$"):
         metric(values)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from common.arrays import unit_vectors
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.voice_similarity import (
     diagonal_dominance,
     similarity_matrix,
@@ -202,7 +202,7 @@ def test_tied_anonymised_scores_are_no_voices_any_more():
     oo = cosine_scores(original, original)
     tied = voice_distinctiveness(oo, None, np.zeros(oo.shape), speakers, form="plan")
     assert tied.gain_db == -math.inf
-    with pytest.raises(MetricInputError, match="cannot be distinguished"):
+    with pytest.raises(InputError, match="cannot be distinguished"):
         voice_distinctiveness(np.zeros(oo.shape), None, oo, speakers, form="plan")
     official = voice_distinctiveness(np.zeros(oo.shape), None, oo, speakers, form="plan", compatibility="official")
     assert official.gain_db == math.inf
@@ -227,7 +227,7 @@ def test_huge_scores_do_not_overflow():
     ],
 )
 def test_similarity_matrix_refuses(scores, speakers, form, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         similarity_matrix(scores, speakers, form=form)
 
 
@@ -240,7 +240,7 @@ def test_similarity_matrix_refuses(scores, speakers, form, sentence):
     ],
 )
 def test_embeddings_are_refused(original, anonymised, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         voice_distinctiveness_of_embeddings(original, anonymised, ["a", "a", "b"])
 
 
@@ -249,5 +249,5 @@ def test_embeddings_are_refused(original, anonymised, sentence):
     [(np.ones((2, 3)), "square"), (np.ones((1, 1)), "two speakers"), (np.full((2, 2), np.nan), "none on")],
 )
 def test_diagonal_dominance_refuses(values, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         diagonal_dominance(values)

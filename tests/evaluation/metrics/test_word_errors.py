@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.word_errors import (
     AlignedWord,
     WordErrorCounts,
@@ -151,7 +151,7 @@ def test_word_errors_of_no_hypothesis_at_all():
 
 
 def test_word_errors_need_a_reference():
-    with pytest.raises(MetricInputError, match="at least one reference"):
+    with pytest.raises(InputError, match="at least one reference"):
         count_word_errors({}, {"a": "ONE"})
 
 

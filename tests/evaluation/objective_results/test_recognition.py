@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import ignore_progress
 from evaluation.metrics.bootstrap import bootstrap_ratio
 from evaluation.metrics.word_errors import WordErrorCounts, clip_word_errors, count_word_errors
@@ -80,7 +80,7 @@ def test_note_says_why_there_is_no_interval(changes, reason):
     ],
 )
 def test_refusal_says_which_words_are_lacking(references, hypotheses, reason):
-    with pytest.raises(MetricInputError, match=re.escape(reason)):
+    with pytest.raises(InputError, match=re.escape(reason)):
         recognition_report(references, hypotheses)
 
 
@@ -160,7 +160,7 @@ def test_only_what_nobody_said_four_times_is_a_loop(said, heard, runaway):
     [({}, {"a": "x"}), ({"a": "x"}, {}), ({"a": "x"}, {"b": "x"}), ({"a": "…"}, {"a": "x"}), ({"a": ""}, {"a": ""})],
 )
 def test_nothing_to_compare_is_a_sentence(references, hypotheses):
-    with pytest.raises(MetricInputError, match="A word error rate needs"):
+    with pytest.raises(InputError, match="A word error rate needs"):
         recognition_report(references, hypotheses, random=np.random.default_rng(0))
 
 

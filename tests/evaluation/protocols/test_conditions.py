@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.protocols.ranking.conditions import check_gate, conditions
 
 MINIMUMS = (15, 20, 25, 30)
@@ -67,7 +67,7 @@ def test_intervals_are_disjoint_and_within_the_cumulative_conditions(average):
     ],
 )
 def test_wrong_conditions_are_refused(call, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         call()
 
 
@@ -85,8 +85,8 @@ def test_gate_takes_the_mean_of_each_group_and_is_strict():
 
 
 def test_gate_refuses_gaps():
-    with pytest.raises(MetricInputError) as caught:
+    with pytest.raises(InputError) as caught:
         check_gate({"f": 0.5, "x": math.nan}, [("f", "m"), ("x",)], 0.3)
     assert str(caught.value).endswith("found missing: m; not finite: x.")
-    with pytest.raises(MetricInputError, match="empty group"):
+    with pytest.raises(InputError, match="empty group"):
         check_gate({"f": 0.5}, [()], 0.3)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.rounding import format_distinct
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Place, Reason
 from evaluation.protocols.ranking.policy import find_changes, make_policy, policy_as_dict, policy_in_words
@@ -355,7 +355,7 @@ def test_systems_that_meet_no_condition_are_named_outside():
 
 
 def test_same_system_twice_is_refused():
-    with pytest.raises(MetricInputError, match="found “A” again"):
+    with pytest.raises(InputError, match="found “A” again"):
         rank([entry("A", 16, 8), entry("B", 16, 8), entry("A", 17, 8)], policy())
 
 
@@ -431,7 +431,7 @@ def test_unranked_rows_belong_to_no_group():
     ],
 )
 def test_policy_that_cannot_be_used_is_refused_in_words(changes, sentence):
-    with pytest.raises(MetricInputError) as refusal:
+    with pytest.raises(InputError) as refusal:
         policy(**changes)
     assert sentence in str(refusal.value)
 

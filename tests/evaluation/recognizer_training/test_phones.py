@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.training.corpus import TrainingUtterance, read_audio
 from evaluation.formats.results import Speech
 from evaluation.objective_results.phones import compare_phones
@@ -71,7 +71,7 @@ def test_recogniser_learns_and_is_read_back_as_it_was(tmp_path):
     frames = [one.frames for one in test]
     assert read.recognise(frames) == fitted.network.recognise(frames)
     (tmp_path / "other.safetensors").write_bytes(b"no weights at all")
-    with pytest.raises(MetricInputError, match=r"other\.safetensors: expected the weights of a phone recogniser"):
+    with pytest.raises(InputError, match=r"other\.safetensors: expected the weights of a phone recogniser"):
         load(tmp_path / "other.safetensors")
 
 
@@ -119,7 +119,7 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(tmp_path):
     assert again.epochs == whole.epochs
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, again.network.state_dict()[name]), name
-    with pytest.raises(MetricInputError, match="expected the state of this training, found another's"):
+    with pytest.raises(InputError, match="expected the state of this training, found another's"):
         train_phones(material, recipe, 2, tmp_path / "part.pt")
 
 
@@ -129,7 +129,7 @@ def test_training_does_not_go_on_with_speech_that_differs_in_one_frame(tmp_path)
     recipe, material = replace(RECIPE, steps=4), make_material(60)
     train_phones(material, recipe, 1, tmp_path / "part.pt")
     material[5].frames[1] += 1
-    with pytest.raises(MetricInputError, match="expected the state of this training, found another's"):
+    with pytest.raises(InputError, match="expected the state of this training, found another's"):
         train_phones(material, recipe, 1, tmp_path / "part.pt")
 
 
@@ -145,12 +145,12 @@ def test_what_cannot_be_aligned_is_left_out_and_too_little_is_refused():
         False,
     ]
     assert replace(twice, phones="a b").is_possible
-    with pytest.raises(MetricInputError, match="at least 20 utterances with transcripts; found 19 of 21"):
+    with pytest.raises(InputError, match="at least 20 utterances with transcripts; found 19 of 21"):
         train_phones([*usable[:19], short, twice], RECIPE, 1)
 
 
 def test_recipe_names_all_faults():
-    with pytest.raises(MetricInputError) as refused:
+    with pytest.raises(InputError) as refused:
         PhoneRecipe().changed(layer=7, width="wide", depth=3, learning_rate="nan")
     for sentence in (
         "layer: expected 1 to 6, found 7.",
@@ -191,7 +191,7 @@ def test_the_three_rows_are_counted_over_the_same_utterances():
     assert found.retraining.estimate == pytest.approx(-3 / 12)
     same = heard | {(ORIGINAL, ANONYMISED): ceiling}
     assert compare_phones(references, same, {}).regained is None
-    with pytest.raises(MetricInputError):
+    with pytest.raises(InputError):
         compare_phones(references, heard | {(ANONYMISED, ANONYMISED): {}}, {})
 
 
@@ -200,7 +200,7 @@ def test_a_recording_that_cannot_be_used_is_named(tmp_path, monkeypatch):
     (tmp_path / "bad.flac").write_bytes(b"")
     bad = TrainingUtterance("bad", "s", partial(read_audio, tmp_path / "bad.flac"))
     silent = TrainingUtterance("no text", "s", partial(read_audio, tmp_path / "bad.flac"))
-    with pytest.raises(MetricInputError, match=r"bad\.flac"):
+    with pytest.raises(InputError, match=r"bad\.flac"):
         read_spoken_texts([bad, silent], {"bad": "abc"}, tmp_path / "frames", RECIPE)
     told = []
     assert read_spoken_texts([bad], {"bad": "abc"}, tmp_path / "frames", RECIPE, refuse=told.append) == []

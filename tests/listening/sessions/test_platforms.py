@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from django.test import Client
 
-from common.errors import MetricInputError, ProblemsError, Unreachable
+from common.errors import InputError, ProblemsError, Unreachable
 from listening.app.models import Session
 from listening.app.sessions import platforms
 from listening.app.sessions.platforms import mturk_submit_address
@@ -169,7 +169,7 @@ def test_who_came_while_prolific_was_silent_sees_the_end_after_the_submission_is
     ],
 )
 def test_assignment_is_posted_to_mechanical_turk_alone(address):
-    with pytest.raises(MetricInputError):
+    with pytest.raises(InputError):
         mturk_submit_address(address)
 
 

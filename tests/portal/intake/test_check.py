@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from common.child_process import ChildLimits
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.problems import Severity
 from evaluation.protocols.recipes import FOLDER
 from portal.intake import pdf_files
@@ -412,21 +412,21 @@ def test_expectation_survives_its_file():
     ["", "[]", "{}", '{"format": "voiceprivacy-expected-submission", "version": 9}', "\x00", '{"a": 1}', "[" * 100_000],
 )
 def test_other_files_are_no_expectation(text):
-    with pytest.raises(MetricInputError, match="expected"):
+    with pytest.raises(InputError, match="expected"):
         ExpectedSubmission.from_json(text)
 
 
 @pytest.mark.parametrize("part", ["limits", "recipe", "data_sets", "utterances", "audio_required", "edition"])
 def test_damaged_expectation_names_the_part(part):
     text = expect(ORIGINALS, SETS).to_json().replace(f'"{part}":', f'"{part}":7,"x":')
-    with pytest.raises(MetricInputError, match=part):
+    with pytest.raises(InputError, match=part):
         ExpectedSubmission.from_json(text)
 
 
 @pytest.mark.parametrize("row", ["[1, 2]", "[1, 16000, 5]", '[1, 16000, "abc"]', '[0, 16000, ""]', '["1", null, ""]'])
 def test_damaged_utterance_is_named(row):
     text = expect({}, {}).to_json().replace('"utterances":{}', f'"utterances":{{"u7":{row}}}')
-    with pytest.raises(MetricInputError, match=r"utterances\.u7"):
+    with pytest.raises(InputError, match=r"utterances\.u7"):
         ExpectedSubmission.from_json(text)
 
 

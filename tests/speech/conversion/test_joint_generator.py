@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
@@ -110,9 +110,9 @@ def test_weights_of_another_network_are_refused_with_a_sentence(network, tmp_pat
     path = tmp_path / "weights.safetensors"
     save_checkpoint(path, network)
     load(path, shape=SHAPE)
-    with pytest.raises(MetricInputError, match=r"does not hold this network.*missing: blocks\.4"):
+    with pytest.raises(InputError, match=r"does not hold this network.*missing: blocks\.4"):
         load(path, shape=GeneratorShape(content=4, speaker=3, width=8, blocks=5, channels=16, harmonics=3))
-    with pytest.raises(MetricInputError, match="found no file"):
+    with pytest.raises(InputError, match="found no file"):
         load(tmp_path / "absent.safetensors", shape=SHAPE)
 
 
@@ -143,9 +143,9 @@ def test_decoder_and_hifigan_get_what_they_learnt_together_and_keep_the_rest(tmp
         content[None], torch.from_numpy(intonation(hz))[None], torch.ones(1, 3)
     )
     assert sound == pytest.approx(whole[0].detach().numpy(), abs=1e-5)
-    with pytest.raises(MetricInputError, match=r"missing: decoder\.blocks\.1"):
+    with pytest.raises(InputError, match=r"missing: decoder\.blocks\.1"):
         load_hifigan(path, make_decoder(), JointHifiGanShape(width=8, blocks=2, groups=2), Generator(16))
-    with pytest.raises(MetricInputError, match=r"unexpected: generator\.resblocks\.0"):
+    with pytest.raises(InputError, match=r"unexpected: generator\.resblocks\.0"):
         load_hifigan(path, make_decoder(), JointHifiGanShape(width=8, blocks=1, groups=1), Generator(16))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="files of weights are read by torch, which is not installed here")
 
@@ -64,5 +64,5 @@ def test_file_of_other_shapes_is_refused(tmp_path):
     again = load(tmp_path / "map.safetensors")
     assert again.weights == pytest.approx(fitted.weights, abs=1e-3)
     save_file({"weights": np.zeros((512, 256), np.float16)}, tmp_path / "other.safetensors")
-    with pytest.raises(MetricInputError, match=r"other.safetensors: expected .*features.* found"):
+    with pytest.raises(InputError, match=r"other.safetensors: expected .*features.* found"):
         load(tmp_path / "other.safetensors")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
@@ -130,5 +130,5 @@ def test_file_of_another_shape_is_refused(network, tmp_path):
     path = tmp_path / "weights.safetensors"
     save_checkpoint(path, network)
     assert load(path, shape=SHAPE).synthesize(spectra_of(2), np.zeros(2), VOICE).shape == (2 * HOP_SAMPLES,)
-    with pytest.raises(MetricInputError, match="does not hold this network"):
+    with pytest.raises(InputError, match="does not hold this network"):
         load(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
@@ -52,8 +52,8 @@ def test_weights_of_another_network_are_refused_with_a_sentence(network, tmp_pat
     path = tmp_path / "weights.safetensors"
     save_checkpoint(path, network)
     load(path, shape=SHAPE)
-    with pytest.raises(MetricInputError, match=r"does not hold this network.*of another shape: enter\.weight is 8×6"):
+    with pytest.raises(InputError, match=r"does not hold this network.*of another shape: enter\.weight is 8×6"):
         load(path, shape=WorldDecoderShape(content=5, speaker=3, width=8, blocks=4))
     save_checkpoint(path, ContentDecoder(DecoderShape(inputs=6, bottleneck=4, stages=1, codes=2, speaker=3, width=8)))
-    with pytest.raises(MetricInputError, match="does not hold this network"):
+    with pytest.raises(InputError, match="does not hold this network"):
         load(path, shape=SHAPE)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.audio.files import read_pcm16
 from speech.encoders import ge2e, registry, wespeaker
 from speech.encoders.contract import Engine
@@ -48,7 +48,7 @@ def test_registry_names_the_default_first_and_each_engine_by_its_name():
 
 
 def test_unknown_engine_is_refused_with_the_names_there_are():
-    with pytest.raises(MetricInputError, match="long-term-spectrum\\), found “nobody”"):
+    with pytest.raises(InputError, match="long-term-spectrum\\), found “nobody”"):
         registry.load("nobody")
 
 
@@ -60,10 +60,10 @@ def test_engine_without_its_weights_says_so_and_gives_no_numbers(name, tmp_path,
         pytest.skip(registry.explain_missing(engine))
     sentence = registry.explain_missing(engine)
     assert f"is missing. Fetch it with “.venv/bin/python -m evaluation models fetch {engine.weights[0]}”." in sentence
-    with pytest.raises(MetricInputError) as caught:
+    with pytest.raises(InputError) as caught:
         registry.load(name)
     assert str(caught.value) == sentence
-    with pytest.raises(MetricInputError, match="is missing"):
+    with pytest.raises(InputError, match="is missing"):
         engine.load("cpu")
 
 
@@ -109,13 +109,13 @@ def test_encoder_of_nothing_gives_no_vectors(name):
     ids=["short", "empty", "silent", "two channels", "float"],
 )
 def test_encoder_names_the_utterance_that_it_cannot_use(name, bad, words):
-    with pytest.raises(MetricInputError, match=words):
+    with pytest.raises(InputError, match=words):
         encoder(name).embed([speech(), bad], RATE_HZ)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_encoder_refuses_another_rate(name):
-    with pytest.raises(MetricInputError, match="8000 Hz"):
+    with pytest.raises(InputError, match="8000 Hz"):
         encoder(name).embed([speech()], 8000)
 
 
@@ -130,7 +130,7 @@ def test_graphics_card_that_is_not_there_is_a_sentence(name):
         onnxruntime = pytest.importorskip("onnxruntime")
         if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
             pytest.skip("onnxruntime finds CUDA here")
-    with pytest.raises(MetricInputError, match="graphics card"):
+    with pytest.raises(InputError, match="graphics card"):
         registry.load(name, "cuda")
 
 
@@ -217,12 +217,12 @@ def test_ge2e_cuts_long_pauses_and_keeps_short_ones():
 def test_ge2e_refuses_a_click_in_silence():
     click = np.zeros(RATE_HZ, np.int16)
     click[8000:8020] = 20_000
-    with pytest.raises(MetricInputError, match=r"Utterance 1 of 1: expected at least 0\.25 s of speech between pauses"):
+    with pytest.raises(InputError, match=r"Utterance 1 of 1: expected at least 0\.25 s of speech between pauses"):
         encoder("ge2e").embed([click], RATE_HZ)
 
 
 def test_error_names_the_utterance_by_its_position():
-    with pytest.raises(MetricInputError, match=r"^Utterance 3 of 3: expected at least 0\.025 s, found 0\.01 s\.$"):
+    with pytest.raises(InputError, match=r"^Utterance 3 of 3: expected at least 0\.025 s, found 0\.01 s\.$"):
         encoder("long-term-spectrum").embed([speech(), speech(), speech(0.01)], RATE_HZ)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.detection import detection_metrics
 from speech.audio.files import read_pcm16
 from speech.encoders.long_term_spectrum import score_trials, speaker_vector
@@ -56,7 +56,7 @@ def test_speaker_vector_leaves_pauses_out():
 
 
 def test_speaker_vector_refuses_less_than_a_window():
-    with pytest.raises(MetricInputError, match="Expected at least 400 samples at 16000 Hz or more, found 399"):
+    with pytest.raises(InputError, match="Expected at least 400 samples at 16000 Hz or more, found 399"):
         speaker_vector(np.ones(399, np.int16), RATE_HZ)
 
 
@@ -66,11 +66,11 @@ def test_score_trials_keeps_the_order_and_names_what_it_does_not_know():
     scores = score_trials(enrolment, vectors, [("b", "a"), ("a", "a")])
     assert [(model, test) for model, test, _ in scores] == [("b", "a"), ("a", "a")]
     assert scores[1][2] > scores[0][2]
-    with pytest.raises(MetricInputError, match="found none of x, y"):
+    with pytest.raises(InputError, match="found none of x, y"):
         score_trials(enrolment, vectors, [("x", "a"), ("a", "y")])
 
 
 @pytest.mark.parametrize(("enrolment", "found"), [({}, 0), ({"a": [np.ones(3)]}, 1)])
 def test_score_trials_needs_two_vectors_to_scale_by(enrolment, found):
-    with pytest.raises(MetricInputError, match=f"two enrolled vectors or more.*found {found}"):
+    with pytest.raises(InputError, match=f"two enrolled vectors or more.*found {found}"):
         score_trials(enrolment, {"a": np.ones(3)}, [("a", "a")])

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.audio.files import read_pcm16
 from speech.features import mel
 from speech.features.mel import FilterbankOptions, log_mel_filterbank
@@ -87,5 +87,5 @@ def test_filterbank_of_silence_is_its_floor():
 
 
 def test_filterbank_refuses_less_than_a_frame():
-    with pytest.raises(MetricInputError, match="Expected at least 400 samples for one frame, found 399"):
+    with pytest.raises(InputError, match="Expected at least 400 samples for one frame, found 399"):
         log_mel_filterbank(np.ones(399, np.int16), FilterbankOptions())

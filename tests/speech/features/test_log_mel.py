@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the features need torch, which is not installed here")
 
@@ -84,5 +84,5 @@ def test_padding_has_no_effect_whatever_it_holds():
     ],
 )
 def test_what_is_no_batch_of_speech_is_refused(waveforms: torch.Tensor, lengths: torch.Tensor | None, sentence: str):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         log_mel(waveforms, lengths)

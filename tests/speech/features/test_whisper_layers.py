@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the encoder needs torch, which is not installed here")
 
-from common.errors import MetricInputError  # noqa: E402 (needs torch)
+from common.errors import InputError  # noqa: E402 (needs torch)
 from speech.features import whisper_layers  # noqa: E402
 from speech.features.whisper_layers import WhisperEncoder, WhisperLayers, WhisperShape, cut_evenly  # noqa: E402
 from tests.speech.model_files.test_ctranslate2 import whole  # noqa: E402
@@ -66,7 +66,7 @@ def test_a_long_recording_is_cut_into_equal_pieces_of_whole_frames():
     ],
 )
 def test_what_cannot_be_encoded_is_refused(small, utterances, rate_hz, layers, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         small.encode(utterances, rate_hz, layers)
 
 
@@ -76,9 +76,9 @@ def test_a_file_gives_the_same_network_and_every_difference_is_named(tmp_path):
     loaded = whisper_layers.load_encoder(path, SMALL)
     for name, tensor in encoder.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor)
-    with pytest.raises(MetricInputError, match="12 missing: layer_2") as caught:
+    with pytest.raises(InputError, match="12 missing: layer_2") as caught:
         whisper_layers.load_encoder(path, WhisperShape(width=4, depth=3, heads=2))
     assert "conv1.weight is 8×80×3 instead of 4×80×3" in str(caught.value)
     path.write_bytes(saved(encoder, heads=4))
-    with pytest.raises(MetricInputError, match="expected 2 heads of attention, found 4"):
+    with pytest.raises(InputError, match="expected 2 heads of attention, found 4"):
         whisper_layers.load_encoder(path, SMALL)

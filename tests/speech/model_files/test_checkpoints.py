@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="checkpoints need torch, which is not installed here")
 safetensors = pytest.importorskip("safetensors", reason="checkpoints need safetensors, which is not installed here")
@@ -70,7 +70,7 @@ def test_every_difference_is_named_at_once_and_nothing_is_loaded(tmp_path: Path)
     path, other = tmp_path / "other.ckpt", network()
     before = values(other)
     torch.save({"0.weight": torch.zeros(2, 4), "0.bias": torch.zeros(2), "extra": torch.zeros(1)}, path)
-    with pytest.raises(MetricInputError) as caught:
+    with pytest.raises(InputError) as caught:
         load_state(path, other)
     text = str(caught.value)
     assert "4 missing: 1.weight, 1.bias, 1.running_mean, 1.running_var" in text
@@ -89,7 +89,7 @@ def test_long_lists_of_differences_are_cut():
 def test_two_names_that_become_one_are_refused(tmp_path: Path):
     path = tmp_path / "double.ckpt"
     torch.save({"a.weight": torch.zeros(1), "b.weight": torch.zeros(1)}, path)
-    with pytest.raises(MetricInputError, match=r"“0\.weight” under two names"):
+    with pytest.raises(InputError, match=r"“0\.weight” under two names"):
         load_state(path, network(), [(r"^[ab]\.", "0.")])
 
 
@@ -98,7 +98,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path):
     with torch.no_grad():
         broken[0].weight[0, 0] = torch.nan
     save_checkpoint(path, broken)
-    with pytest.raises(MetricInputError, match=r"not finite, in 0\.weight"):
+    with pytest.raises(InputError, match=r"not finite, in 0\.weight"):
         load_state(path, network())
 
 
@@ -121,7 +121,7 @@ def test_a_file_that_would_run_code_is_refused_and_not_run(tmp_path: Path, how: 
         path.write_bytes(pickle.dumps(content))
     else:
         torch.save(content, path, _use_new_zipfile_serialization=how == "torch")
-    with pytest.raises(MetricInputError, match="would run code"):
+    with pytest.raises(InputError, match="would run code"):
         read_state(path)
     assert not sprung.exists()
 
@@ -129,7 +129,7 @@ def test_a_file_that_would_run_code_is_refused_and_not_run(tmp_path: Path, how: 
 def test_a_whole_pickled_network_is_refused_as_code(tmp_path: Path):
     path = tmp_path / "network.pt"
     torch.save(network(), path)
-    with pytest.raises(MetricInputError, match="would run code"):
+    with pytest.raises(InputError, match="would run code"):
         read_state(path)
 
 
@@ -140,7 +140,7 @@ def test_a_torchscript_program_is_refused(tmp_path: Path):
     with zipfile.ZipFile(path, "w") as archive:  # what marks such a file, without compiling one
         archive.writestr("final/constants.pkl", b"")
         archive.writestr("final/code/__torch__.py", b"")
-    with pytest.raises(MetricInputError, match="TorchScript program"):
+    with pytest.raises(InputError, match="TorchScript program"):
         read_state(path)
 
 
@@ -148,7 +148,7 @@ def test_a_torchscript_program_is_refused(tmp_path: Path):
 def test_other_content_than_named_tensors_is_refused(tmp_path: Path, content: object):
     path = tmp_path / "other.pt"
     torch.save(content, path)
-    with pytest.raises(MetricInputError, match="state dict of named tensors"):
+    with pytest.raises(InputError, match="state dict of named tensors"):
         read_state(path)
 
 
@@ -162,7 +162,7 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path: Path, kind: str):
     content = path.read_bytes()
     for length in (1, 8, 9, 60, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
-        with pytest.raises(MetricInputError, match="no checkpoint that can be read"):
+        with pytest.raises(InputError, match="no checkpoint that can be read"):
             read_state(path)
 
 
@@ -171,12 +171,12 @@ def test_empty_missing_and_foreign_files_get_a_sentence(tmp_path: Path):
     empty.touch()
     text.write_text("not found: 404\n" * 20)
     for path, sentence in ((empty, "is empty"), (text, "no checkpoint"), (tmp_path / "none.pt", "no file")):
-        with pytest.raises(MetricInputError, match=sentence):
+        with pytest.raises(InputError, match=sentence):
             read_state(path)
 
 
 def test_a_torch_file_under_the_name_of_safetensors_is_read_as_what_it_is(tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(pickle.dumps({"weight": [1.0]}))
-    with pytest.raises(MetricInputError):
+    with pytest.raises(InputError):
         read_state(path)

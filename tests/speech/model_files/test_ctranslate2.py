@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="tensors need torch, which is not installed here")
 
@@ -54,26 +54,26 @@ def test_variables_below_the_prefix_come_back_exactly_under_the_names_of_torch(t
 @pytest.mark.parametrize("kept", [0, 3, 10, 24, 60, 120, -5])
 def test_a_cut_file_is_refused(tmp_path, kept):
     content = whole(dict(reversed(VARIABLES.items())))[: kept - 4 if kept < 0 else kept]
-    with pytest.raises(MetricInputError, match=r"model\.bin is no whole CTranslate2 model"):
+    with pytest.raises(InputError, match=r"model\.bin is no whole CTranslate2 model"):
         read(tmp_path / "model.bin", content, "")
 
 
 def test_another_kind_of_file_or_model_is_refused_with_what_it_is(tmp_path):
     path = tmp_path / "model.bin"
-    with pytest.raises(MetricInputError, match="version 6; it begins with 5"):
+    with pytest.raises(InputError, match="version 6; it begins with 5"):
         read(path, whole(VARIABLES, version=5))
-    with pytest.raises(MetricInputError, match="kind WhisperSpec, found TransformerSpec"):
+    with pytest.raises(InputError, match="kind WhisperSpec, found TransformerSpec"):
         read(path, whole(VARIABLES, model="TransformerSpec"))
-    with pytest.raises(MetricInputError, match="found no file"):
+    with pytest.raises(InputError, match="found no file"):
         read_tensors(tmp_path / "absent.bin", "WhisperSpec", "")
 
 
 def test_weights_rounded_to_integers_are_refused(tmp_path):
-    with pytest.raises(MetricInputError, match=r"8-bit integers for embeddings/weight.*without quantization"):
+    with pytest.raises(InputError, match=r"8-bit integers for embeddings/weight.*without quantization"):
         read(tmp_path / "model.bin", whole(VARIABLES), "decoder/")
 
 
 def test_a_shape_that_its_bytes_do_not_fill_is_refused(tmp_path):
     content = whole({"encoder/a": WEIGHT}).replace(struct.pack("<2I", 2, 3), struct.pack("<2I", 2, 4))
-    with pytest.raises(MetricInputError, match="no whole"):
+    with pytest.raises(InputError, match="no whole"):
         read(tmp_path / "model.bin", content)

@@ -7,7 +7,7 @@ import logging
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.encoders import registry as encoders
 from speech.model_files.devices import (
     choose_device,
@@ -83,7 +83,7 @@ def test_engines_of_torch_onnxruntime_and_ctranslate2_have_a_form_for_a_card():
 
 @pytest.mark.parametrize("engine", [one for one in ENGINES if not runs_on_card(one.packages)], ids=lambda one: one.name)
 def test_engine_without_a_form_for_a_card_refuses_one(engine):
-    with pytest.raises(MetricInputError, match="Choose the device “cpu”"):
+    with pytest.raises(InputError, match="Choose the device “cpu”"):
         engine.load("cuda")
 
 
@@ -94,7 +94,7 @@ def test_ctranslate2_is_asked_for_a_card(card, monkeypatch):
     assert choose_device(("moonshine_voice",)) == choose_device(()) == "cpu"
 
 
-@pytest.mark.parametrize("error", [MetricInputError("No cuBLAS."), RuntimeError("CUDA out of memory.")])
+@pytest.mark.parametrize("error", [InputError("No cuBLAS."), RuntimeError("CUDA out of memory.")])
 def test_model_that_fails_on_a_card_is_loaded_on_the_processor_with_a_line_of_log(card, caplog, error):
     tried = []
 
@@ -115,7 +115,7 @@ def test_model_that_works_on_a_card_stays_there_and_one_that_fails_everywhere_sa
     assert not caplog.messages
 
     def fail(device):
-        raise MetricInputError(f"No model for {device}.")
+        raise InputError(f"No model for {device}.")
 
-    with pytest.raises(MetricInputError, match="No model for cpu"):
+    with pytest.raises(InputError, match="No model for cpu"):
         load_where_it_can(fail, WHISPER, "Whisper base")

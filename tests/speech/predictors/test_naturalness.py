@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.audio.files import write_flac16
 from speech.model_files.catalogue import MODEL_FILES
 from speech.predictors import dnsmos
@@ -76,25 +76,25 @@ def test_features_are_level_below_the_maximum():
 
 @pytest.mark.parametrize("samples", [np.zeros(RATE_HZ, np.int16), np.full(RATE_HZ, 9, np.int16)])
 def test_silence_has_no_naturalness(predictor, samples):
-    with pytest.raises(MetricInputError, match=f"needs speech, found {samples.size} samples of silence"):
+    with pytest.raises(InputError, match=f"needs speech, found {samples.size} samples of silence"):
         predictor.predict(samples)
 
 
 @pytest.mark.parametrize(("samples", "found"), [(0, "0 s"), (1, "6.25e-05 s"), (1_599, "0.0999 s")])
 def test_a_splinter_has_no_naturalness(predictor, samples, found):
-    with pytest.raises(MetricInputError, match=f"needs 0.1 s of speech or more, found {found}"):
+    with pytest.raises(InputError, match=f"needs 0.1 s of speech or more, found {found}"):
         predictor.predict(NOISE[:samples])
 
 
 def test_another_rate_is_refused(predictor):
-    with pytest.raises(MetricInputError, match="16000 Hz, found 8000 Hz"):
+    with pytest.raises(InputError, match="16000 Hz, found 8000 Hz"):
         predictor.predict(NOISE, 8000)
 
 
 def test_missing_weights_are_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
     assert "models fetch dnsmos-p835" in missing()
-    with pytest.raises(MetricInputError, match="models fetch dnsmos-p835"):
+    with pytest.raises(InputError, match="models fetch dnsmos-p835"):
         load_dnsmos()
 
 
@@ -104,7 +104,7 @@ def test_other_weights_of_the_same_length_are_refused(tmp_path, monkeypatch):
         path = tmp_path / MODEL_FILES[name].path
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(MODEL_FILES[name].size_bytes))
-    with pytest.raises(MetricInputError, match="expected SHA-256"):
+    with pytest.raises(InputError, match="expected SHA-256"):
         load_dnsmos()
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import packages
-from common.errors import MetricInputError
+from common.errors import InputError
 from speech.model_files.devices import load_where_it_can
 from speech.recognizers import moonshine, whisper
 from speech.recognizers.contract import RATE_HZ, holds_nothing
@@ -63,7 +63,7 @@ def test_the_better_recogniser_is_near_its_measured_rate_and_asks_no_network(bet
 
 
 def test_the_light_recogniser_refuses_a_graphics_card():
-    with pytest.raises(MetricInputError, match=r"runs on the processor only\. Choose the device “cpu”"):
+    with pytest.raises(InputError, match=r"runs on the processor only\. Choose the device “cpu”"):
         moonshine.load("cuda")
 
 
@@ -95,7 +95,7 @@ def test_the_better_recogniser_works_on_the_processor_where_the_card_fails(monke
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
     monkeypatch.setattr(faster_whisper, "WhisperModel", Model)
     monkeypatch.setattr(whisper, "find", lambda _: Path("folder/model.bin"))
-    with pytest.raises(MetricInputError, match=f"“cuda”: {sentence}"):
+    with pytest.raises(InputError, match=f"“cuda”: {sentence}"):
         whisper.load("cuda")
     loaded = load_where_it_can(whisper.load, whisper.ENGINE.packages, whisper.ENGINE.title)
     assert loaded._device == "cpu"
@@ -119,7 +119,7 @@ def test_noise_gives_a_bounded_text(light):
 
 @pytest.mark.parametrize("name", ["light", "better"])
 def test_another_rate_is_refused(name, request):
-    with pytest.raises(MetricInputError, match="16000 Hz, found 8000 Hz"):
+    with pytest.raises(InputError, match="16000 Hz, found 8000 Hz"):
         request.getfixturevalue(name).transcribe([NOISE], 8000)
 
 
@@ -163,7 +163,7 @@ def test_engines_say_what_they_are():
 
 
 def test_an_unknown_recogniser_is_told_the_known_ones():
-    with pytest.raises(MetricInputError, match="moonshine-tiny, whisper-base, torchaudio-wav2vec2, found “kaldi”"):
+    with pytest.raises(InputError, match="moonshine-tiny, whisper-base, torchaudio-wav2vec2, found “kaldi”"):
         load("kaldi")
 
 
@@ -174,7 +174,7 @@ def test_missing_weights_are_a_sentence_and_no_words(tmp_path, monkeypatch):
     sentence = explain_missing(find_engine("whisper-base"))
     assert str(tmp_path) not in sentence
     assert "models fetch whisper-base" in sentence
-    with pytest.raises(MetricInputError, match="models fetch whisper-base"):
+    with pytest.raises(InputError, match="models fetch whisper-base"):
         load("whisper-base")
 
 
@@ -183,7 +183,7 @@ def test_a_missing_package_is_a_sentence(monkeypatch):
     monkeypatch.setattr(moonshine, "find_spec", lambda _name: None)
     for engine in engines().values():
         assert "not installed here. Install" in explain_missing(engine)
-        with pytest.raises(MetricInputError, match="not installed here"):
+        with pytest.raises(InputError, match="not installed here"):
             load(engine.name)
 
 
@@ -200,7 +200,7 @@ def test_a_model_that_was_not_measured_is_refused(tmp_path, monkeypatch):
     for name in moonshine.FILES:
         (model / name).write_text("another model")
     monkeypatch.setattr(moonshine, "package_folder", lambda: tmp_path)
-    with pytest.raises(MetricInputError, match=r"not the model that was measured: expected SHA-256 \w+, found"):
+    with pytest.raises(InputError, match=r"not the model that was measured: expected SHA-256 \w+, found"):
         load("moonshine-tiny")
 
 
@@ -210,7 +210,7 @@ def test_the_pipeline_of_torchaudio_is_never_made_of_nothing(tmp_path, monkeypat
     sentence = explain_missing(find_engine("torchaudio-wav2vec2"))
     assert "WAV2VEC2_ASR_BASE_960H" in sentence
     assert str(tmp_path) in sentence
-    with pytest.raises(MetricInputError, match="which are missing"):
+    with pytest.raises(InputError, match="which are missing"):
         load("torchaudio-wav2vec2")
 
 
@@ -262,7 +262,7 @@ def test_the_light_recogniser_starts_no_threads(light):
 
 def test_recognisers_of_english_refuse_other_languages(light):
     assert [name for name, engine in engines().items() if engine.knows("de")] == ["whisper-base"]
-    with pytest.raises(MetricInputError, match="recognises en; found the language “de”"):
+    with pytest.raises(InputError, match="recognises en; found the language “de”"):
         light.transcribe([NOISE], RATE_HZ, "de")
 
 

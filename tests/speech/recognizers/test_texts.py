@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.formats import hypothesis_file as text_store
 from evaluation.formats.hypothesis_file import TextStore
 from evaluation.metrics.number_words import spell_cardinal, spell_numbers
@@ -75,7 +75,7 @@ def test_a_number_too_long_to_be_named_is_read_digit_by_digit():
 def test_rules_have_names_that_can_be_asked_for():
     assert list(RULES) == ["vpc-2022", "written-english-1", "written-1"]
     assert find_rule("vpc-2022").normalise("Mr. Day, 5!") == "MR DAY 5"
-    with pytest.raises(MetricInputError, match="vpc-2022, written-english-1, written-1, found “kaldi”"):
+    with pytest.raises(InputError, match="vpc-2022, written-english-1, written-1, found “kaldi”"):
         find_rule("kaldi")
 
 
@@ -98,16 +98,16 @@ def test_words_of_two_recognisers_never_share_a_file(tmp_path):
     path = tmp_path / "text"
     with TextStore(path, "one@1") as store:
         store.add("a", "x")
-    with pytest.raises(MetricInputError, match="expected hypotheses of two@1, found those of one@1"):
+    with pytest.raises(InputError, match="expected hypotheses of two@1, found those of one@1"):
         TextStore(path, "two@1")
     (tmp_path / "text.engine").unlink()
-    with pytest.raises(MetricInputError, match="a file of unknown origin"):
+    with pytest.raises(InputError, match="a file of unknown origin"):
         TextStore(path, "one@1")
     assert path.read_text() == "a x\n"
 
 
 def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path):
-    with pytest.raises(MetricInputError, match="expected a file that can be written"):
+    with pytest.raises(InputError, match="expected a file that can be written"):
         TextStore(tmp_path / "absent" / "text", "one@1")
 
 
@@ -127,7 +127,7 @@ def test_words_of_other_recordings_are_told_apart(tmp_path):
 
 def test_two_processes_never_write_one_file(tmp_path):
     path = tmp_path / "text"
-    with TextStore(path, "one@1"), pytest.raises(MetricInputError, match="expected to be the only writer"):
+    with TextStore(path, "one@1"), pytest.raises(InputError, match="expected to be the only writer"):
         TextStore(path, "one@1")
     with TextStore(path, "one@1") as store:
         store.add("a", "x")
@@ -144,7 +144,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
 
     monkeypatch.setattr(text_store, "write_listing", full)
     with (
-        pytest.raises(MetricInputError, match=r"No space left on device.*make room and repeat"),
+        pytest.raises(InputError, match=r"No space left on device.*make room and repeat"),
         TextStore(path, "one@1") as store,
     ):
         store.finish()
@@ -155,8 +155,8 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
 def test_a_folder_or_a_file_of_somebody_else_is_left_as_it_was(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "notes").write_text("mine\n")
-    with pytest.raises(MetricInputError, match="Is a directory"):
+    with pytest.raises(InputError, match="Is a directory"):
         TextStore(tmp_path / "folder", "one@1")
-    with pytest.raises(MetricInputError, match="a file of unknown origin"):
+    with pytest.raises(InputError, match="a file of unknown origin"):
         TextStore(tmp_path / "notes", "one@1")
     assert {one.name for one in tmp_path.iterdir()} == {"folder", "notes"}

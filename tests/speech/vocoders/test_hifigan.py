@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the vocoder needs torch, which is not installed here")
 
-from common.errors import MachineError, MetricInputError  # noqa: E402
+from common.errors import InputError, MachineError  # noqa: E402
 from speech.vocoders import hifigan  # noqa: E402
 from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, RATE_HZ, Generator, HifiGan, log_mel  # noqa: E402
 from tests.evaluation.engines import require_model_file  # noqa: E402
@@ -79,9 +79,9 @@ def test_every_length_has_its_frames_and_samples(small, samples, frames):
     ],
 )
 def test_what_is_no_spectrum_is_refused(small, spectrum, sentence):
-    with pytest.raises(MetricInputError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         small.synthesize([spectrum.astype(np.float32)])
-    with pytest.raises(MetricInputError, match="found \\(0,\\)"):
+    with pytest.raises(InputError, match="found \\(0,\\)"):
         log_mel(np.zeros(0, np.float32))
 
 
@@ -105,12 +105,12 @@ def test_a_file_of_lengths_and_directions_gives_the_network_and_differences_are_
     for name, tensor in generator.state_dict().items():
         torch.testing.assert_close(loaded[name], tensor)
     torch.save({"generator": with_lengths(Generator(256))}, path)
-    with pytest.raises(MetricInputError, match=r"of another shape: conv_pre\.weight is 256×80×7 instead of 512×80×7"):
+    with pytest.raises(InputError, match=r"of another shape: conv_pre\.weight is 256×80×7 instead of 512×80×7"):
         hifigan.load_generator(path)
     del state["ups.0.weight_g"]
     for content in ({"generator": state}, state, [1]):
         torch.save(content, path)
-        with pytest.raises(MetricInputError, match=r"generator\.pth\.tar is no generator of HiFi-GAN"):
+        with pytest.raises(InputError, match=r"generator\.pth\.tar is no generator of HiFi-GAN"):
             hifigan.load_generator(path)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.training.epochs import Batch, Trainer
 from evaluation.attackers.training.heads import CosineClassifier, Heads, losses, reverse_gradient
 from evaluation.attackers.training.recipe import PRESETS, with_variant
@@ -117,7 +117,7 @@ def test_full_memory_halves_the_batch_and_keeps_the_update(variant):
 
 
 def test_full_memory_with_two_rows_is_said_in_a_sentence():
-    with pytest.raises(MetricInputError, match="Memory ran out even with 3 segments at a time"):
+    with pytest.raises(InputError, match="Memory ran out even with 3 segments at a time"):
         stepped("none", 1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.training.corpus import TrainingUtterance, cut, read_corpus
 from evaluation.attackers.training.recipe import PRESETS
 from evaluation.attackers.training.trained_attacker import chance_levels
@@ -40,14 +40,14 @@ def test_folder_names_speakers_and_utterances(tmp_path):
     targets.write_text("utterance_id,target\na-0,t1\na-1,t2\nb-0,t1\nb-1,t1\nother,t9\n")
     assert [one.target for one in read_corpus(tmp_path, targets)] == ["t1", "t2", "t1", "t1"]
     targets.write_text("utterance_id,target\nx,t1\n")
-    with pytest.raises(MetricInputError, match="found none of their names"):
+    with pytest.raises(InputError, match="found none of their names"):
         read_corpus(tmp_path, targets)
 
 
 def test_speech_of_nobody_is_not_left_out_in_silence(tmp_path):
     write(tmp_path)
     write_flac16(tmp_path / "loose.flac", np.ones(800, np.int16), SECOND)
-    with pytest.raises(MetricInputError, match=r"in a folder of that name, found loose\.flac outside any"):
+    with pytest.raises(InputError, match=r"in a folder of that name, found loose\.flac outside any"):
         read_corpus(tmp_path)
 
 
@@ -89,18 +89,18 @@ def test_csv_gives_every_column(tmp_path):
 def test_other_csv_files_are_refused(tmp_path, content, said):
     table = tmp_path / "list.csv"
     table.write_text(content)
-    with pytest.raises(MetricInputError, match=said):
+    with pytest.raises(InputError, match=said):
         read_corpus(table)
 
 
 def test_missing_and_empty_folders_and_files_are_said(tmp_path):
-    with pytest.raises(MetricInputError, match=r"found none\. Name another folder"):
+    with pytest.raises(InputError, match=r"found none\. Name another folder"):
         read_corpus(tmp_path)
-    with pytest.raises(MetricInputError, match="expected a folder of speakers or a CSV file, found neither"):
+    with pytest.raises(InputError, match="expected a folder of speakers or a CSV file, found neither"):
         read_corpus(tmp_path / "nowhere")
     table = tmp_path / "list.csv"
     table.write_text("path,source\na.flac,a\nb.flac,b\n")
-    with pytest.raises(MetricInputError, match=r"a\.flac: expected a readable file.*b\.flac"):
+    with pytest.raises(InputError, match=r"a\.flac: expected a readable file.*b\.flac"):
         cut(read_corpus(table), SMALL, 1)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from common.progress import ignore_progress
 from evaluation.attackers.training import features
 from evaluation.attackers.training.corpus import TrainingUtterance, cut
@@ -76,7 +76,7 @@ def test_finished_training_is_not_done_again(tmp_path):
     again = train(utterances(), TINY.changed(epochs=1), 1, tmp_path, stop, on_epoch=told.append)
     assert again.description.model_sha256 == first.description.model_sha256
     assert tuple(told) == first.epochs
-    with pytest.raises(MetricInputError, match="found one of another recipe, seed or corpus"):
+    with pytest.raises(InputError, match="found one of another recipe, seed or corpus"):
         train(utterances(), TINY.changed(epochs=2), 1, tmp_path)
 
 
@@ -87,11 +87,11 @@ def test_checkpoint_of_another_training_or_a_damaged_one_is_refused(tmp_path):
 
     with pytest.raises(StoppedError):
         train(utterances(), TINY, 2, tmp_path, stop)
-    with pytest.raises(MetricInputError, match="found one of another recipe, seed or corpus"):
+    with pytest.raises(InputError, match="found one of another recipe, seed or corpus"):
         train(utterances(), TINY, 3, tmp_path)
     kept = (tmp_path / CHECKPOINT).read_bytes()
     (tmp_path / CHECKPOINT).write_bytes(kept[: len(kept) // 2])
-    with pytest.raises(MetricInputError, match=r"found a damaged file\. Delete it to start again"):
+    with pytest.raises(InputError, match=r"found a damaged file\. Delete it to start again"):
         train(utterances(), TINY, 2, tmp_path)
 
 
@@ -121,7 +121,7 @@ def test_best_epoch_is_kept(tmp_path):
 
 def test_best_epoch_needs_held_out_segments(tmp_path):
     recipe = TINY.changed(checkpoint="best", validation="tenth of each speaker")
-    with pytest.raises(MetricInputError, match="Expected held-out segments to choose the best epoch by"):
+    with pytest.raises(InputError, match="Expected held-out segments to choose the best epoch by"):
         train(utterances(), recipe, 1, tmp_path)
 
 
@@ -153,48 +153,48 @@ def test_features_that_do_not_fit_are_computed_for_each_batch(monkeypatch):
 def test_corpora_without_anything_to_learn_are_refused(tmp_path):
     data = utterances()
     one_speaker = [replace(one, source="s0") for one in data]
-    with pytest.raises(MetricInputError, match="at least 2 source speakers, found 1 in 12 utterances"):
+    with pytest.raises(InputError, match="at least 2 source speakers, found 1 in 12 utterances"):
         train(one_speaker, TINY, 1, tmp_path)
-    with pytest.raises(MetricInputError, match="at least 2 utterances to train on, found 1"):
+    with pytest.raises(InputError, match="at least 2 utterances to train on, found 1"):
         train(data[:1], TINY, 1, tmp_path)
-    with pytest.raises(MetricInputError, match="at least 2 utterances to train on, found 0"):
+    with pytest.raises(InputError, match="at least 2 utterances to train on, found 0"):
         train([], TINY, 1, tmp_path)
-    with pytest.raises(MetricInputError, match=r"speech of 0\.4 s or more to learn from, found 0 in 0 segments"):
+    with pytest.raises(InputError, match=r"speech of 0\.4 s or more to learn from, found 0 in 0 segments"):
         train(utterances(seconds=0.3), TINY, 1, tmp_path)
     untargeted = [replace(one, target=None) for one in data]
-    with pytest.raises(MetricInputError, match="found 12 of 12 without, such as s0-0"):
+    with pytest.raises(InputError, match="found 12 of 12 without, such as s0-0"):
         train(untargeted, with_variant(TINY, "literal"), 1, tmp_path)
-    with pytest.raises(MetricInputError, match="found only t1"):
+    with pytest.raises(InputError, match="found only t1"):
         train([replace(one, target="t1") for one in data], with_variant(TINY, "literal"), 1, tmp_path)
     slow = TrainingUtterance("slow", "s9", lambda: (np.zeros(16_000, dtype=np.int16), 8_000))
-    with pytest.raises(MetricInputError, match="slow: expected one channel at 16000 Hz, found"):
+    with pytest.raises(InputError, match="slow: expected one channel at 16000 Hz, found"):
         train([*data, slow], TINY, 1, tmp_path)
-    with pytest.raises(MetricInputError, match="s0-0 more than once"):
+    with pytest.raises(InputError, match="s0-0 more than once"):
         train([*data, data[0]], TINY, 1, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_damaged_attackers_are_refused(tmp_path):
-    with pytest.raises(MetricInputError, match=r"found no recipe\.json"):
+    with pytest.raises(InputError, match=r"found no recipe\.json"):
         load_trained(tmp_path)
     train(utterances(), TINY.changed(epochs=1), 1, tmp_path)
     weights, description = (tmp_path / MODEL).read_bytes(), (tmp_path / DESCRIPTION).read_text()
     (tmp_path / MODEL).write_bytes(weights[:-8])
-    with pytest.raises(MetricInputError, match="found other bytes"):
+    with pytest.raises(InputError, match="found other bytes"):
         load_trained(tmp_path)
     (tmp_path / MODEL).write_bytes(weights)
     (tmp_path / DESCRIPTION).write_text(description[:-9])
-    with pytest.raises(MetricInputError, match="found a damaged file"):
+    with pytest.raises(InputError, match="found a damaged file"):
         load_trained(tmp_path)
     (tmp_path / DESCRIPTION).write_text(json.dumps(json.loads(description) | {"format": 99}))
-    with pytest.raises(MetricInputError, match="expected format 1, found 99"):
+    with pytest.raises(InputError, match="expected format 1, found 99"):
         load_trained(tmp_path)
     (tmp_path / DESCRIPTION).write_text(description)
     (tmp_path / VALUES).write_text("epoch\none\n")
-    with pytest.raises(MetricInputError, match="expected the values of the epochs"):
+    with pytest.raises(InputError, match="expected the values of the epochs"):
         load_trained(tmp_path)
     (tmp_path / MODEL).unlink()
-    with pytest.raises(MetricInputError, match=r"expected model\.safetensors beside recipe\.json"):
+    with pytest.raises(InputError, match=r"expected model\.safetensors beside recipe\.json"):
         load_trained(tmp_path)
 
 

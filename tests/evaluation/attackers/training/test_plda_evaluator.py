@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.back_ends import Plda
 from evaluation.attackers.training.recipe import PRESETS, TrainingRecipe
 from evaluation.attackers.training.train import FEWEST_SPEAKERS, find_back_end_problem, train
@@ -72,9 +72,9 @@ def test_recipes_with_the_cosine_read_as_before():
 
 
 def test_values_that_the_back_end_has_no_use_for_are_refused():
-    with pytest.raises(MetricInputError, match="lda_dimensions: expected 200 with the cosine"):
+    with pytest.raises(InputError, match="lda_dimensions: expected 200 with the cosine"):
         TINY_XVECTOR.changed(lda_dimensions=50)
-    with pytest.raises(MetricInputError, match="centre: expected false with PLDA"):
+    with pytest.raises(InputError, match="centre: expected false with PLDA"):
         TINY_PLDA.changed(centre=True)
 
 
@@ -92,10 +92,10 @@ def test_other_or_missing_back_end_is_refused(tmp_path, speech):
     train(speech, TINY_PLDA, 1, tmp_path)
     whole = (tmp_path / BACK_END).read_bytes()
     (tmp_path / BACK_END).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(MetricInputError, match=r"expected the back end that recipe\.json names by SHA-256"):
+    with pytest.raises(InputError, match=r"expected the back end that recipe\.json names by SHA-256"):
         read_back_end(tmp_path)
     (tmp_path / BACK_END).unlink()
-    with pytest.raises(MetricInputError, match=r"expected back_end\.npz beside recipe\.json, found none"):
+    with pytest.raises(InputError, match=r"expected back_end\.npz beside recipe\.json, found none"):
         read_back_end(tmp_path)
 
 
@@ -117,7 +117,7 @@ def test_too_few_speakers_or_utterances_are_refused_before_anything_is_trained(s
 
 
 def test_training_with_too_few_speakers_is_refused(tmp_path):
-    with pytest.raises(MetricInputError, match="PLDA learns how speakers differ"):
+    with pytest.raises(InputError, match="PLDA learns how speakers differ"):
         train(utterances(3), TINY_PLDA, 1, tmp_path)
     assert not list(tmp_path.iterdir())
 

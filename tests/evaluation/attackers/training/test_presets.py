@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.training.recipe import (
     PRESETS,
     VARIANTS,
@@ -72,13 +72,13 @@ def test_recipes_written_before_there_was_another_network_are_ecapa():
 
 
 def test_values_that_the_xvector_has_no_use_for_are_refused():
-    with pytest.raises(MetricInputError) as told:
+    with pytest.raises(InputError) as told:
         PRESETS["small"].changed(network="x-vector")
     for sentence in ("attention: expected 0", "margin: expected 0", "scale: expected 1"):
         assert sentence in str(told.value)
-    with pytest.raises(MetricInputError, match="network: expected one of ecapa-tdnn, x-vector, found 'resnet'"):
+    with pytest.raises(InputError, match="network: expected one of ecapa-tdnn, x-vector, found 'resnet'"):
         SPANE.changed(network="resnet")
-    with pytest.raises(MetricInputError, match="attention: expected a number from 1 to 4096, found 0"):
+    with pytest.raises(InputError, match="attention: expected a number from 1 to 4096, found 0"):
         PRESETS["x-vector"].changed(network="ecapa-tdnn")
 
 
@@ -104,40 +104,40 @@ def test_variants_are_the_published_and_the_stabilised_one():
 
 
 def test_all_problems_of_a_recipe_are_said_at_once():
-    with pytest.raises(MetricInputError) as told:
+    with pytest.raises(InputError) as told:
         SPANE.changed(width=100, epochs=0, crop_s=2.0)
     for name in ("width:", "epochs:", "crop_s:"):
         assert name in str(told.value)
-    with pytest.raises(MetricInputError, match="validation: expected one of tenth of each speaker"):
+    with pytest.raises(InputError, match="validation: expected one of tenth of each speaker"):
         SPANE.changed(validation="none")
-    with pytest.raises(MetricInputError, match=r"batch: expected a value of type int, found 2\.5"):
+    with pytest.raises(InputError, match=r"batch: expected a value of type int, found 2\.5"):
         SPANE.changed(batch=2.5)
-    with pytest.raises(MetricInputError, match="scale: expected a finite number, found nan"):
+    with pytest.raises(InputError, match="scale: expected a finite number, found nan"):
         SPANE.changed(scale=float("nan"))
-    with pytest.raises(MetricInputError, match="found last segment, which training would hear"):
+    with pytest.raises(InputError, match="found last segment, which training would hear"):
         PRESETS["vpc24"].changed(validation="last segment")
 
 
 def test_literal_head_has_one_optimiser():
-    with pytest.raises(MetricInputError, match="expected stabilised where adversary_steps"):
+    with pytest.raises(InputError, match="expected stabilised where adversary_steps"):
         adversarial(adversary_steps=3)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"name": "x"}', '{"width": 8'])
 def test_other_json_is_refused(text):
-    with pytest.raises(MetricInputError, match="Expected a training recipe"):
+    with pytest.raises(InputError, match="Expected a training recipe"):
         TrainingRecipe.from_json(text)
 
 
 def test_unknown_names_say_which_there_are():
     with pytest.raises(
-        MetricInputError,
+        InputError,
         match="one of the presets spane, vpc24, small, x-vector, 2022, 2020, 2022-small, found “large”",
     ):
         find_preset("large")
-    with pytest.raises(MetricInputError, match="none, measured, literal, stabilised"):
+    with pytest.raises(InputError, match="none, measured, literal, stabilised"):
         with_variant(SPANE, "strong")
-    with pytest.raises(MetricInputError, match="found colour"):
+    with pytest.raises(InputError, match="found colour"):
         SPANE.changed(colour="red")
 
 

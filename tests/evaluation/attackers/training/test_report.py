@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from common.errors import MetricInputError
+from common.errors import InputError
 from evaluation.attackers.training.report import COLUMNS, spread, table_cells
 from evaluation.attackers.training.train import fresh_probe, other_sources
 from evaluation.attackers.training.trained_attacker import (
@@ -54,9 +54,9 @@ def test_probe_finds_what_is_there_and_nothing_more():
 
 def test_probe_refuses_what_it_cannot_fit():
     vectors, labels = np.ones((3, 2), dtype=np.float32), np.zeros(3, dtype=np.int64)
-    with pytest.raises(MetricInputError, match="found 3 and 0"):
+    with pytest.raises(InputError, match="found 3 and 0"):
         fresh_probe(vectors, labels, vectors[:0], labels[:0], classes=2, split="segment")
-    with pytest.raises(MetricInputError, match="finite"):
+    with pytest.raises(InputError, match="finite"):
         fresh_probe(vectors * np.nan, labels, vectors, labels, classes=2, split="segment")
 
 
@@ -66,7 +66,7 @@ def test_other_sources_are_on_one_side_each():
     assert set(sources[apart]).isdisjoint(sources[~apart])
     assert apart.sum() == 6
     assert other_sources(np.array([0, 1]), 1).sum() == 1
-    with pytest.raises(MetricInputError, match="at least 2 sources"):
+    with pytest.raises(InputError, match="at least 2 sources"):
         other_sources(np.array([4, 4]), 1)
 
 
