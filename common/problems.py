@@ -90,7 +90,7 @@ class ProblemGroup(Generic[T]):
 
     @property
     def more(self) -> int:
-        """How many are no examples."""
+        """Return how many are no examples."""
         return self.count - len(self.examples)
 
 

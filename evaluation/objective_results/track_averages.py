@@ -57,7 +57,7 @@ def weights_by_average(track: Track) -> dict[tuple[str, str, str], Mapping[str, 
 def correct_averages(
     numbers: Mapping[NumberIdentity, values.Number], recipe: Recipe, track: Track
 ) -> dict[NumberIdentity, values.Number]:
-    """The numbers with averages as a recipe weighs them, where they were made by a former one.
+    """Return the numbers with averages as a recipe weighs them, where they were made by a former one.
 
     An average that both weigh alike stays, with its interval; so does one of which a data set has no number.
     """

@@ -74,7 +74,7 @@ class RecipeTextSerializer(Shape):
 
 @operation(WholePolicySerializer)
 def show_policy(api: ApiView, edition: str) -> Response:
-    """What the leaderboard of an edition that you organise ranks by."""
+    """Show what the leaderboard of an edition that you organise ranks by."""
     return _policy(managed_edition_for(api.user, edition))
 
 

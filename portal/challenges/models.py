@@ -283,7 +283,7 @@ class Edition(models.Model):
         return "own" if self.recipe_text else self.protocol
 
     def as_published(self) -> Edition:
-        """This edition as its published leaderboard shows it: by the recipe of before a change, as of that change.
+        """Return this edition as its published leaderboard shows it: by the recipe before a change, as of then.
 
         To be read only. It is the edition itself where the leaderboard follows the recipe of now.
         """

@@ -125,7 +125,7 @@ def was_published(edition: Edition) -> bool:
 
 
 def stored_recipe(edition: Edition) -> str:
-    """The recipe of an edition as it was stored: its own text, or the file of the shipped one."""
+    """Return the recipe of an edition as it was stored: its own text, or the file of the shipped one."""
     return edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
 
 

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _bring(portal: Portal, workspace: Workspace, wanted: list[DataFile], kept: Note, patience_s: float) -> None:
-    """Fetch and unpack files; of the progress each is the half."""
+    """Fetch and unpack files; each counts for half of the progress."""
     total, before = sum(one.bytes for one in wanted), 0
     with ProgressBar(is_kept=True, lines="quarters", in_bytes=True) as bar:
 

@@ -112,7 +112,7 @@ def fetch_expected(edition: str, server: str | None, system: str | None = None) 
 
 
 def verify(archive: Path, expected: ExpectedSubmission, workspace: Workspace | None = None) -> IntakeReport:
-    """The report on an archive or a folder; nothing of it is kept.
+    """Return the report on an archive or a folder; nothing of it is kept.
 
     Args:
         workspace: where the organizer's trials lie, which scores are held against; None for the usual one.

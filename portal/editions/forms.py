@@ -233,7 +233,7 @@ class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
         return {"protocol": "", "recipe_text": text}
 
     def save(self) -> Edition | None:  # type: ignore[override]
-        """The edition of a valid form; None with errors of the form where it does not hold together."""
+        """Return the edition of a valid form; None with errors of the form where it does not hold together."""
         fields = {name: self.cleaned_data[name] for name in services.FIELDS}
         fields |= {"organizers": self.cleaned_data["organizers"], "by": self.user}
         if self.edition is None:

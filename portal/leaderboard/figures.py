@@ -114,7 +114,7 @@ def describe_figure(
 
 
 def list_drawings(leaderboard: Leaderboard) -> dict[str, Drawing]:
-    """The figures that a leaderboard has something to show in, by slug."""
+    """Return the figures that a leaderboard has something to show in, by slug."""
     found = {}
     for column in (column for column in leaderboard.averages if column.is_utility):
         points = _points(leaderboard, column)

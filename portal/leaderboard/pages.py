@@ -101,7 +101,7 @@ def leaderboard_page(
 
 
 def _unknown_condition(ranking: RankingTable | None, asked: str) -> str:
-    """What to say of an address that asks for a condition that is not there, such as one of a former recipe."""
+    """Say that the condition of an address is not there, such as one of a former recipe."""
     if ranking is None or not asked or asked == f"{ranking.minimum:g}":
         return ""
     return f"There is no condition of {asked[:12]} % on this leaderboard. Shown is the lowest one."
@@ -122,7 +122,7 @@ def draw_ahead() -> None:
 
 
 def _published_key(leaderboard: Leaderboard) -> str:
-    """The task of this edition among all published results; empty where its recipe is another one, or has none."""
+    """Return the task of this edition among all published results; empty where its recipe has none."""
     if not is_as_shipped(leaderboard.edition.recipe):
         return ""
     edition, track = leaderboard.edition.recipe.edition, track_of(leaderboard.edition).name

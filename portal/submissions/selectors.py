@@ -215,7 +215,7 @@ def edition_submissions_for(user: Any, edition: Edition) -> QuerySet[Submission]
 
 
 def list_jobs(submission: Submission) -> QuerySet[Job]:
-    """What made the files of a submission or checked its archive, and what was computed from them, in this order."""
+    """List the jobs that made the files of a submission or checked its archive, then those that computed from them."""
     of_runs = Q(pk__in=submission.anonymization_runs.values("job")) | Q(pk__in=submission.evaluation_runs.values("job"))
     runs = list(submission.evaluation_runs.values_list("pk", flat=True))
     chained = Q(pk__in=list_chained_jobs(runs).values("pk"))

@@ -140,7 +140,7 @@ def organized_view(request: HttpRequest, name: str) -> View:
 
 
 def _is_as_published(edition: Edition, submission: Submission) -> bool:
-    """Whether a submission has numbers by the recipe of a published leaderboard, if the recipe was changed since."""
+    """Return whether a submission has numbers by a published leaderboard's recipe, if that was changed since."""
     changed_at, evaluated_at = edition.recipe_changed_at, submission.evaluated_at
     return changed_at is None or (evaluated_at is not None and evaluated_at <= changed_at)
 

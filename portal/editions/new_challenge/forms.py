@@ -388,7 +388,7 @@ class ChallengeForm(EditionForm):
         return super().clean()
 
     def save(self) -> Edition | None:  # type: ignore[override]
-        """The edition of a valid form; who evaluates says which parts a submission must have."""
+        """Return the edition of a valid form; who evaluates says which parts a submission must have."""
         if self.is_proposed:
             by = self.cleaned_data.get("by") or "portal"
             self.cleaned_data |= {"audio_required": True, "scores_required": by != "portal"}

@@ -48,7 +48,7 @@ class _SpeakerList:
 
 
 def find_librispeech(folder: Path) -> Path | None:
-    """The folder of the subsets: `folder` or ``LibriSpeech`` in it; None where neither is."""
+    """Return the folder of the subsets: `folder` or ``LibriSpeech`` in it; None where neither is."""
     for root in (folder, folder / "LibriSpeech"):
         if (root / _SPEAKERS).is_file() or next(root.glob("*/*/*/*.trans.txt"), None):
             return root

@@ -23,7 +23,7 @@ from portal.leaderboard.views import act_and_show
 
 @member_page
 def policy(request: HttpRequest, edition: str) -> HttpResponse:
-    """What the leaderboard ranks by, as a form."""
+    """Show what the leaderboard ranks by, as a form."""
     managed = managed_edition_for(request.user, edition)
     form = PolicyForm(posted(request), edition=managed)
     if form.is_valid():
@@ -35,7 +35,7 @@ def policy(request: HttpRequest, edition: str) -> HttpResponse:
 
 @member_page
 def recipe(request: HttpRequest, edition: str) -> HttpResponse:
-    """The whole recipe, as a form."""
+    """Show the whole recipe, as a form."""
     managed = managed_edition_for(request.user, edition)
     form = RecipeForm(posted(request), request.FILES or None, edition=managed)
     if form.is_valid() and form.save(now=read_clock(), by=request.user):
@@ -47,7 +47,7 @@ def recipe(request: HttpRequest, edition: str) -> HttpResponse:
 
 @open_read
 def recipe_file(request: HttpRequest, edition: str) -> HttpResponse:
-    """The recipe that the leaderboard follows, as a TOML file."""
+    """Send the recipe that the leaderboard follows, as a TOML file."""
     shown = shown_edition_for(request.user, edition).as_published()
     response = HttpResponse(export_recipe(shown), content_type="application/toml; charset=utf-8")
     return as_download(response, f"{edition}-leaderboard.toml")

@@ -122,7 +122,7 @@ def published_page(choice: PublishedChoice) -> dict[str, Any]:
 
 
 def make_table(choice: PublishedChoice, *, is_file: bool = False) -> Table:
-    """A line for each published system.
+    """Return a line for each published system.
 
     Args:
         is_file: with every measure and digit, as files have them, and with a column for the attack model of each line.
@@ -160,7 +160,7 @@ def published_rows(choice: PublishedChoice) -> Iterator[tuple[Any, ...]]:
 
 
 def draw_plane(choice: PublishedChoice) -> Drawing | None:
-    """The plane of EER and of the first measure without an attacker; None where fewer than two systems have both."""
+    """Draw the EER against the first measure without an attacker; None where fewer than two systems have both."""
     privacy = next((key for key in choice.measures if key[0] == EER), None)
     utility = next((key for key in choice.measures if key[0] not in ATTACKED), None)
     if privacy is None or utility is None:
@@ -182,7 +182,7 @@ def draw_plane(choice: PublishedChoice) -> Drawing | None:
 
 
 def _sources_of(line: PublishedLine, measures: Sequence[tuple[str, str]], choice: PublishedChoice) -> str:
-    """The numbers of the sources of a line's cells."""
+    """Return the numbers of the sources of a line's cells."""
     numbered = {source: str(number) for number, source in enumerate(list_sources(choice), start=1)}
     found = dict.fromkeys(one for key in measures if key in line.values for one in line.values[key].sources)
     return ", ".join(numbered[source] for source in found)
@@ -202,7 +202,7 @@ def _cell(
 
 
 def _rounded(value: float, unit: str) -> str:
-    """As a page shows it: in few digits."""
+    """Return a value in the few digits of a page."""
     return round_to_interval(value, None, None, DIGITS, unit)[0]
 
 

@@ -40,6 +40,6 @@ def published_latex(request: HttpRequest) -> HttpResponse:
 
 @open_read
 def published_figure(request: HttpRequest, extension: str) -> HttpResponse:
-    """The figure of the published results, as asked for in the address."""
+    """Draw the figure of the published results, as asked for in the address."""
     drawing = pages.draw_plane(pages.read_choice(request.GET))
     return answer_figure(request, partial(draw_file, drawing, extension), f"published.{extension}")

@@ -276,7 +276,7 @@ def _may_offer(relations: tuple[Relation, ...], file: SubmittedFile) -> bool:
 
 
 def _player(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
-    """What the component `player.html` takes: the same instant of both voices."""
+    """Return the context of the component `player.html`: the same instant of both voices."""
     sources = voice_sources(request, {"original": file.utterance.audio, "anonymised": file.audio})
     return {"title": "Original against anonymised.", "note": PLAYER_NOTE, "sources": sources}
 
