@@ -161,7 +161,8 @@ def pytest_runtest_teardown(item, nextitem):
     finally:
         left = surroundings.clear(with_orphans=nextitem is None or nextitem.path != item.path)
         fixtures = set(item.fixturenames)
-        if "_django_db_helper" in fixtures and fixtures.isdisjoint(surroundings.row_makers):
+        is_last = nextitem is None  # the database went with the session
+        if not is_last and "_django_db_helper" in fixtures and fixtures.isdisjoint(surroundings.row_makers):
             with item.config.stash[blocking_manager_key].unblock():
                 if tables := find_filled_tables():
                     left.append(f"rows in {', '.join(tables)}")

@@ -45,7 +45,6 @@ from anonymization.methods.registry import explain_missing, get_method, methods
 from anonymization.methods.voices.pseudo_speakers import draw_voice, pseudo_speaker_key
 from anonymization.methods.voices.targets import pool_of_samples, target_voice
 from common.arrays import Samples
-from common.errors import NotPossible
 from portal.challenges.models import DataSet, Utterance
 from portal.core.storage import load_audio
 from portal.core.version import code_version
@@ -119,12 +118,10 @@ def _load_method(run: AnonymizationRun, extent: job.RunExtent, files: ExitStack)
     try:
         method = files.enter_context(open_run_method(run))
         missing = explain_missing(method)
-    except NotPossible as error:
-        raise JobFailure(
-            str(error), actor=Actor.ORGANIZER, remedy="Start the system again with another network."
-        ) from error
     except MethodError as error:
         missing = str(error)
+    if missing and run.retrained and run.network is None:
+        raise JobFailure(missing, actor=Actor.ORGANIZER, remedy="Start the system again with another network.")
     if missing:
         raise JobFailure(missing, actor=Actor.OPERATOR, remedy="Then run the job again; what was finished is kept.")
     if method.version != run.recipe_version and extent.kept:

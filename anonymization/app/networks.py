@@ -29,7 +29,6 @@ from anonymization.methods.content_decoder.retrained import (
 from anonymization.methods.contract import Anonymizer, MethodError
 from anonymization.methods.registry import get_method, methods
 from anonymization.network_training.recipe import read_recipes
-from common.errors import NotPossible
 from portal.core.storage import read_stored
 from portal.jobs.long_work import working_folder
 from portal.jobs.models import ACTIVE_STATES
@@ -78,12 +77,11 @@ def find_run_method(run: AnonymizationRun) -> Anonymizer:
     """The method of a run; its files are at hand only in `open_run_method`.
 
     Raises:
-        NotPossible: the training of its network was deleted.
-        MethodError: there is no such method, or it cannot read the network any more.
+        MethodError: there is no such method, it cannot read the network any more, or the training was deleted.
     """
     method = make_method(run.method, run.network)
     if run.retrained and not find_retrained(method):
-        raise NotPossible(f"The network with which {run.method} made {run.data_set} is no longer in this portal.")
+        raise MethodError(f"The network with which {run.method} made {run.data_set} is no longer in this portal.")
     return method
 
 

@@ -161,15 +161,10 @@ def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submi
 # The list ------------------------------------------------------------------------------------------
 
 
-def test_list_without_trainings_leads_to_the_form_and_to_the_papers_numbers(organizer, submission):
+def test_list_without_trainings_leads_to_the_form(organizer, submission):
     page = read_page(organizer.get(LIST))
     assert "No attacker has been trained on this system" in page
     assert f'href="{FORM}"' in page
-    assert "Its numbers" not in page
-    assert "its numbers, not measured here" in page
-    assert "17.4 ± 0.6" in page  # ASR-BN, same gender, SpAnE
-    assert page.count("with reversed gradient") == 8
-    assert "private kNN-VC (3-16), same gender, with reversed gradient" in page
 
 
 def test_list_shows_what_each_training_reached(organizer, submission):
