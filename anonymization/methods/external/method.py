@@ -265,7 +265,7 @@ class _Call:
         return int(samples.size)
 
     def _values(self, rate: int) -> dict[str, str]:
-        """Return the value of each placeholder but those of files; of a voice where all items have the same."""
+        """Return the value of each name in braces but those of files; of a voice where all items have the same."""
         first = self.items[0][1]
         values = {
             "voice": find_key(first),
