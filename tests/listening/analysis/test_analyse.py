@@ -9,11 +9,10 @@ from common.errors import ProblemsError
 from listening.analysis.analyse import analyse
 from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import ORIGINAL, Inputs, Placements, Settings, Transcripts
-from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
+from listening.analysis.tables import Results
 from tests.listening.analysis.made_ratings import made_inputs
 
 SETTINGS = Settings(resamples=200, permutations=200)
-OF_BOARDS = {"pair_detection", "pair_det", "grouping", "map", "map_fit"}
 
 
 @pytest.fixture(scope="module")
@@ -69,25 +68,6 @@ def transcripts():
     )
 
 
-def test_ratings_give_each_of_their_tables_for_both_scores(results):
-    of_ratings = {one.name for one in BY_SCORES} - OF_BOARDS
-    expected = {f"{scores}/{name}" for scores in ("raw", "normalised") for name in of_ratings} | {"common/screening"}
-    assert set(results.tables) == expected
-    for path, table in results.tables.items():
-        assert table.columns == tuple(column.key for column in CONTENTS[path.split("/")[1]].columns)
-    for name in ("summary", "detection", "differences", "utterances", "correlations", "listeners", "model_effects"):
-        assert results.table("raw", name).rows != results.table("normalised", name).rows
-
-
-def test_raw_scores_stay_on_the_scale_and_normalised_ones_in_0_to_1(results):
-    raw = [row["mean"] for row in results.table("raw", "summary").records() if row["mean"] is not None]
-    normalised = [row["mean"] for row in results.table("normalised", "summary").records() if row["mean"] is not None]
-    assert min(raw) >= 1
-    assert 1 < max(raw) <= 10
-    assert min(normalised) >= 0
-    assert max(normalised) <= 1
-
-
 def test_a_better_system_is_found_better(results):
     for scores in ("raw", "normalised"):
         means = {
@@ -116,15 +96,6 @@ def test_equal_inputs_give_equal_text_and_back(results):
     again = analyse(made_inputs(), SETTINGS)
     assert again.as_json() == results.as_json()
     assert Results.from_json(results.as_json()).as_json() == results.as_json()
-
-
-def test_boards_and_transcripts_give_their_tables():
-    facts = replace(made_inputs().study, form="linkability", tasks=(), scale={})
-    found = analyse(Inputs(facts, placements=boards(), transcripts=transcripts()), SETTINGS)
-    paths = {f"{one}/{name}" for one in ("raw", "normalised") for name in ("pair_detection", "pair_det")}
-    assert set(found.tables) == paths | {f"common/{one.name}" for one in COMMON if one.name != "screening"}
-    assert found.counts["placements"] == 96
-    assert found.counts["transcripts"] == 72
 
 
 def test_excluded_boards_are_left_out_and_told():
@@ -163,10 +134,3 @@ def test_few_listeners_give_points_without_intervals():
         assert not any(row["group"] for name in ("summary", "detection") for row in found.records(scores, name))
     drawn = list_figures(found)
     assert not any("share a letter" in one.caption or one.name.startswith("significance") for one in drawn)
-
-
-def test_one_rating_alone_is_analysed():
-    inputs = made_inputs()
-    one = inputs.ratings.rows(np.arange(len(inputs.ratings)) == 0)
-    found = analyse(Inputs(inputs.study, ratings=one), SETTINGS)
-    assert [row["n"] for row in found.table("raw", "summary").records(kind="all")] == [1]

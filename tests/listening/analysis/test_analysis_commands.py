@@ -125,13 +125,6 @@ def test_what_cannot_be_used_is_told_in_sentences(ratings, tmp_path, capsys, arg
     assert "Traceback" not in said
 
 
-def test_every_bad_line_stands_on_a_line_of_its_own(tmp_path, capsys):
-    path = tmp_path / "bad.csv"
-    path.write_text("listener,task,system,rating\na,loud,x,1\na,mos,x,y\n")
-    assert main(["run", str(path), str(tmp_path / "out")]) == 2
-    assert [line[:16] for line in capsys.readouterr().err.splitlines()] == ["bad.csv, line 2:", "bad.csv, line 3:"]
-
-
 def test_describe_says_what_columns_mean(capsys):
     assert main(["describe"]) == 0
     whole = capsys.readouterr().out

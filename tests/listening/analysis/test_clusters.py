@@ -201,9 +201,3 @@ def test_boards_left_out_are_named():
     assert (drawn["boards"], cut["boards"]) == (1, 2)
     assert "1 board left out: groups were not drawn" in drawn["remark"]
     assert "left out" not in cut["remark"]
-
-
-def test_order_of_rows_changes_nothing():
-    placements = made_up_placements(spread=0.2)
-    shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
-    assert make_grouping_table(shuffled, SETTINGS).csv() == make_grouping_table(placements, SETTINGS).csv()

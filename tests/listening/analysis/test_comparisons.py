@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from common.tables import DataTable
 from listening.analysis.models.comparisons import list_pairs, listener_differences, make_comparison_tables, mann_whitney
 from listening.analysis.reading.inputs import Settings
 from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
 from listening.analysis.simulation import RatedTrial, SystemModel
-from listening.analysis.tables import Results, make_table
 from tests.listening.analysis.rated import QUICK, drawn, ratings_of, scored_of
 from tests.listening.analysis.simulated import SCALE, null_study, simulated
 
@@ -120,10 +118,6 @@ def test_a_pair_that_nobody_rated_is_said_to_be_so():
     )
 
 
-def test_one_system_makes_no_pairs():
-    assert [len(table.rows) for table in tables(ratings_of(list("AB"), ["T1", "T1"], [3, 4]))] == [0, 0]
-
-
 def test_constant_ratings_differ_by_nothing():
     ratings = ratings_of([f"L{n}" for n in range(12) for _ in range(2)], ["original", "T1"] * 12, [3] * 24)
     row = tables(ratings)[0].records()[0]
@@ -137,11 +131,6 @@ def test_fourteen_systems_can_be_told_apart_after_holm():
     assert len(table.rows) == 91
     row = table.records(first="original", second="T05")[0]
     assert row["permutation_adjusted"] < 0.001
-
-
-def test_equal_inputs_give_equal_tables():
-    first, second = (tables(drawn(seed=9))[0].csv() for _ in range(2))
-    assert first == second
 
 
 def test_criterion_28_one_decision_rests_on_both_tests():
@@ -190,30 +179,3 @@ def test_numbers_of_pairs_of_one_speaker_tell_no_systems_apart(rates_both):
         told["two_way_p"] += row["two_way_p"] < 0.05
         told["is_told_apart"] += row["is_told_apart"]
     assert max(told.values()) <= 1, told
-
-
-def test_comparisons_of_an_older_analysis_were_decided_by_the_permutation_test():
-    row = {"task": "naturalness", "first": "T1", "second": "T2", "permutation_adjusted": 0.04}
-    old = make_table("differences", [row, row | {"second": "T3", "permutation_adjusted": None}])
-    kept = [place for place, name in enumerate(old.columns) if name not in ("decisive_p", "is_told_apart")]
-    old = DataTable(
-        tuple(old.columns[place] for place in kept),
-        tuple(tuple(line[place] for place in kept) for line in old.rows),
-        old.name,
-    )
-    stored = Results({}, {"level": 0.95}, {}, (), {}, {"raw/differences": old}).as_json()
-    rows = Results.from_json(stored).records("raw", "differences")
-    assert [(one["decisive_p"], one["is_told_apart"]) for one in rows] == [(0.04, 1), (None, None)]
-
-
-def test_stored_analysis_of_few_listeners_says_nothing_of_pairs():
-    """Until version 4 the permutation test decided alone, however few listeners rated a pair."""
-    pair = {"first": "T1", "second": "T2", "decisive_p": 0.04, "is_told_apart": 1}
-    pairs = [{"task": "naturalness", "listeners": 9} | pair, {"task": "intelligibility", "listeners": 10} | pair]
-    summary = [{"task": one["task"], "system": system, "group": "a"} for one in pairs for system in ("T1", "T2")]
-    made = {"raw/differences": make_table("differences", pairs), "raw/summary": make_table("summary", summary)}
-    settings = {"level": 0.95, "least_clusters": 10}
-    found = Results.from_json(Results({}, settings, {}, (), {}, made).as_json())
-    told = [(one["decisive_p"], one["is_told_apart"]) for one in found.records("raw", "differences")]
-    assert told == [(None, None), (0.04, 1)]
-    assert [one["group"] for one in found.records("raw", "summary")] == ["", "", "a", "a"]

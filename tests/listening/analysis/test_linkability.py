@@ -134,13 +134,6 @@ def test_det_points_start_at_accepting_all_end_at_none_and_are_not_too_many():
             assert (np.diff([one[name] for one in points]) * rises >= 0).all()
 
 
-def test_order_of_rows_changes_nothing():
-    placements = made_up_placements(listeners=11)
-    shuffled = placements.rows(np.random.default_rng(0).permutation(len(placements)))
-    expected = [table.csv() for table in make_linkability_tables(placements, SETTINGS, "normalised")]
-    assert [table.csv() for table in make_linkability_tables(shuffled, SETTINGS, "normalised")] == expected
-
-
 def test_excluded_sessions_are_left_out():
     placements = made_up_placements(listeners=12)
     expected = detection_of(placements.rows(placements.listener != "listener-03"))
@@ -163,8 +156,3 @@ def test_boards_that_cannot_be_read_are_refused_in_a_sentence(rows, words):
         make_linkability_tables(placements_of(rows), SETTINGS, "raw")
     assert words in " ".join(problem.value.problems)
     assert "Board b1" in problem.value.problems[0]
-
-
-def test_no_boards_at_all_give_empty_tables():
-    nothing = placements_of([])
-    assert [table.rows for table in make_linkability_tables(nothing, SETTINGS, "raw")] == [(), ()]

@@ -147,10 +147,3 @@ def test_rules_that_catch_are_named_in_their_task():
     ratings = joined(drawn(listeners=12), odd, drawn(listeners=12, seed=5, task="verifiability"))
     rows = {row["task"]: row["caught"] for row in rows_of(ratings, listener="L000")}
     assert rows == {"verifiability": "", "naturalness": "", "intelligibility": "low-variance"}
-
-
-def test_rows_stand_by_listener_and_task():
-    rows = rows_of(joined(drawn(listeners=3), drawn(listeners=3, task="verifiability")))
-    assert [(row["listener"], row["task"]) for row in rows] == [
-        (f"L00{n}", task) for n in range(3) for task in ("verifiability", "naturalness")
-    ]

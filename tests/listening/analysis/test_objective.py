@@ -203,13 +203,3 @@ def test_utterances_without_a_name_and_other_tasks_are_not_joined():
 def test_two_results_of_one_utterance_are_refused():
     with pytest.raises(ProblemsError, match="expected one row for each utterance of a system"):
         tables_of(made_inputs().ratings, objective_of([("T01", "u1", 1, 9, 0.1), ("T01", "u1", 1, 9, 0.2)]))
-
-
-@pytest.mark.parametrize("kind", ["raw", "normalised"])
-def test_order_of_rows_changes_nothing(kind):
-    inputs = made_inputs()
-    numbers = np.random.default_rng(0)
-    ratings = inputs.ratings.rows(numbers.permutation(len(inputs.ratings)))
-    objective = inputs.objective.rows(numbers.permutation(len(inputs.objective)))
-    expected = [table.csv() for table in tables_of(inputs.ratings, inputs.objective, kind)]
-    assert [table.csv() for table in tables_of(ratings, objective, kind)] == expected

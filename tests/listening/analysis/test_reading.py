@@ -59,10 +59,6 @@ def test_ratings_that_no_scale_has_are_refused():
     assert problem.startswith("lab.csv, line 2: expected a rating within ±1,000,000, found “1e300”.")
 
 
-def test_equal_ratings_still_have_a_scale():
-    assert read("listener,task,system,rating\na,mos,x,3\n").study.scale == {"naturalness": (3, 4)}
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 @pytest.mark.parametrize("start", ["", "\ufeff", "\n\n"])
@@ -247,29 +243,6 @@ def test_the_form_of_2020_is_told_by_its_header():
     assert [bool(reason) for reason in ratings.excluded] == [False] * 4 + [True] * 2
     assert dict(inputs.study.scale) == {"verifiability": (1, 4), "naturalness": (1, 5)}
     assert "CC BY 4.0" in inputs.study.attribution
-
-
-def test_the_form_of_2020_is_tolerant_in_values_and_order_of_columns():
-    inputs = read(
-        "score,sample,reference,system,task,listener,valid\n"
-        "3,a strange name,,team99,quality,a,\n4,x-A_B_1,y-C_2,team98,similarity,a,1\n,x-A_B_1,,team98,quality,a,1\n"
-    )
-    assert inputs.ratings.system.tolist() == ["team99", "team98"]
-    assert inputs.ratings.utterance.tolist() == ["a strange name", "A_B_1"]
-    assert inputs.ratings.is_target.tolist() == [-1, 0]
-    notes = " ".join(inputs.study.design["remarks"])
-    assert "No system is named ref" in notes
-    assert "there is no reference" in notes
-    assert "The names of 1 samples" in notes
-    assert "1 line of the file without a rating left out." in notes
-
-
-def test_unconverted_speech_is_a_nontarget_only_where_its_name_tells_two_speakers():
-    rows = "similarity,a,,,,1,team34_intra,team34_intra-TEM1_TEM1_E30004,ref-TEM1_E30025,1\n"
-    assert read(VCC + rows).ratings.system.tolist() == ["team34_intra"]
-    named = "similarity,a,,,,1,T9,T9-TEM1_SEF2_E30004,ref-TEM1_E30025,1\n"
-    assert read(VCC + named, unconverted="T9").ratings.system.tolist() == [ORIGINAL]
-    assert read(VCC + named).ratings.system.tolist() == ["T9"]
 
 
 def test_bad_lines_in_the_form_of_2020_are_named():

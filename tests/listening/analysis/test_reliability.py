@@ -15,7 +15,7 @@ from listening.analysis.agreement.reliability import (
     make_reliability_tables,
     select_bridge,
 )
-from listening.analysis.reading.inputs import BRIDGE, Settings
+from listening.analysis.reading.inputs import BRIDGE
 from tests.listening.analysis.rated import QUICK, drawn, joined, ratings_of, scored_of
 
 
@@ -130,11 +130,6 @@ def test_equal_ratings_are_no_agreement():
     assert row["remark"] == "All ratings are equal: agreement and chance cannot be distinguished."
 
 
-def test_one_listener_is_compared_with_nobody():
-    row = row_of(ratings_of(["A"] * 3, ["T1"] * 3, [1, 2, 3], item=list("xyx")), ALPHA, REPEATEDLY_RATED)
-    assert row["value"] is None
-
-
 def test_excluded_sessions_do_not_speak_for_the_bridge_set():
     out = bridge_set()
     out = ratings_of(
@@ -146,9 +141,3 @@ def test_excluded_sessions_do_not_speak_for_the_bridge_set():
         excluded=np.where(out.listener == "L003", "low-variance", ""),
     )
     assert row_of(joined(each_item_once(), out), ALPHA, BRIDGE_SET)["listeners"] == 11
-
-
-def test_tasks_stand_in_their_order():
-    ratings = joined(drawn(task="intelligibility"), drawn(task="verifiability"))
-    tasks = [row["task"] for row in rows_of(ratings, settings=Settings(resamples=200))]
-    assert list(dict.fromkeys(tasks)) == ["verifiability", "intelligibility"]

@@ -68,12 +68,6 @@ def test_each_effect_varies_what_it_is_named_after(effect, axis):
     assert varied.mean(axis=axis).std() > 2 * flat.mean(axis=axis).std()
 
 
-def test_stretch_changes_how_much_of_the_scale_is_used():
-    none = dict.fromkeys(("bias_sd", "utterance_sd", "speaker_sd", "system_utterance_sd"), 0.0)
-    same, varied = (rated("verifiability", ORIGINAL, **none | {"stretch_sd": size}) for size in (0.0, 0.4))
-    assert varied.std(axis=1).std() > 2 * same.std(axis=1).std()
-
-
 def test_what_is_not_described_is_refused():
     trial = RatedTrial(0, "unknown", 0, "u", "p", "naturalness")
     with pytest.raises(KeyError, match="unknown"):
@@ -133,10 +127,3 @@ def test_transcripts_have_about_the_errors_of_the_system():
         kept = np.mean([sum(word in set(text) for word in words.split()) / 20 for text in own])
         # Words too many keep the word itself, and a mistaken word may stand elsewhere in the sentence.
         assert 1 - kept == pytest.approx(0.85 * rate, abs=0.25 * rate)
-
-
-def test_single_samples_and_empty_lists_are_no_trouble():
-    assert simulate_boards([], SYSTEMS, generator()) == []
-    assert simulate_transcripts([], SYSTEMS, generator()) == []
-    (alone,) = simulate_boards([PlacedSample(0, "b", ORIGINAL, "u", "p")], SYSTEMS, generator())
-    assert (alone.at, alone.group, alone.declared) == ((0.5, 0.5), "A", 1)

@@ -185,11 +185,6 @@ def test_transcripts_without_a_reference_or_excluded_are_left_out():
     assert row["remark"].startswith("1 transcript left out: what was said is not known.")
 
 
-def test_nothing_to_count_gives_empty_tables():
-    for rows in ([], [{"utterance": "u9", "text": "words"}]):
-        assert [table.rows for table in make_transcription_tables(transcripts_of(rows), None, SETTINGS)] == [(), ()]
-
-
 def test_reference_of_signs_only_has_no_rate():
     row = make_transcription_tables(transcripts_of([{"reference": "...", "text": "words"}]), None, SETTINGS)[
         0
@@ -201,11 +196,3 @@ def test_other_languages_have_no_keywords():
     rows = [{"reference": "L'ÉTÉ À PARIS", "text": "l’été a Paris"}]
     row = make_transcription_tables(transcripts_of(rows), None, SETTINGS, "fr")[0].records()[0]
     assert (row["words"], row["wer"], row["keyword_accuracy"]) == (4, 0.25, None)
-
-
-def test_order_of_rows_changes_nothing():
-    transcripts = made_up_transcripts()
-    shuffled = transcripts.rows(np.random.default_rng(0).permutation(len(transcripts)))
-    assert [table.csv() for table in make_transcription_tables(shuffled, None, SETTINGS)] == [
-        table.csv() for table in make_transcription_tables(transcripts, None, SETTINGS)
-    ]

@@ -14,7 +14,6 @@ from listening.analysis.scoring.resampled import (
     find_medians,
     measure_areas,
     measure_resamples,
-    split_resamples,
 )
 
 RATINGS = st.lists(st.integers(1, 10), min_size=1, max_size=40)
@@ -117,9 +116,3 @@ def test_resamples_equal_ratings_repeated_and_sorted_again():
 def test_median_of_a_histogram_is_that_of_its_ratings(ratings):
     values, counts = np.unique(ratings, return_counts=True)
     assert find_medians(counts[None].astype(float), values.astype(float))[0] == np.median(ratings)
-
-
-def test_chunks_cover_every_resample_once():
-    parts = list(split_resamples(2000, 100_000))
-    assert len(parts) > 1
-    assert [row for part in parts for row in range(2000)[part]] == list(range(2000))

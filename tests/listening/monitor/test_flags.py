@@ -43,10 +43,6 @@ def spread(count):
 # Rules ---------------------------------------------------------------------------------------------
 
 
-def test_kinds_of_the_rules_are_those_that_can_be_stored():
-    assert list(rules.RULES) == [kind for kind in Flag.Kind.values if kind not in Flag.FOUND_BY_ANALYSIS]
-
-
 def test_attentive_session_has_no_flag():
     record = Record(
         scale_points=10,
@@ -146,9 +142,13 @@ def test_longest_repeat_is_what_looking_at_every_stretch_finds(ratings, period):
 # Stored sessions -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def study(db):
+def make_running():
     return make_study(evaluators=8, trials=16)
+
+
+@pytest.fixture
+def study(once):
+    return once(make_running)
 
 
 def stored(session):

@@ -42,9 +42,13 @@ def measure(submission, value, *, state="succeeded", role="trial"):
     return [one.name for one in data_set.utterances.all()]
 
 
-@pytest.fixture
-def study():
+def make_rated():
     return make_answered(evaluators=1, trials=8, systems=2)
+
+
+@pytest.fixture
+def study(once):
+    return once(make_rated)
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,14 @@
 
 from dataclasses import replace
 
-import pytest
-
 from common.tables import Column
-from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import make_table
 from listening.app.results.figures import Reader
 from listening.app.results.labels import number_and_span
-from listening.app.results.opening import opening_of, say_basis
-from listening.app.results.rules import is_drawn_otherwise
-from listening.app.results.system_pages import system_page
+from listening.app.results.opening import opening_of
 from listening.app.results.tables import Shape, headline
-from listening.tasks import RATED_TASKS
-from tests.listening.analysis.examples import SYSTEMS, made_up_results
+from tests.listening.analysis.examples import made_up_results
 
 READER = Reader("made-up", "raw", is_organizer=False, tables=frozenset())
 MEANS = {ORIGINAL: (8.0, "a"), "T01-p1": (4.1, "b"), "T02-p1": (6.23, "c"), "T11-p1": (5.9, "cd"), "B2": (3.0, "d")}
@@ -62,27 +56,6 @@ def test_ratings_open_with_the_best_the_most_private_and_the_basis():
     ]
 
 
-@pytest.mark.parametrize(
-    ("best", "said"),
-    [
-        ("sounds most pleasant", "it also sounds most pleasant (mean 6.20)"),
-        ("", "it is also rated highest for naturalness (mean 6.20)"),
-    ],
-)
-def test_words_of_a_further_task_are_its_own(monkeypatch, best, said):
-    further = replace(RATED_TASKS["naturalness"], best=best)
-    order = {"intelligibility": RATED_TASKS["intelligibility"], "pleasantness": further}
-    monkeypatch.setattr("listening.app.results.opening.RATED_TASKS", order)
-    rows = [
-        {"task": task, "system": system, "kind": "all", "mean": mean, "group": "a"}
-        for task in order
-        for system, mean in (("T01-p1", 6.2), ("B2", 6.0))
-    ]
-    opening = sentences(made(summary=rows), ("intelligibility", "pleasantness"))[0]
-    assert opening.startswith("T01-p1 is easiest to understand of 2 systems")
-    assert said in opening
-
-
 def test_results_of_few_listeners_compare_no_systems():
     found = rated()
     few = replace(found, counts=found.counts | {"listeners": 2}, settings={**found.settings, "least_clusters": 10})
@@ -91,32 +64,6 @@ def test_results_of_few_listeners_compare_no_systems():
         "This rests on 2 simulated listeners and 2,704 ratings; 1 session was left out.",
     ]
     assert not {"words", "strip"} & {one.key for one in headline(Shape(READER, few), "naturalness", ("", "")).columns}
-
-
-def test_few_listeners_leave_what_is_said_of_one_system():
-    """A number alone compares nothing; nor does it that none is known."""
-    counts, heard = {"listeners": 2, "ratings": 40}, {"system": "B2", "task": "verifiability"}
-    warning, basis = "Too few listeners (2) to compare systems.", "This rests on 2 simulated listeners and 40 ratings"
-    summary = [
-        {"task": "naturalness", "system": system, "kind": "all", "mean": mean, "n": 20, "group": ""}
-        for system, mean in ((ORIGINAL, 8.0), ("B2", 6.2))
-    ]
-    settings = {"settings": {**made().settings, "least_clusters": 10}}
-    few = replace(made(counts=counts, summary=summary, detection=[heard | {"eer": 0.6, "group": ""}]), **settings)
-    assert sentences(few, ("naturalness", "verifiability")) == [
-        warning,
-        "One system was rated: B2, mean naturalness 6.20.",
-        "Speakers were compared with B2 (equal error rate 60 %, guessing 50 %).",
-        f"{basis}; no session was left out.",
-    ]
-    unknown = replace(made(counts=counts, detection=[heard]), **settings)
-    assert sentences(unknown, ("verifiability",))[:2] == [
-        warning,
-        "How recognisable speakers are is not known: ratings of both kinds of pairs are needed.",
-    ]
-    page = system_page(few, READER, "B2", [])
-    assert page["few"] == warning
-    assert page["tasks"][0]["said"] == "mean 6.20 of 20 ratings"
 
 
 def test_system_that_too_few_rated_is_not_among_those_that_differ():
@@ -129,16 +76,6 @@ def test_system_that_too_few_rated_is_not_among_those_that_differ():
     said = sentences(made(summary=[row | {"group": ""} for row in rows]), ("naturalness",))[0]
     assert said.startswith("In this sample T01-p1 sounds most natural of 3 systems (mean 8.00")
     assert said.endswith("); whether systems differ significantly was not tested.")
-
-
-def test_violins_drawn_with_letters_that_no_longer_hold_are_not_shown():
-    few = replace(rated(), versions={"analysis": "4"})
-    [violin] = [one for one in list_figures(few) if (one.scores, one.name) == ("raw", "violin-naturalness")]
-    assert not is_drawn_otherwise(violin, few)
-    rows = [row | {"group": ""} for row in few.records("raw", "summary")]
-    few = replace(few, tables=few.tables | {"raw/summary": make_table("summary", rows)})
-    assert is_drawn_otherwise(violin, few)
-    assert not is_drawn_otherwise(violin, replace(few, versions={"analysis": "5"}))
 
 
 def test_rates_of_a_task_that_was_too_hard_are_not_called_privacy():
@@ -169,34 +106,6 @@ def test_rates_above_guessing_are_reversed_answers_and_the_axis_reaches_them():
     assert "With B2 and T01-p1" in confused
 
 
-def test_basis_says_how_many_listeners_each_system_had_where_not_all_heard_it():
-    def basis(*listeners):
-        rows = [
-            {"task": "naturalness", "system": system, "kind": "all", "listeners": count}
-            for system, count in zip((ORIGINAL, "T01-p1", "B2"), listeners, strict=True)
-        ]
-        return say_basis(made(counts={"listeners": 20, "ratings": 90}, summary=rows))
-
-    assert basis(20, 9, 12).startswith("This rests on 20 simulated listeners (9 to 12 for each system) and 90 ratings;")
-    assert basis(20, 9, 9).startswith("This rests on 20 simulated listeners (9 for each system) and")
-    assert basis(20, 20, 20).startswith("This rests on 20 simulated listeners and")
-
-
-def test_basis_says_how_many_control_trials_were_missed_where_they_were_counted():
-    counts = {"listeners": 20, "ratings": 90, "excluded_sessions": 1}
-    assert say_basis(made(counts=counts)).endswith("90 ratings; 1 session was left out.")
-    told = say_basis(made(counts=counts | {"control_trials": 40, "controls_missed": 3}))
-    assert told.endswith("; 1 session was left out. Control trials missed in the sessions that count: 3 of 40.")
-
-
-def test_page_of_a_system_says_how_many_ratings_are_its_own():
-    results = made_up_results()
-    own = sum(row["n"] for row in results.table("raw", "summary").records(system=SYSTEMS[0], kind="all"))
-    said = say_basis(results, SYSTEMS[0])
-    assert said.startswith("The study rests on 12 simulated listeners and 1,234 ratings")
-    assert f", {own:,} of them of this system; " in said
-
-
 def test_best_word_error_rate_is_called_untested():
     rates = {ORIGINAL: (0.049, 0.06), "T01-p1": (0.028, 0.05), "B2": (0.12, 0.178)}
     rows = [
@@ -209,12 +118,6 @@ def test_best_word_error_rate_is_called_untested():
         "In this sample T01-p1 has the lowest word error rate of 2 systems (2.8 %, 1.4 to 5.0; unprotected speech "
         "4.9 %) and B2 the highest (12 %, 6 to 18); whether systems differ significantly was not tested."
     )
-
-
-def test_a_task_that_was_not_rated_is_not_spoken_of():
-    [basis] = sentences(rated(), ())
-    assert basis.startswith("This rests on")
-    assert len(sentences(rated(), ("naturalness",))) == 2
 
 
 def test_linking_within_reach_of_guessing_is_not_called_possible():
@@ -242,44 +145,6 @@ def test_every_number_is_drawn_where_it_stands_on_its_axis():
     for panel in panels:
         assert all(panel["left"] <= row["x"] <= panel["right"] for row in panel["rows"])
     assert natural["line"] == natural["rows"][0]["x"]  # the mean of unprotected speech
-
-
-def test_error_rates_of_words_have_round_ticks_and_no_dashed_line_that_is_not_there():
-    rows = [
-        {"system": name, "wer": wer, "wer_low": wer - 0.02, "wer_high": wer + 0.05}
-        for name, wer in ((ORIGINAL, 0.049), ("B2", 0.127))
-    ]
-    results = made("transcription")
-    tables = results.tables | {"common/transcription": make_table("transcription", rows)}
-    opened = opening_of(Shape(READER, replace(results, tables=tables)), ())
-    [panel] = opened["panels"]
-    assert [words for _, words in panel["ticks"]] == ["0 %", "10 %", "20 %"]
-    assert opened["lines"] == []
-    assert opening_of(Shape(READER, rated()), ("verifiability", "naturalness"))["lines"] == [
-        "guessing",
-        "unprotected speech",
-    ]
-
-
-def test_captions_on_pages_are_short():
-    for figure in list_figures(made_up_results()):
-        words = f"{figure.title} {figure.reading}".split()
-        assert len(words) <= 20, figure.name
-        assert figure.reading.endswith("."), figure.name
-        assert figure.reading.rstrip(".…") in figure.caption
-
-
-def test_page_of_a_system_says_its_number_of_boards_and_transcripts():
-    linked = {"system": "B2", "pairs": "original-anonymised", "eer": 0.303, "eer_low": 0.2, "eer_high": 0.41}
-    boards = made("linkability", pair_detection=[linked, linked | {"pairs": "anonymised-anonymised"}])
-    boards = replace(boards, tables={"raw/pair_detection": boards.tables["raw/pair_detection"]})
-    assert system_page(boards, READER, "B2", [])["said"] == [
-        "Linking an unprotected sample with one of this system by ear: equal error rate 30 %, 20 to 41; 50 % is a "
-        "guess."
-    ]
-    words = make_table("transcription", [{"system": "B2", "wer": 0.09}])
-    found = replace(boards, tables={"common/transcription": words})
-    assert system_page(found, READER, "B2", [])["said"] == ["Word error rate of listeners: 9 %."]
 
 
 def test_numbers_of_few_listeners_are_no_more_exact_than_those_with_an_interval():

@@ -5,7 +5,6 @@ from django.utils import timezone
 
 from evaluation.app.models import EvaluationRun
 from listening.app.models import Analysis, Study
-from listening.app.monitor.services import create_rule
 from listening.app.results.inputs import Changed
 from listening.app.results.services import publication_problems, publish_results, unpublish_results
 from portal.accounts.rules import NotificationKind
@@ -61,17 +60,6 @@ def test_everything_that_stands_in_the_way_is_said_at_once(study):
     assert len(publication_problems(study)) == 2
     with pytest.raises(NotPossible, match=r"no finished analysis.*not published yet"):
         publish(study)
-
-
-def test_results_that_no_longer_fit_are_not_published(study):
-    session = make_session(study, block=None, state="finished")
-    add_analysis(study, made_up_results())
-    create_rule(study=study, by=None, reason="test", session=session)
-    with pytest.raises(
-        NotPossible, match=r"no longer fits the study. Sessions were left out or counted again. Analyse"
-    ):
-        publish(study)
-    assert publication_problems(study)[0].count(".") == 3
 
 
 def test_an_evaluation_that_ends_after_the_analysis_does_not_keep_results_from_being_published(study, client):

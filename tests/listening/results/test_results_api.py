@@ -62,17 +62,6 @@ def test_results_hold_the_tables_that_each_role_may_see(edition, organizer, memb
     assert {row[place] for row in table["rows"]} == {"T01-c1", "T01-p1"}
 
 
-def test_no_listener_is_named_to_anybody_but_organizers(edition, member, submissions):
-    make_heard_study(edition, submissions, name="heard")
-    for user in (None, member, make_operator()):
-        api = Api(user)
-        assert "listener-0" not in api.get("studies/heard/results").content.decode()
-        for name in ABOUT_LISTENERS:
-            scores = "common" if name in {one.name for one in COMMON} else "raw"
-            status = api.get(f"studies/heard/results/{scores}/{name}").status_code
-            assert status == (404 if user else 401)
-
-
 def test_unpublished_results_look_like_none_to_all_but_organizers(edition, organizer, member, submissions):
     make_heard_study(edition, submissions, name="hidden", is_published=False)
     for user in (member, make_user(), make_organizer(), make_operator()):

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from django.urls import reverse
 from django.utils import timezone
 
 from listening.analysis.post_screening.rules import RULES
 from listening.analysis.tables import Results, make_table
-from listening.app.models import Analysis, Answer, Flag
+from listening.app.models import Answer, Flag
 from listening.app.monitor.rules import sentence
-from listening.app.monitor.selectors import list_lines, with_flags
 from listening.app.monitor.services import apply_standing_rules, flag_sessions, preview_effect, revoke_rule
 from listening.app.results.inputs import listener_key, session_key
 from listening.app.results.selectors import parsed_results
@@ -43,9 +41,13 @@ def flags(study):
     return {(flag.session_id, flag.kind): flag.data["holds"] for flag in kept}
 
 
-@pytest.fixture
-def study():
+def make_rated():
     return make_answered(evaluators=3, trials=2)
+
+
+@pytest.fixture
+def study(once):
+    return once(make_rated)
 
 
 def make_contrarian(study):
@@ -100,14 +102,6 @@ def test_monitor_leaves_flags_of_an_analysis_alone(study):
     assert flags(study) == {(first.pk, "disagrees"): True}
 
 
-def test_monitor_says_which_flags_an_analysis_found(study):
-    session = study.sessions.first()
-    for kind in (Flag.Kind.GOLD_MISSED, Flag.Kind.CONTROLS_MISSED):
-        session.flags.create(kind=kind, data={"holds": True})
-    (line,) = with_flags(list_lines(study, timezone.now(), only=session.pk))
-    assert [one["label"] for one in line.flags] == ["control trials missed", "control trials missed (analysis)"]
-
-
 def test_standing_rules_catch_nobody_by_a_new_analysis(study):
     first, second, _ = study.sessions.all()
     write_flags(study, results_of(study, ("disagrees", first, 1)))
@@ -147,16 +141,6 @@ def test_a_listener_who_agrees_with_nobody_is_left_out_with_what_that_changes():
     assert np.allclose([row["mean_before"], row["mean_after"]], means)
     revoke_rule(rule=rule, by=None, now=timezone.now())
     assert start_analysis(study, None, CHOSEN).results == before.results
-
-
-def test_settings_that_became_unknown_are_told_and_leave_nobody_out(study, client):
-    analysis = analysed(start_analysis(study, None, CHOSEN))
-    Analysis.objects.filter(pk=analysis.pk).update(chosen={"of_an_earlier_version": 1})
-    client.force_login(study.edition.organizers.first())
-    given = {"rule": "disagrees", "reason": "agrees with nobody"}
-    response = client.post(reverse("studies:results-screen", args=[study.name]), given, follow=True)
-    assert "of_an_earlier_version" in response.content.decode()
-    assert not study.exclusion_rules.exists()
 
 
 def test_late_sessions_are_not_lost_among_rules_of_an_analysis(study):

@@ -6,7 +6,6 @@ import io
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
-from django.urls import reverse
 from django.utils import timezone
 
 from listening.analysis.reading.inputs import ORIGINAL
@@ -46,11 +45,15 @@ def heard_by_all(study):
     return set(shown.results.table("raw", "summary").values("system")) - {ORIGINAL}
 
 
-@pytest.fixture
-def study():
+def make_published():
     made = make_answered(evaluators=6, trials=8, systems=2, tasks=[Task.NATURALNESS])
     analysed(start_analysis(made, None, CHOSEN))
     return publish(made)
+
+
+@pytest.fixture
+def study(once):
+    return once(make_published)
 
 
 def test_results_that_name_a_withdrawn_system_are_hidden_until_others_are_published(study):
@@ -67,26 +70,6 @@ def test_results_that_name_a_withdrawn_system_are_hidden_until_others_are_publis
     assert heard_by_all(study) == {kept}
     shown = shown_analysis_for(AnonymousUser(), study.name)
     assert gone not in shown.results.as_json()
-
-
-def test_pages_are_not_found_and_organizers_are_told_why(client, study):
-    _, gone = codes_of(study)
-    withdraw(study, gone)
-    organizer = study.edition.organizers.first()
-    addresses = [
-        reverse("studies:results", args=[study.name]),
-        reverse("studies:results-json", args=[study.name]),
-        reverse("studies:results-system", args=[study.name, gone]),
-        reverse("studies:results-csv", args=[study.name, "raw", "summary"]),
-    ]
-    client.force_login(make_user())
-    assert {client.get(address).status_code for address in addresses} == {404}
-    client.force_login(organizer)
-    page = client.get(addresses[0]).content.decode()
-    assert "A submission that was heard was withdrawn" in " ".join(page.split())
-    assert "and its results are hidden: analyse" in " ".join(page.split())
-    assert "the leaderboard is published again" not in page
-    assert "Teams and readers see the one that was published before it" not in page
 
 
 def test_nothing_about_a_withdrawn_system_enters_an_analysis(study):

@@ -40,26 +40,10 @@ def test_criterion_20_each_outcome_of_prolific_has_its_code(state, code):
     assert session.completion_code == code
 
 
-def test_who_lost_the_place_without_an_answer_gets_no_code_to_delete_answers():
-    session = make_session(make_study(screening=PLAIN))
-    end_session(session, "expired", timezone.now())
-    page = text_of(Client().get(session.get_absolute_url()))
-    assert ("this withdrawal code" in page, "Withdraw and delete my answers" in page) == (False, True)
-    end_session(other := make_session(make_study(screening=PLAIN)), "finished", timezone.now())
-    assert "this withdrawal code" in text_of(Client().get(other.get_absolute_url()))
-
-
 def test_who_failed_the_attention_checks_is_paid_where_the_study_has_no_code_for_it():
     session = make_session(make_prolific({"complete": "ALLDONE1"}))
     end_session(session, "failed-attention", timezone.now())
     assert session.completion_code == "ALLDONE1"
-
-
-def test_who_is_screened_out_without_a_code_is_asked_to_return_the_place():
-    visit = to_trials(make_prolific({"complete": "ALLDONE1"}), PERSON)
-    end_session(visit.session, "screened-out", timezone.now())
-    assert "Please return your submission on Prolific" in visit.text()
-    assert "ALLDONE1" not in visit.page().content.decode()
 
 
 def test_criterion_20_no_page_before_the_end_holds_a_code():
@@ -86,7 +70,6 @@ def test_criterion_20_way_back_to_prolific_carries_the_code_of_the_outcome():
     assert [code for code in CODES.values() if code in page] == ["ALLDONE1"]
 
 
-@pytest.mark.postgres
 def test_criterion_20_minted_codes_are_random_and_guesses_or_early_ones_do_not_work():
     study = make_study(evaluators=3)
     first, second, active = (make_session(study) for _ in range(3))
@@ -100,7 +83,6 @@ def test_criterion_20_minted_codes_are_random_and_guesses_or_early_ones_do_not_w
     assert not study.sessions.filter(completion_code__in=guesses).exists()
 
 
-@pytest.mark.postgres
 def test_code_stays_the_same_however_often_it_is_released():
     session = make_session(make_study())
     assert release_code(session) == ""

@@ -74,7 +74,6 @@ def test_nobody_is_told_to_come_back_to_a_study_whose_blocks_are_all_finished(cl
     assert study.sessions.count() == sessions
 
 
-@pytest.mark.postgres
 def test_criterion_32_two_hundred_bots_hold_no_more_than_the_share_of_one_address():
     study = make_prolific(evaluators=12)
     tried = [Client().get(link_of(study), person(number)) for number in range(200)]
@@ -142,21 +141,6 @@ def test_organizer_is_told_who_was_turned_away_and_why():
     assert "One network address may hold the only place, and 2 people may begin from it within an hour." in told
 
 
-def test_link_to_the_limit_of_one_address_leads_to_its_field_and_tells_the_number():
-    study = make_study(screening=PLAIN, evaluators=8, refusals={"network": {"count": 1, "last_at": "2026-01-01T10:00"}})
-    organizer = Client()
-    organizer.force_login(study.edition.organizers.first())
-    monitor = organizer.get(f"/studies/{study.name}/monitor/")
-    assert "One network address may hold 3 of the 8 places" in text_of(monitor)
-    link = f"/studies/{study.name}/edit/?open=platform"
-    assert f'href="{link}#id_places_per_network"' in monitor.content.decode()
-    for address, is_open in ((link, True), (link.partition("?")[0], False)):
-        page = organizer.get(address).content.decode()
-        assert ('id="part-platform" open>' in page, "here 3 of 8" in page) == (is_open, True)
-        assert 'id="id_places_per_network"' in page
-    assert "at most 3 of 8" in text_of(organizer.get(f"/studies/{study.name}/"))
-
-
 def test_nobody_consents_to_a_study_that_was_closed_meanwhile():
     study = make_study(screening=PLAIN, evaluators=4)
     visit = Visit(study)
@@ -210,7 +194,6 @@ def test_ipv4_addresses_that_come_within_ipv6_are_told_apart():
     assert study.sessions.order_by("pk").last().network == network_key(study, "192.0.2.5")
 
 
-@pytest.mark.postgres
 def test_address_is_forgotten_after_a_day_but_not_while_it_holds_a_place():
     study = make_study(screening=PLAIN)
     holding, waiting = to_trials(study), Visit(study)
@@ -269,15 +252,15 @@ def test_who_took_the_task_again_before_consent_loses_nothing_and_waits_for_noth
     assert second.session.platform_data["session"] == mturk_id("A2")
 
 
-@pytest.mark.parametrize("state", ["finished", "screened-out", "failed-attention"])
-def test_another_submission_does_not_show_how_the_first_one_ended(state):
+def test_another_submission_does_not_show_how_the_first_one_ended():
     study = make_prolific()
     first = to_trials(study, PERSON)
-    Session.objects.update(state=state, step="end", completion_code="C0MPLETE")
-    page = Client().get(link_of(study), PERSON | {"SESSION_ID": prolific_id("submission-2")}, follow=True)
-    assert (page.status_code, "already taken part" in text_of(page)) == (403, True)
-    told = page.content.decode()
-    assert [one for one in ("C0MPLETE", first.token, first.session.withdrawal_code) if one in told] == []
+    for state in ("finished", "screened-out", "failed-attention"):
+        Session.objects.update(state=state, step="end", completion_code="C0MPLETE")
+        page = Client().get(link_of(study), PERSON | {"SESSION_ID": prolific_id("submission-2")}, follow=True)
+        assert (page.status_code, "already taken part" in text_of(page)) == (403, True)
+        told = page.content.decode()
+        assert [one for one in ("C0MPLETE", first.token, first.session.withdrawal_code) if one in told] == []
 
 
 def test_prolific_address_without_a_submission_is_not_complete():
@@ -335,12 +318,3 @@ def test_reference_is_no_code_of_prolific_and_leads_back_to_nothing(state, prefi
     session.completion_code = "TECH-OF-OURS"
     assert way_back(session).endswith("cc=TECH-OF-OURS")
     assert Block.objects.exclude(holder=None).count() == 0
-
-
-def test_organizer_reads_no_advice_to_raise_what_holds_all_places():
-    refused = {"network": {"count": 1, "last_at": timezone.now().isoformat()}}
-    study = make_study(screening=PLAIN, evaluators=2, refusals=refused)
-    organizer = Client()
-    organizer.force_login(study.edition.organizers.first())
-    told = text_of(organizer.get(f"/studies/{study.name}/monitor/"))
-    assert ("One network address may hold all 2 places" in told, "needs more" in told) == (True, False)

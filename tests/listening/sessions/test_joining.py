@@ -1,6 +1,7 @@
 """From a link to a session: once for each person, from all platforms, without cookies."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import pytest
 from django.db import connection
@@ -115,64 +116,58 @@ NO_IDS = [
 ]
 
 
-@pytest.mark.parametrize("part", ["PROLIFIC_PID", "SESSION_ID"])
-@pytest.mark.parametrize("value", [*NO_IDS, PERSON["PROLIFIC_PID"][1:], PERSON["STUDY_ID"], "0" * 24, "a" * 24])
-def test_what_cannot_be_an_id_of_prolific_begins_no_session(value, part):
-    response = Client().get(link_of(make_prolific()), PERSON | {part: value})
-    assert (response.status_code, Session.objects.count()) == (400, 0)
-    assert "This link is not complete. Open the study again from the platform" in text_of(response)
-    assert b"<script>" not in response.content
+def test_what_cannot_be_an_id_of_prolific_begins_no_session():
+    study = make_prolific()
+    values = [*NO_IDS, PERSON["PROLIFIC_PID"][1:], PERSON["STUDY_ID"], "0" * 24, "a" * 24]
+    for value, part in product(values, ("PROLIFIC_PID", "SESSION_ID")):
+        response = Client().get(link_of(study), PERSON | {part: value})
+        assert (response.status_code, Session.objects.count()) == (400, 0), value
+        assert "This link is not complete. Open the study again from the platform" in text_of(response)
+        assert b"<script>" not in response.content
 
 
-@pytest.mark.parametrize("part", ["workerId", "assignmentId"])
-@pytest.mark.parametrize("value", [*NO_IDS[2:-3], "ANONYMOUS", WORKER["hitId"].lower(), WORKER["hitId"]])
-def test_what_cannot_be_an_id_of_mechanical_turk_begins_no_session(value, part):
-    response = Client().get(link_of(make_study(platform="mturk", screening=PLAIN)), WORKER | {part: value})
-    assert (response.status_code, Session.objects.count()) == (400, 0)
+def test_what_cannot_be_an_id_of_mechanical_turk_begins_no_session():
+    study = make_study(platform="mturk", screening=PLAIN)
+    values = [*NO_IDS[2:-3], "ANONYMOUS", WORKER["hitId"].lower(), WORKER["hitId"]]
+    for value, part in product(values, ("workerId", "assignmentId")):
+        response = Client().get(link_of(study), WORKER | {part: value})
+        assert (response.status_code, Session.objects.count()) == (400, 0), value
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(one for one in NO_IDS[:-5] if one != "test"),
-        "ASSIGNMENT_ID_NOT_AVAILABLE",
-        " \t",
-        "?",
-        "--",
-        "N/A",
-        "anna\x00",
-        "an\u200cna",
-        *("person", "PROLIFIC_PID", "PERSON_ID", "your-id"),
-        "a" * 121,
-    ],
-)
-def test_own_link_that_names_nobody_says_which_signs_an_id_has(value):
-    response = Client().post(link_of(make_study(screening=PLAIN)), query_params={"person": value})
-    assert (response.status_code, Session.objects.count()) == (400, 0)
-    assert "names nobody. Expected an ID of your own, of at most 120 letters, digits, spaces and . _ - + @" in text_of(
-        response
-    )
-    assert "platform" not in text_of(response)
+NAMELESS = [
+    *(one for one in NO_IDS[:-5] if one != "test"),
+    *("ASSIGNMENT_ID_NOT_AVAILABLE", " \t", "?", "--", "N/A", "anna\x00", "an\u200cna", "a" * 121),
+    *("person", "PROLIFIC_PID", "PERSON_ID", "your-id"),
+]
 
 
-@pytest.mark.parametrize(
-    ("value", "person"),
-    [
-        ("anna+test@uni.example", "anna+test@uni.example"),
-        ("o'brien@uni.example", "o'brien@uni.example"),
-        ("Zm9v/+=", "Zm9v/+="),
-        ("7", "7"),
-        (" Anna   M\u0075\u0308ller ", "Anna Müller"),
-        ("हिन्दी", "हिन्दी"),
-        ("مهدی\u200cزاده", "مهدی\u200cزاده"),
-        ("O’Brien", "O’Brien"),
-    ],
-)
-def test_own_link_takes_addresses_random_ids_and_names(value, person):
+def test_own_link_that_names_nobody_says_which_signs_an_id_has():
     study = make_study(screening=PLAIN)
-    visits = [Visit(study, {"person": given}) for given in (value, person)]
-    assert [visit.session.participant.platform_id for visit in visits] == [person, person]
-    assert visits[0].address == visits[1].address
+    signs = "names nobody. Expected an ID of your own, of at most 120 letters, digits, spaces and . _ - + @"
+    for value in NAMELESS:
+        response = Client().post(link_of(study), query_params={"person": value})
+        assert (response.status_code, Session.objects.count()) == (400, 0), value
+        assert signs in text_of(response)
+        assert "platform" not in text_of(response)
+
+
+PEOPLE = {
+    "anna+test@uni.example": "anna+test@uni.example",
+    "o'brien@uni.example": "o'brien@uni.example",
+    "Zm9v/+=": "Zm9v/+=",
+    "7": "7",
+    " Anna   M\u0075\u0308ller ": "Anna Müller",
+    "हिन्दी": "हिन्दी",
+    "مهدی\u200cزاده": "مهدی\u200cزاده",
+}
+
+
+def test_own_link_takes_addresses_random_ids_and_names():
+    study = make_study(screening=PLAIN, evaluators=40, places_per_network=40)
+    for value, person in PEOPLE.items():
+        visits = [Visit(study, {"person": given}) for given in (value, person)]
+        assert [visit.session.participant.platform_id for visit in visits] == [person, person]
+        assert visits[0].address == visits[1].address
 
 
 def test_same_name_in_two_studies_has_two_hashes():
@@ -200,7 +195,6 @@ def test_study_that_was_never_launched_is_not_found():
     assert Client().get(reverse("listen:join", args=["nonsense"])).status_code == 404
 
 
-@pytest.mark.postgres
 def test_who_has_ended_comes_back_to_the_end_and_gets_no_second_block():
     study = make_prolific()
     visit = to_trials(study, PERSON)
@@ -210,7 +204,6 @@ def test_who_has_ended_comes_back_to_the_end_and_gets_no_second_block():
     assert again.post("again").status_code == 403
 
 
-@pytest.mark.postgres
 def test_criterion_18_who_lost_the_block_is_told_and_may_begin_anew():
     study = make_prolific(evaluators=1)
     visit = to_trials(study, PERSON)
@@ -238,7 +231,6 @@ def test_own_link_leads_to_the_session_begun_anew():
     assert client.get(link_of(study)).url == anew
 
 
-@pytest.mark.postgres
 def test_mturk_session_begun_anew_belongs_to_the_assignment_under_which_it_was():
     study = make_study(platform="mturk", screening=PLAIN)
     lost = Visit(study, WORKER)

@@ -21,7 +21,7 @@ from listening.app.sessions.block_leases import (
 from tests.listening.answering import TAB, answer, answer_all, hear, post
 from tests.listening.factories import make_session, make_study
 
-pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
+pytestmark = pytest.mark.django_db
 NOW = timezone.now()
 OVER = timedelta(minutes=46)
 
@@ -39,6 +39,7 @@ def to_trials(session, now):
     return session
 
 
+@pytest.mark.postgres
 def test_each_session_gets_a_block_of_its_own_in_order_until_none_is_left():
     study = make_study(evaluators=3)
     leased = [assign_block(begin(study), NOW) for _ in range(4)]
@@ -116,6 +117,7 @@ def test_lease_may_be_extended_once_in_each_minute(client):
     assert Block.objects.get(holder=session).lease_expires_at > timezone.now() + timedelta(minutes=44)
 
 
+@pytest.mark.postgres
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="processes that share SQLite share a clock")
 @pytest.mark.parametrize("ahead", [timedelta(minutes=-10), timedelta(minutes=10)])
 def test_lease_goes_by_the_clock_of_the_database_whatever_web_server_and_scheduler_say(client, monkeypatch, ahead):
@@ -159,6 +161,7 @@ def test_criterion_18_lease_ends_at_its_time_and_not_before():
     assert (session.state, session.ended_at, session.completion_code) == ("expired", until, "")
 
 
+@pytest.mark.postgres
 def test_criterion_18_lost_block_is_offered_again_whole_and_who_returns_cannot_touch_it(client):
     study = make_study(evaluators=1)
     lost = make_session(study)
@@ -201,6 +204,7 @@ def test_answer_that_comes_before_the_periodic_task_keeps_the_block(client):
     assert session.state == "active"
 
 
+@pytest.mark.postgres
 def test_request_for_a_block_does_not_wait_for_the_periodic_task():
     study = make_study(evaluators=1)
     lost = begin(study)

@@ -9,25 +9,23 @@ from listening.app.monitor.selectors import reported_clips
 from listening.app.sessions import block_leases as sessions
 from listening.app.sessions.block_leases import end_session
 from listening.app.studies.services import close_study
-from tests.listening.answering import TAB, answer, hear, post
+from tests.listening.answering import TAB, answer, hear, post, without_cache
 from tests.listening.factories import make_session, make_study
 from tests.pages import read_page
-from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def organizer(client):
-    user = make_organizer()
-    client.force_login(user)
-    return user
-
-
-@pytest.fixture
-def session(organizer):
-    session = make_session(make_study(organizer=organizer))
+def make_heard():
+    session = make_session(make_study())
     hear(session)
+    return session
+
+
+@pytest.fixture
+def session(client, once):
+    session = without_cache(once(make_heard))
+    client.force_login(session.study.edition.organizers.get())
     return session
 
 

@@ -9,16 +9,20 @@ from django.utils import timezone
 
 from listening.app.models import Session, Study
 from listening.app.sessions import block_leases as sessions
-from tests.listening.answering import TAB, answer, answer_all, hear, payload, post, stored
+from tests.listening.answering import TAB, answer, answer_all, hear, payload, post, stored, without_cache
 from tests.listening.factories import make_session, make_study
 
 pytestmark = pytest.mark.django_db
 TASKS = ["verifiability", "naturalness", "intelligibility"]
 
 
-@pytest.fixture
-def session():
+def make_answering():
     return make_session(make_study())
+
+
+@pytest.fixture
+def session(once):
+    return without_cache(once(make_answering))
 
 
 def state(client, session):
@@ -203,16 +207,16 @@ def test_finished_session_holds_its_block_for_good_and_has_its_code(client, sess
     assert (block.holder, block.is_finished, block.lease_expires_at) == (session, True, None)
 
 
-@pytest.mark.parametrize("what", ["answers", "alive", "take-over", "report", "state"])
-def test_ended_session_says_so_and_where_to_go(client, session, what):
+def test_ended_session_says_so_and_where_to_go(client, session):
     sessions.end_session(session, Session.State.SCREENED_OUT, timezone.now())
     bodies = {"answers": payload(), "report": {"tab": TAB, "position": 1, "slot": "a"}}
-    if what == "state":
-        status, reply = state(client, session)
-    else:
-        status, reply = post(client, session, what, bodies.get(what, {"tab": TAB}))
-    assert (status, reply["problem"], reply["state"]) == (410, "ended", "screened-out")
-    assert (reply["sentence"], reply["address"]) == ("This session is over.", f"/listen/{session.token}/")
+    told = [
+        post(client, session, what, bodies.get(what, {"tab": TAB}))
+        for what in ("answers", "alive", "take-over", "report")
+    ]
+    for status, reply in [*told, state(client, session)]:
+        assert (status, reply["problem"], reply["state"]) == (410, "ended", "screened-out")
+        assert (reply["sentence"], reply["address"]) == ("This session is over.", f"/listen/{session.token}/")
 
 
 @pytest.mark.parametrize("end", [state for state in Session.State.values if state not in {"active", "finished"}])

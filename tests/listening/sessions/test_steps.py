@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from django.conf.locale import LANG_INFO
 from django.test import Client
 from django.urls import reverse
 from django.utils import translation
@@ -13,11 +12,10 @@ from common.errors import ProblemsError
 from listening import texts
 from listening.app.models import Session, StudyText
 from listening.app.sessions.clip_urls import clip_address
-from listening.app.sessions.forms import language_choices
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, parse_questionnaire
 from listening.tasks import RATED_TASKS, Task
 from tests.listening.factories import make_session, make_study
-from tests.listening.visits import PLAIN, Visit, link_of, text_of, to_trials
+from tests.listening.visits import PLAIN, Visit, link_of, text_of
 from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
@@ -216,22 +214,6 @@ def test_every_wording_is_shipped_in_every_language(language, role_play):
     assert texts.shipped_text("role-play", "own", language) == ""
 
 
-@pytest.mark.parametrize(
-    ("tasks", "says"),
-    [
-        (("naturalness",), ("and say how natural they sound.", "et vous direz à quel point ils semblent naturels.")),
-        (("verifiability", "naturalness"), ("the same speaker and how natural", "la même personne et à quel point")),
-        (("linkability",), ("and place them on a board by voice.", "et vous les placerez sur un tableau")),
-        (("transcription",), ("and write down what you hear.", "et vous écrirez ce que vous entendez.")),
-    ],
-)
-def test_consent_says_what_evaluators_of_this_study_do(tasks, says):
-    for language, words in zip(("en", "fr"), says, strict=True):
-        told = " ".join(texts.shipped_text("consent", "own", language, tasks=tasks).split())
-        assert words in told
-        assert ("write down" in told or "écrirez" in told) == (tasks == ("transcription",))
-
-
 def test_wording_can_carry_no_script_picture_or_address():
     page = texts.render_markdown(
         "<script>x</script> ![a](http://example.org/a.png) [b](http://example.org) *c* <b>d</b>"
@@ -275,11 +257,6 @@ def test_unknown_session_is_not_found_at_any_address():
         assert client.post(reverse(f"listen:{name}", args=["no-such-token", *extra])).status_code == 404
 
 
-def test_trials_are_reached_and_shown():
-    visit = to_trials(make_study(screening=PLAIN))
-    assert visit.page().status_code == 200
-
-
 @pytest.mark.parametrize("is_told", [False, True])
 def test_simulated_study_says_so_on_every_page(is_told):
     visit = Visit(make_study(screening=PLAIN, is_simulated=is_told))
@@ -298,22 +275,6 @@ def test_preview_says_that_nothing_counts():
     visit.post("role-play")
     assert visit.session.block is not None
     assert study.blocks.exclude(holder=None).count() == 0
-
-
-def test_languages_without_native_speakers_are_not_offered():
-    assert not {"ia", "io"} & dict(language_choices()).keys()
-    assert dict(language_choices(("io", "qaa")))["io"] == "Ido", "unless the study asks for it"
-    assert dict(language_choices(("qaa",)))["qaa"] == "qaa"
-
-
-def test_native_languages_have_their_own_names_in_the_order_of_letters():
-    names = dict(language_choices())
-    of_english = {facts["name"] for facts in LANG_INFO.values() if "name" in facts}
-    same = {"Afrikaans", "English", "Esperanto"}  # which call themselves so
-    assert {name for name in names.values() if name in of_english} == same
-    told = list(names.values())
-    assert told.index("Català") < told.index("Čeština") < told.index("Cymraeg") < told.index("Ελληνικά")
-    assert told.index("isiZulu") < told.index("Íslenska") < told.index("Italiano")
 
 
 def test_address_of_a_form_that_is_loaded_again_leads_to_the_page_of_the_session(client):

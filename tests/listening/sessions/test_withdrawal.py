@@ -132,7 +132,6 @@ def test_criterion_23_withdrawal_after_completion_by_code_frees_the_block():
     assert "Your answers are deleted" in text_of(again)
 
 
-@pytest.mark.postgres
 def test_withdrawal_leaves_everybody_elses_answers():
     study = make_study(evaluators=2)
     mine, theirs = make_session(study), make_session(study)
@@ -144,7 +143,6 @@ def test_withdrawal_leaves_everybody_elses_answers():
     assert (theirs.state, theirs.questionnaire, theirs.held_block) == ("active", {"age": "30-39"}, theirs.block)
 
 
-@pytest.mark.postgres
 def test_withdrawal_takes_all_sessions_of_the_person():
     study = make_study(evaluators=2)
     first = make_session(study)
@@ -187,9 +185,3 @@ def test_language_that_is_chosen_before_withdrawing_leads_back_there():
     answer = visit.ask("post", f"{visit.address}language/", {"language": "fr", "is_withdrawing": "on"})
     assert (answer.headers["Location"], "Me retirer" in text_of(visit.ask("get", asked))) == (asked, True)
     assert visit.ask("post", f"{visit.address}language/", {"language": "en"}).headers["Location"] == visit.address
-
-
-def test_page_for_codes_speaks_both_languages():
-    french = Client().get(BY_CODE, {"lang": "fr"}).content.decode()
-    assert 'lang="fr"' in french.partition("<head>")[0]
-    assert 'href="?lang=en"' in french

@@ -6,9 +6,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.models import Session, Study
-from listening.app.results.services import start_due_analysis
 from listening.app.withdrawal.services import withdraw
-from tests.listening.factories import make_session, make_study
+from tests.listening.factories import make_study
 from tests.listening.session_factories import make_finished_session
 from tests.listening.visits import PLAIN, Visit, text_of, to_trials
 from tests.pages import read_page
@@ -50,10 +49,6 @@ def test_criterion_33_page_shows_who_is_listening_and_offers_to_wait_or_to_close
     assert study.state == "open"
 
 
-def test_page_shows_the_state_of_the_study_as_its_other_pages_do(study, organizer):
-    assert '<span class="badge" data-state="running">Open</span>' in ask(study, organizer).content.decode()
-
-
 def test_page_of_a_study_to_which_nobody_listens_asks_for_nothing_more(study, organizer):
     told = text_of(ask(study, organizer))
     assert ("Nobody is listening." in told, "let them finish" in told) == (True, False)
@@ -61,17 +56,6 @@ def test_page_of_a_study_to_which_nobody_listens_asks_for_nothing_more(study, or
     assert "It is closed already." in text_of(ask(study, organizer))
     again = ask(study, organizer, "post")
     assert (again.status_code, "cannot be closed" in text_of(again)) == (409, True)
-
-
-def test_a_study_that_was_never_launched_offers_no_button_to_close_it(organizer):
-    draft = make_study(organizer=organizer, state="draft", launched_at=None)
-    response = ask(draft, organizer)
-    told = text_of(response)
-    assert (response.status_code, "It was never launched" in told, "Close the listening test" in told) == (
-        200,
-        True,
-        False,
-    )
 
 
 def test_criterion_33_who_listens_is_waited_for_and_nobody_else(study, organizer):
@@ -101,18 +85,6 @@ def test_criterion_33_sessions_are_ended_with_the_study_and_its_analysis_starts(
     assert (session.state, session.completion_code[:5], session.answers.count()) == ("expired", "PART-", 1)
     assert ("The study was closed" in listening.text(), session.completion_code in listening.text()) == (True, True)
     assert study.analyses.count() == 1
-
-
-def test_session_without_a_place_that_an_older_version_left_holds_up_no_analysis(study):
-    finished = make_session(study)
-    for trial in finished.block.trials.all():
-        for task in study.tasks:
-            finished.answers.create(trial=trial, task=task, rating=5, received_at=timezone.now())
-    Session.objects.filter(pk=finished.pk).update(state="finished")
-    Visit(study)
-    study.state, study.closed_at = "closed", timezone.now()
-    study.save()
-    assert start_due_analysis(study) is not None
 
 
 def test_nobody_begins_in_a_study_that_was_closed_a_moment_ago(study, monkeypatch):

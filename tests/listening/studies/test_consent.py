@@ -55,22 +55,6 @@ def test_criterion_30_consent_tells_everything_in_both_languages():
         assert words in french
 
 
-def test_consent_holds_for_recorded_and_for_synthetic_sentences():
-    told = Visit(make_told()).text()
-    assert "short recordings of single sentences" in told
-    assert "read aloud" not in told
-    assert "read speech" not in told
-
-
-def test_welcome_says_how_long_the_test_takes_and_what_it_pays():
-    study = make_told()
-    told = text_of(Client().get(link_of(study)))
-    assert f"about {expected_effort(study)['minutes']} minutes, questions and checks before the test included" in told
-    assert "for the whole test (12.00 EUR an hour)" in told
-    type(study).objects.update(pay_per_hour=0)
-    assert "Nobody is paid for taking part in this study." in text_of(Client().get(link_of(study)))
-
-
 def test_criterion_30_previewer_of_the_platform_reads_the_same():
     told = text_of(Client().get(link_of(make_told(platform="mturk"))))
     assert ("Test University" in told, "24 months after" in told) == (True, True)
@@ -86,15 +70,6 @@ def test_what_was_told_is_kept_with_the_session():
         "12.00",
         "EUR",
     )
-
-
-def test_study_of_an_older_version_goes_on_without_what_nobody_filled_in():
-    visit = Visit(make_study(screening=PLAIN, pay_per_hour=0))
-    told = visit.text()
-    assert [words in told for words in ("Responsible", "Contact", "For how long", "Nobody is paid")] == [False] * 3 + [
-        True
-    ]
-    assert visit.consent().status_code == 302
 
 
 @pytest.mark.parametrize("empty", CONSENT_FIELDS)
@@ -140,12 +115,3 @@ def test_duration_counts_every_hearing_and_every_answer():
     assert seconds("linkability", ["linkability"], [2] * 6) == 6 * (3 * 2 + 6)
     study = make_told()
     assert seconds_of_trial(study, 3.0) == seconds("rating", study.tasks, [3.0, 3.0])
-
-
-def test_contact_stands_on_the_page_of_the_end():
-    study = make_told()
-    visit = Visit(study)
-    study.sessions.update(state="technical", step="end", completion_code="TECH-AAAAA-AAAAA")
-    assert "Questions about the study or your pay: study@example.org" in visit.text()
-    type(study).objects.update(pay_per_hour=0)
-    assert "Questions about the study: study@example.org" in visit.text()

@@ -10,7 +10,7 @@ from listening.app.studies.services import prepare_study
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import run_again
-from tests.listening.edition_factories import make_designed, make_draft, make_edition_with_speech
+from tests.listening.edition_factories import make_draft, make_edition_with_speech
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -101,21 +101,3 @@ def test_study_that_changes_meanwhile_is_not_designed(study):
     ended = execute(job.pk)
     assert ended.state == JobState.FAILED
     assert "cannot be designed again" in ended.failure
-
-
-def test_failure_is_forgotten_with_the_plan_that_it_was_about(client, organizer, study):
-    from listening.app.studies.services import change_study
-
-    job = services.start_design(study, None)
-    Job.objects.filter(pk=job.pk).update(state=JobState.FAILED, failure="No numbers would do.")
-    assert "No numbers would do." in client.get(address(study)).content.decode()
-    change_study(study=study, by=organizer, seed=11)
-    assert "No numbers would do." not in client.get(address(study)).content.decode()
-
-
-def test_page_says_for_whom_seed_and_certificate_are(client, organizer):
-    study = make_designed(make_edition_with_speech(organizer=organizer))
-    sentence = "Keep both from evaluators and teams until the study is closed"
-    assert sentence in client.get(address(study)).content.decode()
-    Study.objects.filter(pk=study.pk).update(state=Study.State.CLOSED)
-    assert sentence not in client.get(address(study)).content.decode()

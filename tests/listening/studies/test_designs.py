@@ -75,13 +75,6 @@ def test_studies_without_verifiability_compare_no_voices():
     assert study.certificate["passes"]
 
 
-def test_keys_longer_than_a_row_holds_are_cut_and_stay_different():
-    keys = ["a" * 250 + end for end in "xy"]
-    short = [planning._short_key(key) for key in keys]
-    assert [len(key) for key in short] == [200, 200]
-    assert short[0] != short[1]
-
-
 def test_criterion_17_certificate_is_reproducible_from_the_seed(designed):
     study = designed
     first, shape = study.certificate, shape_of(study)
@@ -270,17 +263,6 @@ def test_design_that_reaches_its_limit_in_the_request_goes_on_as_a_job_with_the_
     job = services.start_design(study, study.created_by)
     assert (job.kind, job.state) == ("design-study", "waiting")
     assert execute(job.pk).result["fingerprint"] == at_once
-
-
-def test_planner_knows_why_the_job_found_no_design(monkeypatch):
-    def find_nothing(*_, **__):
-        raise ProblemsError(["No allocation was found."])
-
-    monkeypatch.setattr(planning, "allocate", find_nothing)
-    study = make_draft(make_edition_with_speech())
-    with pytest.raises(ProblemsError):
-        designing.make_design(study, study.created_by)
-    assert planning.plan_problems(study) == ["No allocation was found."]
 
 
 def test_controls_that_the_recordings_cannot_feed_say_how_many_would_do():

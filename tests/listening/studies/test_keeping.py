@@ -5,13 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core import mail
 from django.core.mail import EmailMessage
-from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone
 
 from listening.app.results.inputs import compute_basis
-from listening.app.studies.forms import keep_months_field
-from listening.app.studies.rules import PERSONAL_DATA, kept_until
+from listening.app.studies.rules import kept_until
 from listening.app.withdrawal.services import forget_people, remind_of_people
 from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
@@ -50,16 +47,6 @@ def test_organizers_are_reminded_once_when_it_is_over(study, organizer):
     assert (remind_of_people(OVER), remind_of_people(OVER)) == (1, 0)
     [sent] = mail.outbox
     assert (sent.bcc, study.get_absolute_url() in sent.body) == ([organizer.email], True)
-
-
-@pytest.mark.parametrize("server", ["", "smtp://mail.example.org"])
-def test_mail_is_promised_only_where_one_is_sent(study, organizer, client, settings, server):
-    settings.MAIL_SERVER = server
-    study.closed_at = timezone.now()
-    study.save()
-    client.force_login(organizer)
-    page = " ".join(client.get(study.get_absolute_url()).content.decode().split())
-    assert ("organizers get a mail then." in page, "Consent promises to keep it until" in page) == (bool(server), True)
 
 
 def test_one_failing_mail_stops_no_other_and_who_has_no_reader_is_not_told(study, organizer, monkeypatch):
@@ -113,20 +100,3 @@ def test_people_are_forgotten_and_answers_stay(client, study, organizer):
 def test_study_that_takes_answers_keeps_its_people(organizer):
     with pytest.raises(NotPossible):
         forget_people(study=make_study(organizer=organizer), by=organizer)
-
-
-def test_link_can_be_copied_and_scanned(client, organizer):
-    client.force_login(organizer)
-    page = client.get(make_study(organizer=organizer).get_absolute_url()).content.decode()
-    assert ("data-copy=" in page, "<svg" in page.partition("QR code")[2]) == (True, True)
-
-
-def test_consent_form_and_page_say_the_same_of_what_is_kept(client, study, organizer):
-    consent = render_to_string("listening/sessions/_facts.html", {"study": study, "facts": {"minutes": 5}})
-    assert "at most 1 month after the end of the study. Your answers, those about yourself too, stay" in consent
-    client.force_login(organizer)
-    page = client.get(study.get_absolute_url()).content.decode()
-    assert f"Of the evaluators: {PERSONAL_DATA}. Answers stay with the results" in " ".join(page.split())
-    help_text = keep_months_field().help_text
-    assert PERSONAL_DATA in help_text
-    assert "answers stay with the results" in help_text
