@@ -122,32 +122,20 @@ def test_deactivated_person_is_out_until_reactivated(client, operator):
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("", ["Ada", "Bert", "Carl", "Olga Operator"]),
-        ("?q=ADA", ["Ada"]),
-        ("?show=organizers", ["Bert"]),
-        ("?show=operators", ["Olga Operator"]),
-        ("?show=deactivated", ["Carl"]),
-        ("?show=invited", []),
-        ("?show=nonsense&page=99", ["Ada", "Bert", "Carl", "Olga Operator"]),
-    ],
-)
-def test_people_are_listed_by_name_and_found(client, operator, query, names):
+def test_people_are_listed_by_name_and_found(client, operator):
     make_organizer(name="Bert")
     make_user(name="Carl", is_active=False)
     make_user(name="Ada")
-    found = re.findall(r'href="/people/\d+/">([^<]+)</a>', client.get(f"/people/{query}").content.decode())
-    assert found == names
-
-
-@pytest.mark.parametrize("people", [1, 3])
-def test_list_of_people_query_count_does_not_grow(client, operator, django_assert_num_queries, people):
-    for _ in range(people):
-        make_user()
-    with django_assert_num_queries(6):
-        client.get("/people/")
+    expected = {
+        "?q=ADA": ["Ada"],
+        "?show=organizers": ["Bert"],
+        "?show=operators": ["Olga Operator"],
+        "?show=deactivated": ["Carl"],
+        "?show=invited": [],
+        "?show=nonsense&page=99": ["Ada", "Bert", "Carl", "Olga Operator"],
+    }
+    pages = {query: client.get(f"/people/{query}").content.decode() for query in expected}
+    assert {query: re.findall(r'href="/people/\d+/">([^<]+)</a>', page) for query, page in pages.items()} == expected
 
 
 @pytest.mark.postgres
@@ -171,13 +159,3 @@ def test_two_operators_who_take_the_role_from_each_other_leave_one():
     for one in both:
         one.join()
     assert (operators().count(), len(refused)) == (1, 1)
-
-
-def test_account_without_a_confirmed_address_says_so(client, operator):
-    person = make_user()
-    address = person.emailaddress_set.create(email=person.email, verified=False)
-    assert "not confirmed" in read_page(client.get("/people/"))
-    assert "not confirmed" in read_page(client.get(f"/people/{person.pk}/"))
-    address.verified = True
-    address.save()
-    assert "not confirmed" not in read_page(client.get("/people/"))

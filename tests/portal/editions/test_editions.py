@@ -129,9 +129,6 @@ def test_own_recipe_as_a_file_takes_the_place_of_the_text(client, organizer):
         ("", "Give the text of the recipe, or choose its file."),
         ("x = ", "tones-1.toml: expected a readable TOML file"),
         (RECIPE.replace('role = "trial"', 'role = "trail"'), "expected one of enrolment, trial, recognition"),
-        (RECIPE.replace('"VoicePrivacy 2022"', r'"\u202e"'), "title: expected a line without control"),
-        (RECIPE.replace('key = "cllr"', 'key = "beauty"'), "Found “beauty”."),
-        ("emotions = 3\n" + RECIPE, "emotions: expected a table, found “3”"),
     ],
 )
 def test_recipe_that_cannot_be_read_is_not_saved(client, organizer, text, said):
@@ -148,19 +145,6 @@ def test_problems_of_a_recipe_file_stand_at_the_file_and_its_text_is_kept(client
     assert set(errors) == {"recipe_file"}
     assert [sum(part in one for one in errors["recipe_file"]) for part in ("“title”", "found “x”")] == [1, 1]
     assert response.context["form"]["recipe_text"].value() == text
-
-
-def test_own_recipe_without_a_readable_file_is_not_called_an_unknown_edition(client, organizer):
-    file = SimpleUploadedFile("own.toml", b"\xff\xfe")
-    response = client.post("/editions/new/", filled_in(organizer, protocol="own", recipe_file=file))
-    assert set(errors_of(response)) == {"recipe_file"}
-
-
-def test_numbers_of_the_form_are_asked_for_in_whole_sentences(client, organizer):
-    fields = filled_in(organizer, submissions_per_team="0", largest_archive_gb="x")
-    errors = errors_of(client.post("/editions/new/", fields))
-    assert errors["submissions_per_team"] == ["Give a whole number from 1 to 10,000."]
-    assert errors["largest_archive_gb"] == ["Give a number up to 1024, such as 20 or 0.5."]
 
 
 def test_organizer_is_warned_of_ranked_numbers_that_no_required_part_ensures(client, organizer):
@@ -330,17 +314,6 @@ def test_corpus_that_grew_does_not_block_other_changes(client, organizer):
     assert (edition.title, edition.corpus) == ("Renamed", corpus)
 
 
-def test_name_is_in_small_letters(client, organizer):
-    response = client.post("/editions/new/", filled_in(organizer, name="VPC"))
-    assert errors_of(response)["name"] == ["Expected small letters, found VPC."]
-
-
-def test_copy_needs_a_name_of_its_own(client, organizer):
-    make_edition(organizers=[organizer], name="mine")
-    response = client.post("/editions/mine/copy/", {"name": "mine", "title": "Again"})
-    assert errors_of(response)["name"] == ["Another edition is called mine. Choose another name."]
-
-
 def test_form_keeps_what_is_not_changed(client, organizer):
     edition = make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
     shown = client.get("/editions/mine/edit/").context["form"]
@@ -385,7 +358,7 @@ def test_change_of_another_editor_is_told_before_it_is_replaced(client, organize
     assert (Edition.objects.get().description, Edition.objects.get().data_terms) == ("Mine.", "")
 
 
-@pytest.mark.parametrize("state", ["", "description", ":::", "title:00 unknown:11"])
+@pytest.mark.parametrize("state", ["", "title:00 unknown:11"])
 def test_form_without_marks_of_its_values_is_taken_as_it_is(client, organizer, state):
     make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
     form = client.get("/editions/mine/edit/").context["form"]
@@ -438,10 +411,9 @@ def test_recipe_is_handed_out_as_its_organizer_wrote_it_under_the_title_of_the_e
     assert ("Custom recipe" in page, "Ünser eigenes" in page) == (True, False)
 
 
-@pytest.mark.parametrize("title", ["Challenge of tones", "challenge  OF tones", "Challenge of tone\u017f"])
-def test_edition_whose_title_reads_as_another_ones_is_refused(client, organizer, title):
+def test_edition_whose_title_reads_as_another_ones_is_refused(client, organizer):
     make_edition(name="first", title="Challenge of tones")
-    page = client.post("/editions/new/", filled_in(organizer, title=title))
+    page = client.post("/editions/new/", filled_in(organizer, title="challenge  OF tone\u017f"))
     assert (page.status_code, Edition.objects.count()) == (422, 1)
     assert page.context["form"].errors["title"] == [
         "The edition first has this title. Choose another one, such as with its year."
@@ -553,27 +525,6 @@ def test_each_visitor_reads_what_to_do_next(client):
         assert text in client.get("/").content.decode()
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_edition_list_needs_the_same_queries_however_long(client, django_assert_num_queries, count):
-    person = make_user()
-    for _ in range(count):
-        make_team(make_edition(organizers=[person]), owner=person)
-    client.force_login(person)
-    with django_assert_num_queries(6):
-        page = client.get("/editions/")
-    assert len(page.context["rows"]) == count
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_team_list_needs_the_same_queries_however_long(client, organizer, django_assert_num_queries, count):
-    edition = make_edition(organizers=[organizer])
-    for _ in range(count):
-        make_team(edition, members=[make_user()])
-    with django_assert_num_queries(5):
-        page = client.get(f"/editions/{edition.name}/teams/")
-    assert len(page.context["rows"]) == count
-
-
 def test_team_list_has_the_waiting_ones_first(client, organizer):
     edition = make_edition(organizers=[organizer])
     make_team(edition, name="Ants")
@@ -647,30 +598,13 @@ def test_audit_trail_is_handed_out_as_csv_without_formulas(client, organizer):
     assert rows[2][1:] == [str(organizer), "edition.changed", "'=1+1", "edition", "fields: title, name; is late: no"]
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_audit_trail_needs_the_same_queries_however_long(client, organizer, django_assert_num_queries, count):
-    edition = make_edition(organizers=[organizer])
-    for _ in range(count):
-        audit.record("edition.changed", edition, actor=make_user())
-    with django_assert_num_queries(6):
-        page = client.get(f"/editions/{edition.name}/audit/")
-    assert len(page.context["rows"]) == count
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("title", "x" * 121),
         ("title", "Hid\u200bden"),
-        ("name", "x" * 41),
         ("name", "two words"),
         ("description", "x" * 10_001),
-        ("data_terms", "x" * 10_001),
-        ("track", "x" * 41),
-        ("track", "Hid\u200bden"),
         ("submissions_per_team", 0),
-        ("submissions_per_team", 10_001),
-        ("largest_archive_bytes", 0),
         ("largest_archive_bytes", 1025 * 10**9),
     ],
 )
