@@ -40,6 +40,7 @@ from tests.quick_jobs import (  # noqa: F401
     figures_of_pages,
     pages_without_drawings,
     plain_figures_of_studies,
+    plain_refusals,
     quick_figures,
     quick_measures,
 )

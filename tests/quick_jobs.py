@@ -1,4 +1,4 @@
-"""Fixtures that make the jobs of a test quicker."""
+"""Fixtures that make the jobs and the pages of a test quicker."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
 import pytest
+from django.http import HttpResponse
 
 from evaluation.app.runs import services
 from evaluation.figures import style
@@ -15,6 +16,7 @@ from evaluation.objective_results import sources
 from listening.analysis.figures import view
 from listening.app.models import Study
 from listening.app.studies import planning, sizes
+from portal.core import errors
 from portal.leaderboard import figures
 from portal.submissions import handlers
 
@@ -59,6 +61,12 @@ def pages_without_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.M
     monkeypatch.setattr(figures, "_not_drawn", {})
     if "drawn" not in request.node.name:
         monkeypatch.setattr(figures, "draws_in_pages", False)
+
+
+@pytest.fixture
+def plain_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal is its status alone: what its page says is the same whatever was asked for, and asked for elsewhere."""
+    monkeypatch.setattr(errors, "error_page", lambda _, status, *_words: HttpResponse(status=status))
 
 
 @pytest.fixture(autouse=True)

@@ -836,6 +836,7 @@ def test_matrix_holds_every_address():
     assert names(get_resolver()) == set(MATRIX)
 
 
+@pytest.mark.usefixtures("plain_refusals")
 def test_each_role_gets_what_the_matrix_says(clients, addresses):
     answers = {name: {role: clients[role].get(addresses[name]) for role in ROLES} for name in MATRIX}
     assert {name: tuple(map(outcome, given.values())) for name, given in answers.items()} == MATRIX
@@ -848,6 +849,7 @@ def test_each_role_gets_what_the_matrix_says(clients, addresses):
     assert kept == KEPT_BY_BROWSERS
 
 
+@pytest.mark.usefixtures("plain_refusals")
 def test_password_alone_opens_nothing_where_a_second_factor_is_set(addresses):
     person = User.objects.create_user("half@example.org", "pw", is_organizer=True, is_staff=True, is_superuser=True)
     second_factor_of(person)
@@ -871,6 +873,7 @@ def test_second_factor_changes_only_after_confirming_the_password(addresses):
     assert all(answer["Location"].startswith(addresses["account_reauthenticate"]) for answer in asked.values())
 
 
+@pytest.mark.usefixtures("plain_refusals")
 def test_each_role_may_do_what_the_matrix_says(clients, addresses):
     found = {name: tuple(outcome(clients[role].post(addresses[name])) for role in ROLES) for name in POSTS}
     assert found == POSTS
@@ -882,6 +885,7 @@ def test_each_role_may_do_what_the_matrix_says(clients, addresses):
     assert outcome(clients["member"].get(addresses["accounts:profile"])) == LOGIN
 
 
+@pytest.mark.usefixtures("plain_refusals")
 def test_no_address_makes_a_session_for_a_visitor(addresses):
     Edition.objects.update(is_listed=True)
     made = {}
@@ -894,10 +898,11 @@ def test_no_address_makes_a_session_for_a_visitor(addresses):
 
 
 def test_what_does_not_exist_looks_like_what_is_forbidden(clients, addresses):
-    forbidden = clients["member"].get(addresses["systems:detail"])
-    unknown = clients["member"].get(reverse("systems:detail", args=["no-such-system"]))
-    assert (forbidden.status_code, unknown.status_code) == (404, 404)
-    assert without_token(forbidden) == without_token(unknown)
+    unknown = {"systems:detail": "no-such-system", "editions:detail": "no-such-edition", "teams:detail": 10**9}
+    for name, nothing in unknown.items():
+        pages = [clients["member"].get(one) for one in (addresses[name], reverse(name, args=[nothing]))]
+        assert [page.status_code for page in pages] == [404, 404], name
+        assert without_token(pages[0]) == without_token(pages[1]), name
 
 
 def test_only_posts_with_a_token_change_anything(addresses):
