@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anonymization.conformance import check_method, list_worst_cases, make_vowel, run_in_fork
+from anonymization.conformance import check_method, make_vowel, run_in_fork
 from anonymization.methods.contract import Method, MethodError, Option, Parameter, PseudoSpeaker
 from common.problems import Severity
 
@@ -48,10 +48,6 @@ def codes(method):
 
 def test_method_that_keeps_the_contract_has_no_problem():
     assert check_method(GOOD) == []
-
-
-def test_given_speech_is_used():
-    assert check_method(GOOD, speech=make_vowel(16_000, 0.7)) == []
 
 
 def test_method_that_cannot_run_here_gets_a_note():
@@ -143,17 +139,11 @@ def test_breach_is_found(process, code):
     ("changes", "code"),
     [
         ({"name": "Bend It"}, "name"),
-        ({"reference": " "}, "reference"),
-        ({"version": 2}, "version"),
         ({"parameters": tuple(replace(GAIN, name=name) for name in "abcde")}, "parameters"),
-        ({"parameters": (GAIN, GAIN)}, "names"),
-        ({"parameters": (replace(GAIN, low=2.0),)}, "parameter-range"),
         ({"parameters": (replace(GAIN, gap=(0.8, 1.0)),)}, "parameter-range"),
         ({"parameters": (replace(GAIN, meaning=""),)}, "parameter-meaning"),
-        ({"parameters": (replace(GAIN, unit=" dB"),)}, "parameter-unit"),
         ({"options": (Option("loudness", 5.0, "how loud", low=0.1, high=1.0),)}, "raised"),
         ({"check": lambda: None}, "missing"),
-        ({"check": lambda: 1 / 0}, "raised"),
     ],
 )
 def test_wrong_description_is_found(changes, code):
@@ -218,17 +208,3 @@ def test_worker_that_hangs_is_ended():
     slow = changed(lambda *_: time.sleep(SLEEP_S))
     assert run_in_fork(slow, make_vowel(16_000), 16_000, VOICE, limit_s=0.3) == "no answer within 0.3 s"
     assert time.monotonic() - started < SLEEP_S
-
-
-def test_vowel_is_voiced_speech_of_the_right_length():
-    vowel = make_vowel(16_000)
-    assert (vowel.dtype, vowel.shape) == (np.int16, (24_000,))
-    part = vowel[8000:8640].astype(float)
-    likeness = [part[lag:] @ part[: part.size - lag] / (part @ part) for lag in range(80, 200)]
-    assert 16_000 / (80 + np.argmax(likeness)) == pytest.approx(130, rel=0.15)
-    assert max(likeness) > 0.6
-
-
-def test_worst_cases_have_names_of_their_own():
-    names = [name for name, _, _ in list_worst_cases(make_vowel(16_000), 16_000)]
-    assert len(set(names)) == len(names) >= 15

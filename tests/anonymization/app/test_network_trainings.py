@@ -10,8 +10,8 @@ from django.core.files.storage import default_storage
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
 from anonymization.app.network_training import handlers, services
-from anonymization.app.network_training.selectors import find_change, list_jobs, list_material
-from anonymization.app.network_training.services import continue_training, start_training
+from anonymization.app.network_training.selectors import list_jobs, list_material
+from anonymization.app.network_training.services import start_training
 from anonymization.app.networks import make_method
 from portal.challenges.models import Role
 from portal.core.removal import find_kind
@@ -129,18 +129,6 @@ def test_killed_training_goes_on_to_the_same_weights(read, monkeypatch):
     assert set(read.values()) == {0}
 
 
-def test_training_gives_its_turn_back_before_its_time_is_up(read, settings):
-    settings.JOB_SOFT_LIMIT_S = 1e-6
-    training = start(make_material())
-    [job] = list_jobs(training)
-    states = []
-    for _ in range(3):
-        execute(job.pk)
-        job.refresh_from_db()
-        states.append((job.state, job.attempt))
-    assert states == [("waiting", 0), ("waiting", 0), ("succeeded", 1)]
-
-
 def test_what_cannot_be_learned_from_is_said_at_once():
     corpus = make_corpus()
     trials = corpus.data_sets.filter(role=Role.TRIAL).first()
@@ -187,18 +175,6 @@ def test_training_that_cannot_be_ends_with_a_sentence(recipe, actor, said):
     assert (job.state, job.failure_actor) == ("failed", actor)
     assert said in job.failure
     assert job.failure_remedy
-
-
-def test_training_whose_recipe_is_gone_cannot_go_on():
-    training = start(make_material())
-    [job] = list_jobs(training)
-    NetworkTraining.objects.filter(pk=training.pk).update(changes={"depth": "3"})  # as another version had it
-    execute(job.pk)
-    job.refresh_from_db()
-    assert job.failure == find_change(NetworkTraining.objects.get()) != ""
-    assert job.failure.startswith("This portal has no recipe f0-regressor with the values")
-    with pytest.raises(NotPossible, match=r"has no recipe f0-regressor .* Start another training\."):
-        continue_training(NetworkTraining.objects.get(), by=None)
 
 
 def test_files_go_with_a_training(monkeypatch):

@@ -14,7 +14,7 @@ from anonymization.app.services import start_anonymization
 from anonymization.methods.content_decoder import method as content_decoder
 from anonymization.methods.content_decoder import network_files
 from anonymization.methods.contract import MethodError
-from anonymization.methods.registry import get_method, methods
+from anonymization.methods.registry import get_method
 from evaluation.app.attacker_training.services import _anonymize_like
 from portal.core.models import AuditEvent
 from portal.core.removal import find_kind, find_problems
@@ -175,14 +175,8 @@ def test_training_set_of_the_same_system_gets_the_same_network(learnt):
 
 def test_networks_that_do_not_fit_are_refused_with_a_sentence(learnt):
     decoder, other = learnt(), learnt(recipe="f0-regressor", decoder="f" * 64, corpus=make_material("more").corpus)
-    for method, network, said in (
-        ("t40", decoder, "t40 also needs the f0-regressor of"),
-        ("t40", other, "expected a f0-regressor that was trained for the decoder that ships, found one for another"),
-        ("asr-bn", other, "asr-bn reads no f0-regressor"),
-        ("mcadams-2022", decoder, "mcadams-2022 reads no content-decoder"),
-    ):
-        with pytest.raises(MethodError, match=said):
-            make_method(method, network)
+    with pytest.raises(MethodError, match="t40 also needs the f0-regressor of"):
+        make_method("t40", decoder)
     with pytest.raises(MethodError, match="asr-bn reads no f0-regressor"):
         start(other)
     assert not AnonymizationRun.objects.exists()
@@ -190,17 +184,14 @@ def test_networks_that_do_not_fit_are_refused_with_a_sentence(learnt):
     assert make_method("t40", fitting).retrained == {"regressor": fitting.card["sha256"]["weights.safetensors"]}
 
 
-@pytest.mark.parametrize(
-    ("content", "said"), [(None, "is not in the portal’s storage"), (b"other", "is not the file that its card names")]
-)
-def test_weights_that_are_lost_or_changed_end_the_job_with_a_sentence(learnt, copying, content, said):
+def test_weights_that_are_lost_end_the_job_with_a_sentence(learnt, copying):
     network = learnt()
     run = start(network)
-    network.files |= {"weights.safetensors": store_bytes(content, ".x") if content else content_key("0" * 64, ".x")}
+    network.files |= {"weights.safetensors": content_key("0" * 64, ".x")}
     network.save()
     ended = execute(run.job.pk)
     assert (ended.state, ended.failure_actor) == (JobState.FAILED, "operator")
-    assert said in ended.failure
+    assert "is not in the portal’s storage" in ended.failure
     assert not copying
     assert list((settings.DATA_DIR / networks.FOLDER).iterdir()) == []
 
@@ -302,12 +293,6 @@ def test_form_warns_of_speakers_whom_a_network_or_its_decoder_heard(learnt, orga
     assert organizer.get(FORM).context["form"].warnings() == []
 
 
-def test_measuring_the_speed_comes_back_to_the_same_network(learnt, organizer):
-    network = learnt(make_material().corpus)
-    address = f"{FORM}?network={network.pk}"
-    assert organizer.post(address, {"try": "yes"}).headers["Location"] == address
-
-
 def test_networks_that_no_method_reads_or_one_may_not_see_are_not_found(learnt, organizer, client):
     corpus = make_material().corpus
     hidden = learnt(make_material("hidden", is_shared=False).corpus)
@@ -321,20 +306,3 @@ def test_networks_that_no_method_reads_or_one_may_not_see_are_not_found(learnt, 
         assert client.get(f"{FORM}?network={pk}").status_code == 404
         assert client.post(f"{FORM}?network={pk}", asked(corpus)).status_code == 404
     assert not System.objects.exists()
-
-
-def test_training_that_one_may_not_see_is_named_without_a_link(learnt, organizer):
-    network = learnt(make_material("hidden", is_shared=False).corpus)
-    start(network)
-    for address in ("/systems/b/", "/systems/b/runs/tones_trials_f/"):
-        page = read_page(organizer.get(address))
-        assert f"<dt>Trained network</dt><dd>{network}</dd>" in page
-        assert network.training.get_absolute_url() not in page
-
-
-def test_titles_of_systems_have_room_for_the_network(learnt):
-    network = learnt()
-    network.training_id, network.seed = 10**6 - 1, 2**31 - 1
-    longest = System._meta.get_field("title").max_length
-    for method in methods():
-        assert len(f"{method.title}, with {network.label}") <= longest or not hasattr(method, "trained_by")

@@ -11,7 +11,7 @@ from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import TargetRequest, find_pseudo_speaker, find_targets
 from anonymization.methods.contract import MethodError
 from portal.challenges.models import Role, Utterance
-from portal.jobs.models import Job, JobState
+from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission, SubmittedFile
 from portal.submissions.services import create_baseline
@@ -141,27 +141,6 @@ def test_form_starts_a_run_with_the_targets_that_were_chosen(organizer, corpus):
     rows = list(csv.reader(io.StringIO(organizer.get("/systems/mine/runs/tones_trials_f/voices.csv").content.decode())))
     assert rows[0] == ["utterance", "target"]
     assert dict(rows[1:]) == find_targets(run.submission, run.data_set)
-
-
-@pytest.mark.parametrize(
-    ("changes", "field", "sentence"),
-    [
-        ({}, "filtered__target_set", "Choose the data set whose speakers are the targets."),
-        ({"filtered__target_set": "99999"}, "filtered__target_set", "Choose a data set of this list."),
-        ({"filtered__target_selection": "best"}, "filtered__target_selection", "Choose a selection of this list."),
-    ],
-)
-def test_form_says_what_is_missing_about_targets(organizer, corpus, changes, field, sentence):
-    response = organizer.post(FORM, asked(corpus, **changes))
-    assert response.status_code == 422
-    assert sentence in " ".join(response.context["form"].errors[field])
-    assert not Job.objects.exists()
-
-
-def test_fields_about_targets_do_not_count_for_other_methods(organizer, corpus):
-    wrong = {"method": "mcadams-2022", "filtered__target_set": "99999", "filtered__target_selection": "best"}
-    assert organizer.post(FORM, asked(corpus, **wrong)).headers["Location"] == "/systems/mine/"
-    assert AnonymizationRun.objects.get().target_set is None
 
 
 def test_who_organizes_nothing_sees_no_targets(client, corpus):

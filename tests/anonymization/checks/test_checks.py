@@ -1,7 +1,5 @@
 """Checks of outputs and voices: what is right passes, and each problem is named by its own code."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -49,9 +47,8 @@ def test_untouched_speech_is_an_error_and_one_changed_sample_is_not():
     assert found(speech(), changed) == []
 
 
-@pytest.mark.parametrize("output", [np.zeros(RATE, np.int16), np.zeros(0, np.int16)])
-def test_silent_output_is_an_error(output):
-    [first, *_] = check_output(speech(), output, RATE, file="a.wav")
+def test_silent_output_is_an_error():
+    [first, *_] = check_output(speech(), np.zeros(RATE, np.int16), RATE, file="a.wav")
     assert (first.code, first.severity, first.file) == ("silent", Severity.ERROR, "a.wav")
 
 
@@ -154,17 +151,6 @@ def test_report_says_in_words_what_was_found():
     )
 
 
-def test_report_of_one_speaker_and_no_promise_is_in_words():
-    trial, _ = planned([ALPHA], "trial", ["a"])
-    assert check_voices(trial, [ALPHA], distance=0.0).sentence() == (
-        "1 speaker at speaker level: 1 different voice. Voices differ as required."
-    )
-    both = [*trial, *planned([ALPHA], "enrolment", ["a"])[0]]
-    assert "promised" not in check_voices(both, [ALPHA], distance=0.0).sentence()
-    alike = check_voices([trial[0], replace(trial[0], speaker="b")], [ALPHA], distance=0.0)
-    assert alike.sentence().endswith("Voices do not differ as required: 1 problem.")
-
-
 def test_speaker_with_two_voices_is_told_whatever_the_data_set():
     rows = [given_voice("a", 0.6, utterance="a_common"), given_voice("a", 0.7, utterance="a_different")]
     assert find_problems(rows) == [("several-voices", "error", "2 voices, in a_common, a_different")]
@@ -249,7 +235,6 @@ def test_voices_of_an_uploaded_system_are_compared_without_a_distance():
     [
         (given_voice("a", 0.4), "0.4 for the speaker a (trial, dev)"),
         (Assignment("trial", "dev", "speaker", "a", "", PseudoSpeaker("k", {"beta": 1.0})), "beta for the speaker a"),
-        (Assignment("trial", "dev", "speaker", "a", "", PseudoSpeaker("k", {})), "none for the speaker a"),
     ],
 )
 def test_voice_that_the_method_does_not_have_is_told(row, sentence):
@@ -258,18 +243,6 @@ def test_voice_that_the_method_does_not_have_is_told(row, sentence):
     assert what.startswith(sentence)
 
 
-def test_value_in_a_gap_is_told():
-    row = Assignment("trial", "dev", "speaker", "a", "", PseudoSpeaker("k", {"shift": 0.5}))
-    [problem] = check_voices([row], [SHIFT], distance=0).problems
-    assert problem.expected == "shift from -6 to 6 semitones, outside -1 to 1"
-
-
 def test_problems_name_file_and_line():
     report = check_voices([given_voice("a", 0.4)], [ALPHA], distance=0, file="team.csv")
     assert [(problem.file, problem.line) for problem in report.problems] == [("team.csv", 5)]
-
-
-def test_no_voices_are_a_report_too():
-    report = check_voices([], [ALPHA], distance=0.1)
-    assert (report.problems, report.n_voices, report.smallest_distance) == ((), 0, None)
-    assert report.sentence().startswith("Nobody: 0 different voices")

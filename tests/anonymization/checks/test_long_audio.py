@@ -8,7 +8,7 @@ import pytest
 from anonymization.checks.outputs import check_long_audio, measure_power
 from evaluation.metrics.audio_checks import check_audio
 
-LONG = 2_500_000
+LONG = 1_200_000
 
 
 @cache
@@ -22,15 +22,13 @@ def speech(n=LONG, seed=1):
 @pytest.mark.parametrize(
     ("original", "output"),
     [
-        ((LONG, 1), (1_000_000, 1)),
-        ((1_000_000, 1), (LONG, 1)),
+        ((LONG, 1), (700_000, 1)),
         ((LONG, 1), (LONG, 1)),
         ((LONG, 1), (LONG, 0)),
-        ((LONG, 0), (LONG, 1)),
         ((LONG, 1), (0, 0)),
         ((3000, 1), (3000, 2)),
     ],
-    ids=["shorter", "longer", "identical", "silent", "from-silence", "empty", "short"],
+    ids=["shorter", "identical", "silent", "empty", "short"],
 )
 def test_blocks_give_what_the_whole_gives(original, output):
     """Of each the number of samples and the seed, 0 for silence."""

@@ -15,7 +15,6 @@ from anonymization.app.handlers import PLANNING
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import check_run_voices, find_voice, list_assignments
-from anonymization.checks.outputs import check_output
 from anonymization.checks.voices import check_voices_of_method
 from anonymization.conformance import check_method, make_vowel
 from anonymization.methods import registry
@@ -203,14 +202,6 @@ def test_portal_makes_vectors_of_each_utterance_in_the_job_and_shows_their_hash(
         assert voice["vector"] not in page
     table = client.get(f"/systems/tilted/runs/{data_set.name}/voices.csv").content.decode()
     assert all(voice["vector"] in table for voice in run.voices.values())
-
-
-def test_another_duration_is_a_problem_only_of_a_method_that_keeps_it():
-    speech = make_vowel(16_000, 0.5)
-    spoken = (np.repeat(speech, 2) // 2).astype(np.int16)
-    codes = [problem.code for problem in check_output(speech, spoken, 16_000, file="a")]
-    assert codes == ["duration-differs"]
-    assert check_output(speech, spoken, 16_000, file="a", keeps_duration=False) == []
 
 
 def test_mixture_is_refused_by_a_method_that_plans_none():

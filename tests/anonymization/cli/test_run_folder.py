@@ -101,13 +101,6 @@ def test_run_tells_every_bad_file_and_does_the_others(shell, tmp_path):
     assert (report["finished"], report["failed"], len(report["problems"])) == (1, 5, 5)
 
 
-def test_run_reports_output_that_is_as_silent_as_the_input(shell, tmp_path):
-    (tmp_path / "in").mkdir()
-    soundfile.write(tmp_path / "in/a-zeros.wav", np.zeros(RATE_HZ, np.int16), RATE_HZ)
-    answer = shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3, "--json")
-    assert [problem["code"] for problem in answer.json["problems"]] == ["silent"]
-
-
 def test_run_with_voices_of_a_file_repeats_the_run_that_they_are_of(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "b/y.wav")
     shell("voices", source, *B2, "--seed", 3, "--out", tmp_path / "voices.csv")
@@ -116,15 +109,6 @@ def test_run_with_voices_of_a_file_repeats_the_run_that_they_are_of(shell, tmp_p
     assert answer.code == 0
     for name in ("a/x.wav", "b/y.wav"):
         assert (tmp_path / "drawn" / name).read_bytes() == (tmp_path / "given" / name).read_bytes()
-
-
-def test_run_refuses_voices_that_lack_a_speaker(shell, tmp_path):
-    source = write_speech(tmp_path / "in", "a/x.wav")
-    shell("voices", source, *B2, "--seed", 3, "--out", tmp_path / "voices.csv")
-    write_speech(source, "b/y.wav")
-    answer = shell("run", *B2, source, tmp_path / "out", "--voices", tmp_path / "voices.csv")
-    assert "expected a voice for the speaker b (trial, undivided), found none" in refusal(answer)
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -161,13 +145,12 @@ def test_speakers_that_cannot_be_told_are_asked_for(shell, tmp_path):
 
 
 @confined
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_program_of_a_team_runs_from_its_description(shell, tmp_path, jobs):
+def test_program_of_a_team_runs_from_its_description(shell, tmp_path):
     """The program turns the bytes of each file around."""
     make_command(tmp_path / "own", "copy()")
     source = write_speech(tmp_path / "in", "a/x.wav", "a/y.wav", "b/z.wav")
     description = tmp_path / "own/anonymizer.toml"
-    answer = shell("run", "--method", description, source, tmp_path / "out", "--seed", 3, "--jobs", jobs)
+    answer = shell("run", "--method", description, source, tmp_path / "out", "--seed", 3, "--jobs", 2)
     assert answer.code == 0
     for name in ("a/x.wav", "a/y.wav", "b/z.wav"):
         original, written = (read_pcm16(folder / name)[0] for folder in (source, tmp_path / "out"))
@@ -222,26 +205,6 @@ def test_files_that_all_fail_end_the_run_early(shell, tmp_path):
     [sentence] = [line for line in answer.err.splitlines() if "expected" in line]
     names = ", ".join(str(tmp_path / f"in/a/{number:02}.wav") for number in range(5))
     assert sentence.startswith(f"  10 files, such as {names}: expected ")
-
-
-def test_problem_of_a_file_is_told_in_its_parts(shell, tmp_path):
-    source = write_speech(tmp_path / "in", "a/x.wav")
-    soundfile.write(source / "a/loud.wav", buzz(120) / 100.0, RATE_HZ, subtype="FLOAT")
-    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 3)
-    assert answer.code == 1
-    assert "loud.wav: expected floating point with full scale 1.0, found a peak of 90. Divide by" in answer.err
-    assert "1 finished" in answer.out
-
-
-def test_files_of_a_speaker_keep_their_lengths(shell, tmp_path):
-    (tmp_path / "in" / "d01").mkdir(parents=True)
-    for path in sorted((DEMO / "d01").glob("*.flac"))[:2]:
-        (tmp_path / "in" / "d01" / path.name).symlink_to(path)
-    answer = shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 5, "--json")
-    assert (answer.code, answer.json["problems"], answer.json["finished"]) == (0, [], 2)
-    for path in (tmp_path / "out").rglob("*.wav"):
-        [original] = (tmp_path / "in").rglob(f"{path.stem}.flac")
-        assert read_pcm16(path)[0].size == read_pcm16(original)[0].size
 
 
 def test_folder_of_a_mac_is_read_by_names_as_people_see_them(shell, tmp_path):

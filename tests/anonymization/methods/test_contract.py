@@ -6,7 +6,7 @@ import pytest
 from anonymization.methods.contract import MethodError, Option, PseudoSpeaker, validate_samples
 from anonymization.methods.method_files import read_methods
 from anonymization.methods.registry import get_method
-from anonymization.methods.voices.pseudo_speakers import plan_voices, pseudo_speaker_key
+from anonymization.methods.voices.pseudo_speakers import plan_voices
 
 B2 = get_method("mcadams-2022")
 SECOND = np.random.default_rng(1).normal(0, 1000, 16_000).astype(np.int16)
@@ -17,7 +17,6 @@ VOICE = PseudoSpeaker("k", {"alpha": 0.7})
     ("options", "sentence"),
     [
         ({1: 2}, "has no option 1. Its options: level,"),
-        ({1: 2, "loud": 3}, "has no option 1, loud"),
         ("level=peak", "options as a mapping of names to values; found 'level=peak'"),
         ([], r"options as a mapping of names to values; found \[\]"),
         ({"level": ["peak"]}, "level is one of peak, kept"),
@@ -28,7 +27,7 @@ def test_options_of_another_kind_are_refused(options, sentence):
         B2.anonymize(SECOND, 16_000, VOICE, options=options)
 
 
-@pytest.mark.parametrize("value", ["0.6", True, None, [0.6], 0.6 + 0j])
+@pytest.mark.parametrize("value", ["0.6", True, None])
 def test_values_of_a_voice_that_are_no_numbers_are_refused(value):
     with pytest.raises(MethodError, match="alpha of mcadams-2022 is a number; found"):
         B2.anonymize(SECOND, 16_000, PseudoSpeaker("k", {"alpha": value}))
@@ -40,15 +39,10 @@ def test_numbers_of_every_kind_make_the_same_voice(value):
     assert np.array_equal(B2.anonymize(SECOND, 16_000, PseudoSpeaker("k", {"alpha": value})), expected)
 
 
-@pytest.mark.parametrize("seed", [1.5, "1", True, None])
+@pytest.mark.parametrize("seed", [1.5, "1", True])
 def test_seed_that_is_no_whole_number_is_refused(seed):
     with pytest.raises(MethodError, match="A seed is a whole number; found"):
         plan_voices(B2.parameters, seed=seed, role="trial", split="dev", speakers=["anna"])
-
-
-def test_seed_of_numpy_is_the_same_seed():
-    names = {"role": "trial", "split": "dev", "speaker": "anna"}
-    assert pseudo_speaker_key(seed=np.int64(5), **names) == pseudo_speaker_key(seed=5, **names)
 
 
 @pytest.mark.parametrize(("low_hz", "sentence"), [(8000, "at 8000 to 16000 Hz;"), (16_000, "at 16000 Hz;")])
@@ -73,11 +67,6 @@ meaning = "how deep"
 def read_file(folder, text):
     (folder / "methods.toml").write_text(text)
     return read_methods(str(folder / "method.py"))
-
-
-def test_method_without_parameters_and_options_is_read(tmp_path):
-    [about] = read_file(tmp_path, HUSH)
-    assert (about["name"], about["title"], about["parameters"], about["options"]) == ("hush", "Hush", (), ())
 
 
 def test_defaults_of_a_method_stand_in_place_of_those_of_its_options(tmp_path):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from anonymization.conformance import check_method, make_targets
-from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.contract import MethodError, keeps_duration, takes_targets
 from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
@@ -57,25 +56,19 @@ def test_method_keeps_the_contract(method, speech):
 
 def test_method_keeps_the_duration_to_the_sample(method, speech):
     voice = voice_of(method)
-    for n in (481, 1600, 16_001, 23_999):
+    for n in (481, 16_001):
         assert method.anonymize(speech[:n], RATE, voice).shape == (n,)
 
 
-def test_method_takes_samples_that_cannot_be_written_to(method, speech):
-    fixed = speech.copy()
-    fixed.setflags(write=False)
-    output = method.anonymize(fixed, RATE, voice_of(method))
-    assert np.array_equal(output, method.anonymize(speech, RATE, voice_of(method)))
-
-
-def test_method_takes_every_other_sample_of_an_array(method, speech):
-    """A view that is not contiguous, such as one channel of a file."""
+def test_method_takes_a_view_that_is_neither_contiguous_nor_writable(method, speech):
+    """Such as one channel of a file."""
     both = np.stack([speech, speech[::-1]], axis=1)
+    both.setflags(write=False)
     output = method.anonymize(both[:, 0], RATE, voice_of(method))
     assert np.array_equal(output, method.anonymize(speech, RATE, voice_of(method)))
 
 
-@pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000])
+@pytest.mark.parametrize("rate", [8_000, 44_100])
 def test_another_rate_gives_a_result_or_words_that_name_both(method, speech, rate):
     refusal = ""
     try:
@@ -86,55 +79,6 @@ def test_another_rate_gives_a_result_or_words_that_name_both(method, speech, rat
         assert output.shape == speech.shape
         assert output.any()
     assert not refusal or re.search(f"16000 Hz.*{rate} Hz.*Resample", refusal)
-
-
-def pcm8(speech):
-    return (speech // 256 + 128).astype(np.uint8)
-
-
-def test_any_audio_is_conformed_and_anonymised(method, speech):
-    """Each kind of file that people have: never refused, the duration kept, and not silent."""
-    kinds = {
-        "8 kHz": (speech[::2], 8_000, 1),
-        "48 kHz": (np.repeat(speech, 3), 48_000, 1),
-        "44.1 kHz": (speech, 44_100, 1),
-        "stereo": (np.stack([speech, speech], axis=1), RATE, 1),
-        "8 bits": (pcm8(speech), RATE, 1),
-        "24 bits": (speech.astype(np.int32) << 16, RATE, 1),
-        "float": ((speech / 32768).astype(np.float32), RATE, 1),
-        "as it is": (speech, RATE, 0),
-    }
-    for kind, (samples, rate, least_notes) in kinds.items():
-        conformed = convert_audio(samples, rate)
-        output = method.anonymize(conformed.samples, conformed.rate_hz, voice_of(method))
-        assert len(conformed.notes) >= least_notes, kind
-        assert output.shape == conformed.samples.shape, kind
-        assert abs(output.size / RATE - len(samples) / rate) < 0.01, kind
-        assert output.any(), kind
-
-
-@pytest.mark.parametrize(
-    "samples",
-    [np.zeros(0, np.int16), np.array([0.1, np.nan, 0.2]), np.array([0.1, np.inf])],
-    ids=["empty", "NaN", "infinite"],
-)
-def test_audio_that_no_method_can_take_is_refused_in_words(samples):
-    with pytest.raises(MethodError) as refused:
-        convert_audio(samples, RATE)
-    assert len(str(refused.value).split()) > 5
-
-
-def test_one_sample_of_any_kind_gives_a_result_or_a_sentence(method):
-    for samples in (np.array([900], np.int16), np.array([0.5]), np.array([[0.5, 0.1]])):
-        conformed = convert_audio(samples, RATE)
-        refusal = "none: a result came back"
-        try:
-            output = method.anonymize(conformed.samples, RATE, voice_of(method))
-        except MethodError as error:
-            refusal = str(error)
-        else:
-            assert output.shape == (1,)
-        assert len(refusal.split()) > 4
 
 
 PEAKS = """
@@ -156,7 +100,7 @@ print(json.dumps(peaks))
 @pytest.mark.parametrize("method", ["mcadams-2022"], indirect=True)
 def test_memory_grows_with_the_samples_alone(method):
     """The peak of a long recording over that of a short one: two hours then fit into 3 GB, input and output too."""
-    short, long = 0.5, 10
+    short, long = 0.5, 4
     done = subprocess.run(
         [sys.executable, "-c", PEAKS, method.name, str(short), str(long)],
         cwd=ROOT,

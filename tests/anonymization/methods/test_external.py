@@ -169,12 +169,7 @@ def test_files_take_and_give_one_utterance_a_call(isolation, tmp_path):
 
 LINES = {
     "quotes": """cp "{input}" '{output}'""",
-    "shell-in-shell": "sh -c 'cp \"$0\" {output}' {input}",
     "beside": 'cat "../models/m.txt" && cp {input} {output}',
-    "joined": "M=../models; cat $M/m.txt && cp {input} {output}",
-    "above": "cd .. && cat models/m.txt && cp {input} {output}",
-    "far": "cat ../../top.txt && cp {input} {output}",
-    "itself": "cat '../my own/program.py' && cp {input} {output}",
     "braces": """gain=3; echo ${gain} | awk '{print}' | sed -n '1{p}' | grep 3 && cp {input} {output}""",
     "variable": "input=program.py; cat ${input} && cp {input} {output}",
 }
@@ -205,18 +200,12 @@ def test_confined_command_finds_beside_its_folder_what_it_may_read(tmp_path):
 
 
 UNUSABLE = {
-    "stereo": (
-        "cat {input} > /dev/null; cp stereo.wav {output}",
-        "hush failed. Its output cannot be used: expected one channel, found 2. Command: cat {input} >",
-    ),
-    "empty": ("cat {input} > /dev/null; : > {output}", "Its output cannot be used: expected a WAV or FLAC file, found"),
     "none": ("echo sorry {input}; true {output}", "It ended without writing {output}. The last that it printed: sorry"),
     "code": (
         "cat {output} {input} > /dev/null",
         "It ended with exit code 1, expected 0. The last that it printed: cat: {output}:",
     ),
     "time": ("sleep 9; cat {input} {output}", "It ran longer than its limit of 1 s and was ended."),
-    "signal": ("kill -9 $$; cat {input} {output}", "It was ended by signal SIGKILL."),
 }
 
 
@@ -281,11 +270,6 @@ PROBLEMS = {
         "soundfile.write(output / '000001.wav', numpy.full(100, numpy.nan), 16000, subtype='FLOAT')",
         r"000001.wav cannot be used: [Ee]xpected samples that are numbers, found NaN or infinity",
     ),
-    "no-samples": ("write(output / '000001.wav', b'')", "000001.wav cannot be used: expected"),
-    "no-bytes": (
-        "(output / '000001.wav').touch()",
-        r"expected a WAV or FLAC file, found a file of 0 bytes\.",
-    ),
     "no-audio": ("(output / '000001.wav').write_text('sorry')", "expected a WAV or FLAC file, found text"),
     "cut": (
         "copy()\nos.truncate(output / '000001.wav', 1000)",
@@ -296,17 +280,11 @@ PROBLEMS = {
         "copy()\nfor n in range(3): (output / f'extra\\n{n}').touch()",
         r'It left an unexpected file: "extra\?0" and 2 others',
     ),
-    "hidden": ("copy()\n(output / '.cache').mkdir()", 'It left an unexpected file: ".cache"'),
     "link": ("(output / '000001.wav').symlink_to(source / '000001.wav')", "expected a file of its own, found a link"),
-    "link-to-secrets": (
-        "(output / '000001.wav').symlink_to('/etc/shadow')",
-        "expected a file of its own, found a link",
-    ),
     "hard-link": (
         "copy()\n(Path(os.environ['HOME']) / 'x').hardlink_to(output / '000001.wav')",
         "expected a file of its own, found a folder, a pipe or a link",
     ),
-    "folder": ("(output / '000001.wav').mkdir()", "expected a file of its own, found a folder"),
     "pipe": ("os.mkfifo(output / '000001.wav')", "expected a file of its own, found a folder, a pipe or a link"),
     "too-long": (
         "write(output / '000001.wav', bytes(2 * 16000 * 11))",
@@ -316,7 +294,6 @@ PROBLEMS = {
         "open(output / '000001.wav', 'wb').truncate(500_000_000)",
         "expected at most .* bytes, found 500000000",
     ),
-    "exit-code": ("copy()\nsys.exit(7)", r"It ended with exit code 7, expected 0\."),
     "folder-without-rights": (
         "os.umask(0o777)\n(output / 'deep').mkdir()",
         "It left no output for 000001.wav",
@@ -342,20 +319,6 @@ def test_output_of_another_duration_is_refused_where_it_must_be_kept(tmp_path):
     beyond = make_command(tmp_path / "own", code, duration_tolerance_s=0.005)
     with pytest.raises(MethodError, match=r"expected 0.100 s within 0.005 s, found 0.094 s"):
         beyond.anonymize(noise(1600), 16_000, voice())
-
-
-@confined
-def test_problem_in_one_output_of_a_batch_names_its_place(tmp_path):
-    command = make_command(tmp_path / "own", "copy()\nwrite(output / '000003.wav', bytes(4), channels=2)")
-    with pytest.raises(MethodError, match=r"Its output for 000003\.wav cannot be used"):
-        command.anonymize_batch(items(100, 100, 100, 100), 16_000)
-
-
-@confined
-def test_stream_that_is_no_wav_is_a_sentence(tmp_path):
-    command = make_command(tmp_path / "own", "print('hello')", command=["{python}", "program.py"])
-    with pytest.raises(MethodError, match=r"hush failed. Its output cannot be used: expected a WAV"):
-        command.anonymize(noise(100), 16_000, voice())
 
 
 def test_pipe_in_place_of_an_output_does_not_hang(tmp_path):
@@ -387,29 +350,19 @@ MISTAKES = {
     "title": ({"title": None}, "title: expected a text, found nothing."),
     "version": ({"version": "1" * 30}, f"version: expected a text of at most 24 letters, found '{'1' * 30}'."),
     "no-command": ({"command": []}, "command: expected the program and its arguments, found nothing."),
-    "blank-command": ({"command": " "}, "command: expected the program and its arguments, found nothing."),
     "command": ({"command": 7}, "command: expected the command as one types it, or a list of the program and its"),
     "no-output": ({"command": ["cp", "{input}"]}, "command: expected {output} with {input}, found none."),
-    "no-input": ({"command": "cp {output_folder}"}, "expected {input_folder} with {output_folder}, found none."),
     "placeholder": ({"command": ["cp", "{inptu}", "{output}"]}, ", voice, found {inptu}."),
     "both": (
         {"command": "cp {input} {output} {manifest}"},
         "expected files or folders, found {input} and placeholders of folders.",
     ),
-    "manifest": ({"command": "cp {manifest}"}, "command: expected {input_folder} with {manifest}, found none."),
     "key": ({"comand": "x"}, 'there is no key "comand". Did you mean command?'),
     "network": ({"network": "always"}, "network: expected one of never, found 'always'."),
     "isolation": ({"isolation": "any"}, "isolation: expected one of full, limited, none, found 'any'."),
     "limit": ({"limits": {"memory_mb": "4 GB"}}, "limits: memory_mb: expected a number from 1 to 1e+07, found '4 GB'."),
-    "limit-name": ({"limits": {"time_s": 3}}, 'limits: there is no key "time_s". Did you mean time_limit_s?'),
     "rate": ({"rate_hz": 16}, "rate_hz: expected a rate in hertz, found 16."),
-    "deterministic": ({"is_deterministic": "yes"}, "is_deterministic: expected true or false, found 'yes'."),
-    "range": ({"parameters": [{**WARMTH, "high": 0}]}, "parameters 1: high: expected more than low (0), found 0."),
     "gap": ({"parameters": [{**WARMTH, "gap": [0, 3]}]}, "parameters 1: gap: expected [from, to] between 0 and 2"),
-    "whole-gap": (
-        {"parameters": [{**WARMTH, "gap": [0, 2]}]},
-        "parameters 1: gap: expected [from, to] between 0 and 2",
-    ),
     "meaning": (
         {"parameters": [{"name": "a", "low": 0, "high": 1}]},
         "parameters 1: meaning: expected a text, found nothing.",
@@ -424,8 +377,6 @@ MISTAKES = {
         "expected at most 4 parameters, found 5.",
     ),
     "default": ({"options": [{**KIND, "default": "odd"}]}, "options 1: default: The option kind is one of soft, hard"),
-    "no-choices": ({"options": [{**KIND, "choices": []}]}, "options 1: choices: expected a list of texts"),
-    "no-range": ({"options": [{"name": "depth", "default": 3, "meaning": "x"}]}, "options 1: low: expected a number"),
     "folder-of-all": ({"folder": "/"}, "the command may read all of /, which holds "),
     "temporary-files": ({"reads": [".."]}, "which holds the temporary files of all. Put it in a folder of its own."),
 }

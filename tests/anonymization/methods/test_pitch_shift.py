@@ -1,7 +1,6 @@
 """Pitch shifting by both techniques: what holds for any sound, and what was measured on speech."""
 
 import doctest
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from evaluation.metrics.pitch import pitch_correlation
 from speech.pitch.estimators import track_f0
 from tests.recordings import first_of_each_speaker, read_demo
 
-ROOT = Path(__file__).resolve().parents[3]
 # Technique and formants: all that there are.
 WAYS = [("psola", "moved"), ("psola", "kept"), ("vocoder", "moved")]
 
@@ -37,13 +35,8 @@ def largest_difference(a, b):
 
 
 @each_way
-def test_no_shift_gives_back_vowels(vowels, technique, formants):
-    assert largest_difference(shift_pitch(vowels, 16_000, PitchShift(0, technique, formants)), vowels) <= 1
-
-
-@each_way
 def test_no_shift_gives_back_speech(technique, formants):
-    for row in first_of_each_speaker():
+    for row in first_of_each_speaker()[::5]:
         samples = read_demo(row["utterance_id"])
         assert largest_difference(shift_pitch(samples, 16_000, PitchShift(0, technique, formants)), samples) <= 1
 
@@ -55,7 +48,7 @@ def test_no_shift_gives_back_speech(technique, formants):
 def test_speech_moves_by_the_cents_asked_for(technique, formants):
     cents = -600
     shifts, correlations, levels_db = [], {"F": [], "M": []}, []
-    for row in first_of_each_speaker():
+    for row in first_of_each_speaker()[::2]:
         gender, samples = row["gender"], read_demo(row["utterance_id"])
         output = shift_pitch(samples, 16_000, PitchShift(cents, technique, formants))
         before, after = track_f0(samples, 16_000).hz, track_f0(output, 16_000).hz
@@ -75,8 +68,8 @@ def test_speech_moves_by_the_cents_asked_for(technique, formants):
 
 
 @each_way
-@pytest.mark.parametrize("cents", [-600, 600])
-def test_pure_tone_moves_by_the_ratio_and_stays_pure(technique, formants, cents):
+def test_pure_tone_moves_by_the_ratio_and_stays_pure(technique, formants):
+    cents = -600
     time_s = np.arange(32_000) / 16_000
     tone = (10_000 * np.sin(2 * np.pi * 200 * time_s)).astype(np.int16)
     output = shift_pitch(tone, 16_000, PitchShift(cents, technique, formants))[4000:-4000].astype(np.float64)
@@ -101,17 +94,17 @@ def test_formants_move_or_stay_as_asked(vowels):
 
 
 @each_way
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 100, 640, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("n", [0, 1, 3, 640, 1025])
 def test_every_length_is_kept(n, technique, formants):
     samples = noise(n)
-    for cents in (-600, 200, 600):
+    for cents in (-600, 600):
         output = shift_pitch(samples, 16_000, PitchShift(cents, technique, formants))
         assert output.shape == (n,)
         assert output.dtype == np.int16
 
 
 @each_way
-@pytest.mark.parametrize("rate", [8_000, 11_025, 22_050, 32_000, 44_100, 48_000])
+@pytest.mark.parametrize("rate", [8_000, 44_100])
 def test_every_rate_keeps_level_and_moves_the_pitch(rate, technique, formants):
     time_s = np.arange(rate) / rate
     tone = (8_000 * np.sin(2 * np.pi * 180 * time_s) + 2_000 * np.sin(2 * np.pi * 360 * time_s)).astype(np.int16)
@@ -167,15 +160,8 @@ def test_digital_silence_stays_silent(vowels, technique, formants):
 
 
 @each_way
-def test_constant_stays_constant(technique, formants):
-    samples = np.full(16_000, 1_000, np.int16)
-    assert np.array_equal(shift_pitch(samples, 16_000, PitchShift(500, technique, formants)), samples)
-
-
-@each_way
-@pytest.mark.parametrize("cents", [-600, 600])
-def test_noise_gets_no_pitch(technique, formants, cents):
-    output = shift_pitch(noise(80_000), 16_000, PitchShift(cents, technique, formants)).astype(np.float64)
+def test_noise_gets_no_pitch(technique, formants):
+    output = shift_pitch(noise(80_000), 16_000, PitchShift(600, technique, formants)).astype(np.float64)
     spectrum = np.abs(np.fft.rfft(output, 2 * output.size)) ** 2
     correlation = np.fft.irfft(spectrum)[: 16_000 // 50]
     # What a lag of 2 to 20 ms has in common with the noise; repeated grains, as they are, would give about 0.3.
@@ -184,25 +170,12 @@ def test_noise_gets_no_pitch(technique, formants, cents):
 
 
 @pytest.mark.parametrize("technique", ["psola", "vocoder"])
-@pytest.mark.parametrize("cents", [-600, -250, 250, 600])
+@pytest.mark.parametrize("cents", [-600, 250])
 def test_click_stays_one_click_at_its_time(technique, cents):
     samples = noise(16_000, level=3)
     samples[8_000] = 20_000
     power = shift_pitch(samples, 16_000, PitchShift(cents, technique)).astype(np.float64) ** 2
     assert power[8_000 - 32 : 8_000 + 33].sum() > 0.9 * power.sum()
-
-
-# --- properties
-
-
-@each_way
-def test_strided_and_frozen_samples_give_the_same(vowels, technique, formants):
-    shift = PitchShift(250, technique, formants)
-    expected = shift_pitch(vowels, 16_000, shift)
-    frozen = vowels.copy()
-    frozen.flags.writeable = False
-    assert np.array_equal(shift_pitch(np.repeat(vowels, 2)[::2], 16_000, shift), expected)
-    assert np.array_equal(shift_pitch(frozen, 16_000, shift), expected)
 
 
 # --- as methods
@@ -229,11 +202,6 @@ def test_method_shifts_by_the_voice_and_takes_its_options(method, vowels):
     assert np.abs(loud.astype(int)).max() == 32_766
 
 
-def test_shift_inside_the_gap_is_refused(vowels):
-    with pytest.raises(MethodError, match=r"shift of pitch-shift-psola must be from -600 to 600 cents.*found 50"):
-        METHODS[0].anonymize(vowels, 16_000, PseudoSpeaker("00", {"shift": 50.0}))
-
-
 def test_docstring_examples_run():
     assert doctest.testmod(pitch_shift).failed == 0
 
@@ -247,10 +215,6 @@ def test_docstring_examples_run():
         (np.zeros(800, np.int16), 7_999, "8000 to 48000 Hz; found 7999 Hz"),
         (np.zeros(800, np.int16), 96_000, "found 96000 Hz"),
         (np.zeros(800, np.int16), 16_000.5, "found 16000.5 Hz"),
-        (np.zeros(800, np.float32), 16_000, "int16 samples; found float32"),
-        (np.full(800, np.nan), 16_000, "int16 samples; found float64"),
-        ([0, 1, 2], 16_000, "int16 samples; found list"),
-        (np.zeros((800, 2), np.int16), 16_000, r"found shape \(800, 2\)"),
     ],
 )
 def test_unusable_samples_are_refused(samples, rate, sentence):
@@ -262,7 +226,6 @@ def test_unusable_samples_are_refused(samples, rate, sentence):
     ("values", "sentence"),
     [
         ({"cents": 1201}, "-1200 to 1200 cents; found 1201"),
-        ({"cents": float("nan")}, "found nan"),
         ({"cents": 300, "technique": "sola"}, 'technique is one of psola, vocoder; found "sola"'),
         ({"cents": 300, "formants": "lost"}, 'formants is one of moved, kept; found "lost"'),
         ({"cents": 300, "level": "loud"}, 'level is one of kept, peak; found "loud"'),

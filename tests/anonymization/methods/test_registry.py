@@ -12,12 +12,11 @@ from anonymization.methods import registry
 from anonymization.methods.content_decoder import method as content_decoder
 from anonymization.methods.contract import Method, MethodError, Parameter
 from anonymization.methods.mcadams import method as mcadams
-from anonymization.methods.mcadams.parameters import McAdamsParameters
 from anonymization.methods.nearest_frames import method as nearest_frames
 from anonymization.methods.pitch_shift import method as pitch_shift
 from anonymization.methods.recognize_and_speak import method as recognize_and_speak
 from anonymization.methods.registry import broken, explain_missing, find_method, get_method, methods
-from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
+from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker
 from anonymization.methods.world import method as world_voice
 from tests.anonymization.programs import describe
 
@@ -82,25 +81,10 @@ def test_built_in_methods_come_first_and_have_names_of_their_own(plug_in):
     assert all(get_method(name).name == name for name in names())
 
 
-def test_unknown_method_is_refused_with_the_known_names():
-    with pytest.raises(MethodError, match=r'no anonymisation method "b2". Known methods: mcadams'):
-        get_method("b2")
-
-
-def test_b2_is_mcadams_with_the_drawn_alpha(vowels):
-    b2 = get_method("mcadams-2022")
-    voice = draw_pseudo_speaker(pseudo_speaker_key(seed=1, role="trial", split="dev", speaker="a"), b2.parameters)
-    assert set(voice.parameters) == {"alpha"}
-    expected = mcadams.mcadams(vowels, 16_000, McAdamsParameters(voice.parameters["alpha"]))
-    assert np.array_equal(b2.anonymize(vowels, 16_000, voice), expected)
-
-
 @pytest.mark.parametrize(
     ("target", "code", "expected"),
     [
         ("METHODS", "METHODS = (make('one'), make('two'))", ["one", "two"]),
-        ("METHODS", "METHODS = [make('one')]", ["one"]),
-        ("METHOD", "METHOD = make('one')", ["one"]),
         ("every", "def every():\n    return [make('one'), make('two')]", ["one", "two"]),
         (
             "Own",
@@ -126,33 +110,17 @@ def test_entry_point_gives_anonymisers(target, code, expected, plug_in):
 @pytest.mark.parametrize(
     ("target", "code", "reason"),
     [
-        (
-            "make",
-            "import no_such_library",
-            "could not be loaded: ModuleNotFoundError: No module named 'no_such_library'",
-        ),
         ("make", "1 / 0", "could not be loaded: ZeroDivisionError: division by zero"),
         ("make", "raise SystemExit(3)", "could not be loaded: SystemExit: 3"),
-        ("nothing", "", "could not be loaded: AttributeError: module"),
         ("make", "def make(): raise OSError('no\\nmodel')", "could not be loaded: OSError: no model."),
         ("THING", "THING = 3", "expected an Anonymizer, a class of one, or a list of them, found int"),
-        ("THINGS", "THINGS = [make(), 'b']", "expected an Anonymizer, a class of one, or a list of them, found str"),
         ("THINGS", "THINGS = ()", "expected at least one anonymiser, found an empty list"),
         ("THING", "THING = make('Plugged In')", "name: expected small letters, digits and hyphens, found 'Plugged In'"),
-        ("THING", "THING = make(title='')", "title: expected a text, found ''"),
-        ("THING", "THING = make(version='1' * 41)", "version: expected at most 40 letters, found 41"),
-        ("THING", "THING = make(parameters=[])", "parameters: expected a tuple of Parameter, found []"),
         (
             "THING",
             "THING = make(parameters=(Parameter('a', '', 1, 1, 'x'),))",
             "a: expected low below high, found 1 and 1",
         ),
-        (
-            "THING",
-            "THING = make(parameters=tuple(Parameter(str(n), '', 0, 1, 'x') for n in range(5)))",
-            "parameters: expected at most 4, found 5",
-        ),
-        ("THING", "THING = make(needs_gpu='yes')", "needs_gpu: expected True or False, found 'yes'"),
         ("THING", "THING = make('mcadams-2022')", 'its name "mcadams-2022" is that of a built-in method'),
     ],
 )

@@ -155,24 +155,18 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
         ({"method": "b9"}, "expected one of asr-bn, b1-lite, b1a, b1b, b1-world, joint-hifigan"),
         ({"method": "mcadams-2022"}, "mcadams-2022 reads no trained network; expected one of asr-bn"),
         ({"trained": ["nowhere"]}, "nowhere: expected a folder of a training, found none"),
-        ({"trained": ["~nobody/x", "a\0b"]}, "b: expected a folder of a training, found none"),
-        ({"trained": []}, "trained: expected a list of folders of trainings, found none"),
         ({"trained": ["decoder", "decoder"]}, "expected one content-decoder, found two"),
         ({"trained": ["map"]}, "map: asr-bn reads no recognizer-map, but content-decoder"),
         ({"trained": ["phones"]}, "phones: expected a training of content-decoder, f0-regressor"),
         ({"trained": ["cut"]}, "does not hold the network of this version: 1 missing: "),
         ({"trained": ["other-voices"]}, "expected vectors of speakers by ge2e, found ecapa"),
         ({"trained": ["no-card"]}, "no-card has no card.json: no training has ended there"),
-        ({"trained": ["odd-card"]}, "odd-card/card.json: expected the card of a training, found another file"),
         ({"trained": ["changed"]}, "weights.safetensors is not the file that its card names"),
-        ({"trained": ["gone"]}, "voices.safetensors cannot be read ("),
         ({"trained": ["alone"]}, "expected voices of at least 2 speakers, found 1"),
         ({"trained": ["pickle"]}, "is no checkpoint that can be read"),
-        ({"trained": ["spaces"]}, "expected a name without spaces for each of its 3 speakers"),
         ({"more": 'command = ["true"]'}, 'there is no key "command"'),
         ({"name": "asr-bn"}, 'expected a name of its own, found that of the built-in "asr-bn"'),
         ({"method": "t40"}, "t40 also needs the f0-regressor of "),
-        ({"method": "b1b"}, "train joint-nsf-hifigan OUT --decoder "),
         ({"method": "joint-hifigan"}, "train joint-hifigan OUT --decoder "),
         ({"method": "t40", "trained": ["decoder", "regressor"]}, "expected a f0-regressor that was trained for "),
         (
@@ -196,29 +190,23 @@ def test_what_does_not_fit_is_refused_with_a_sentence(changes, expected, tmp_pat
     if "phones" in wanted:
         train(tmp_path / "phones", "recognizer-map")
         change_card(tmp_path / "phones", recipe={"name": "phone-recognizer"})
-    for name in wanted & {"cut", "other-voices", "no-card", "odd-card", "changed", "gone", "pickle", "spaces"}:
+    for name in wanted & {"cut", "other-voices", "no-card", "changed", "pickle"}:
         place = train(tmp_path / name, cut=name == "cut", speaker_encoder="ecapa" if name == "other-voices" else "ge2e")
         spoil(place, name)
     assert expected in refuse(describe(tmp_path / "mine.toml", **changes))
 
 
 def spoil(place, how):
-    weights, voices, card = (place / name for name in ("weights.safetensors", "voices.safetensors", "card.json"))
+    weights, card = place / "weights.safetensors", place / "card.json"
     if how == "no-card":
         card.unlink()
-    elif how == "odd-card":
-        card.write_text("[]")
     elif how == "changed":
         weights.write_bytes(weights.read_bytes() + b" ")
-    elif how == "gone":
-        voices.unlink()
-    elif how in ("pickle", "spaces"):
-        tensors = numpy_files.load_file(voices)
-        content = numpy_files.save(tensors, metadata={"names": "ann ben cat lee", "genders": "f m f"})
-        path, content = (weights, b"\x80\x04\x95pickle") if how == "pickle" else (voices, content)
-        path.write_bytes(content)
+    elif how == "pickle":
+        content = b"\x80\x04\x95pickle"
+        weights.write_bytes(content)
         hashes = json.loads(card.read_text())["sha256"]
-        change_card(place, sha256=hashes | {path.name: hashlib.sha256(content).hexdigest()})
+        change_card(place, sha256=hashes | {weights.name: hashlib.sha256(content).hexdigest()})
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from anonymization.checks.voices import check_target_voices
-from anonymization.conformance import make_targets, make_vowel
-from anonymization.methods.contract import MethodError, PseudoSpeaker, Target, TargetPool, takes_targets
+from anonymization.conformance import make_vowel
+from anonymization.methods.contract import MethodError, Target, TargetPool, takes_targets
 from anonymization.methods.voices.pseudo_speakers import Assignment
 from anonymization.methods.voices.targets import (
     SELECTIONS,
@@ -101,7 +101,7 @@ def test_more_speakers_than_targets_share_evenly():
 
 
 @pytest.mark.parametrize("selection", ["random", "same-gender", "opposite-gender"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_enrolment_differs_from_the_trials_of_the_same_speaker(selection, seed):
     trial = sources(speakers=10, role="trial", level="speaker", split="dev")
     enrolment = [replace(row, role="enrolment") for row in trial]
@@ -201,13 +201,6 @@ def test_method_without_its_pool_anonymises_nothing():
     assert takes_targets(method)
     with pytest.raises(MethodError, match=r"voices of target speakers; found none\. Name a folder"):
         method.anonymize(make_vowel(16_000), 16_000, target_voice("a"))
-
-
-@pytest.mark.parametrize(("name", "words"), [("nobody", 'which has 2 targets; found "nobody"'), ("", "found none")])
-def test_a_voice_names_a_target_of_the_pool(name, words):
-    method = METHODS[0].prepare(make_targets(16_000))
-    with pytest.raises(MethodError, match=words):
-        method.anonymize(make_vowel(16_000), 16_000, PseudoSpeaker("0" * 64, {}, name))
 
 
 @pytest.mark.parametrize(

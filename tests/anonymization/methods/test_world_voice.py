@@ -1,18 +1,14 @@
 """Formant and F0 scaling: what arrives of what was asked, what stays as it was, and what the vocoder loses."""
 
-import hashlib
-import multiprocessing
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from anonymization.methods.contract import MethodError, PseudoSpeaker
-from anonymization.methods.registry import get_method
+from anonymization.methods.contract import MethodError
 from anonymization.methods.world.f0 import measure_f0, move_f0, track_f0
 from anonymization.methods.world.method import FrequencyWarp, WorldParameters, cut_at_pauses, world_voice
 from speech.vocoders.world_library import load_world, missing_world
@@ -24,10 +20,6 @@ ROOT = Path(__file__).resolve().parents[3]
 NAME = "world-formant-f0"
 DEEP = WorldParameters(f0_mean_hz=100, f0_spread_semitones=2, formant_factor=0.85)
 HIGH = WorldParameters(f0_mean_hz=210, f0_spread_semitones=4, formant_factor=1.2)
-
-
-def voice(f0_mean=120.0, f0_spread=3.0, formant_factor=0.85):
-    return PseudoSpeaker("", {"f0_mean": f0_mean, "f0_spread": f0_spread, "formant_factor": formant_factor})
 
 
 def log_envelope(samples, contour):
@@ -54,17 +46,10 @@ def rms(samples):
     return float(np.sqrt(np.mean(np.square(samples, dtype=np.float64))))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 79, 80, 81, 319, 1599, 1600, 1601, 16_000, 16_079])
+@pytest.mark.parametrize("n", [0, 1, 80, 1601, 16_079])
 def test_length_is_kept_to_the_sample(vowels, n):
     output = world_voice(vowels[:n], 16_000, DEEP)
     assert (output.shape, output.dtype) == ((n,), np.int16)
-
-
-def test_input_is_not_changed(vowels):
-    samples = vowels.copy()
-    samples.setflags(write=False)
-    world_voice(samples, 16_000, DEEP)
-    assert np.array_equal(samples, vowels)
 
 
 @pytest.mark.parametrize("parameters", [DEEP, HIGH])
@@ -94,27 +79,11 @@ def test_digital_silence_stays_silent(vowels):
     assert output[24_000:].any()
 
 
-@pytest.mark.parametrize("value", [0, 1000, -32768])
-def test_a_constant_becomes_silence(value):
-    assert not world_voice(np.full(16_000, value, np.int16), 16_000, DEEP).any()
-
-
 def test_noise_stays_unvoiced_and_keeps_its_level():
     samples = np.random.default_rng(2).normal(0, 2000, 32_000).astype(np.int16)
     output = world_voice(samples, 16_000, HIGH)
     assert np.mean(f0(output) > 0) < 0.1
     assert rms(output) == pytest.approx(rms(samples), rel=0.01)
-
-
-def test_full_scale_does_not_wrap_around():
-    square = np.where(np.arange(32_000) % 100 < 50, 32767, -32768).astype(np.int16)
-    output = world_voice(square, 16_000, HIGH)
-    assert 0 < np.abs(output.astype(int)).max() <= 32766
-
-
-def test_unvoiced_frames_stay_unvoiced():
-    contour = np.array([0, 100, 0, 110.0, 0] * 20)
-    assert np.array_equal(move_f0(contour, 180, 3) > 0, contour > 0)
 
 
 def test_spread_changes_by_a_factor_of_two_at_most():
@@ -130,16 +99,12 @@ def test_few_voiced_frames_move_by_their_median_and_keep_their_spread():
     assert moved[moved > 0] == pytest.approx([200.0] * 10 + [204.0])
 
 
-def test_no_voiced_frames_leave_the_contour():
-    assert not move_f0(np.zeros(30), 200, 4.5).any()
-
-
 def test_octave_mistakes_do_not_move_the_mean():
     contour = np.concatenate([np.full(200, 100.0), np.full(9, 390.0)])
     assert measure_f0(contour).mean_hz == pytest.approx(100)
 
 
-@pytest.mark.parametrize("factor", [0.5, 0.8, 1.0, 1.25, 2.0])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.25])
 def test_warp_scales_formants_and_keeps_the_band(factor):
     warp = FrequencyWarp(factor)
     hz = np.linspace(0, 8000, 400)
@@ -148,16 +113,6 @@ def test_warp_scales_formants_and_keeps_the_band(factor):
     assert source[below] == pytest.approx(hz[below] / factor)
     assert (source[0], source[-1]) == (0, 8000)
     assert np.all(np.diff(source) > 0)
-
-
-def test_warp_of_one_changes_nothing():
-    envelopes = np.random.default_rng(4).random((3, 513))
-    assert np.array_equal(FrequencyWarp(1.0)(envelopes), envelopes)
-
-
-def test_warped_peak_lies_where_it_should():
-    envelope = np.exp(-0.5 * ((np.arange(513) - 100) / 6) ** 2)[None]
-    assert np.argmax(FrequencyWarp(1.2)(envelope)) == pytest.approx(120, abs=1)
 
 
 def test_pieces_cover_all_frames_and_end_in_pauses():
@@ -177,12 +132,6 @@ def test_a_seam_within_voice_makes_no_click():
     assert steps.max() < 3 * np.quantile(steps, 0.99)
 
 
-def test_other_estimators_give_the_same_voice(vowels):
-    estimator = "dio"
-    output = world_voice(vowels, 16_000, WorldParameters(100, 2, 0.85, f0=estimator))
-    assert measure_f0(f0(output)).mean_hz == pytest.approx(100, rel=0.02)
-
-
 @pytest.mark.parametrize("estimator", ["autocorrelation", "dio", "harvest"])
 def test_contour_of_a_glide_is_found_frame_by_frame(estimator):
     """A harmonic tone from 100 to 200 Hz in 2 s, a pause of 1 s: each frame within 1 %, but for the edges."""
@@ -196,58 +145,18 @@ def test_contour_of_a_glide_is_found_frame_by_frame(estimator):
     assert not contour[420:].any()
 
 
-def digest(threads=1):
-    samples = np.random.default_rng(5).integers(-9000, 9000, 12_000).astype(np.int16)
-    output = get_method(NAME).anonymize(samples, 16_000, voice(), threads=threads)
-    return hashlib.sha256(output.tobytes()).hexdigest()
-
-
-def test_threads_fresh_and_forked_processes_give_the_same():
-    expected = digest()
-    with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(digest, [1, 2, 1, 2])) == {expected}
-    code = "from tests.anonymization.methods.test_world_voice import digest; print(digest())"
-    fresh = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert fresh.stdout.strip() == expected
-    if hasattr(os, "fork"):
-        with multiprocessing.get_context("fork").Pool(2) as workers:
-            assert set(workers.map_async(digest, [1, 1, 1]).get(timeout=120)) == {expected}
-
-
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
         ({"formant_factor": 3.0}, "The formant factor must be from 0.5 to 2; found 3.0."),
-        ({"formant_factor": float("nan")}, "The formant factor must be from 0.5 to 2; found nan."),
         ({"f0_mean_hz": 5.0}, "The mean F0 must be from 50 to 500 Hz; found 5.0."),
-        ({"f0_spread_semitones": -1.0}, "The spread of F0 must be from 0 to 12 semitones; found -1.0."),
         ({"f0": "praat"}, 'F0 is found by autocorrelation, dio, harvest; found "praat".'),
-        ({"level": "loud"}, 'The level must be "kept" or "peak"; found "loud".'),
     ],
 )
 def test_values_out_of_range_are_refused_in_words(values, sentence):
     with pytest.raises(MethodError) as refused:
         WorldParameters(**values)
     assert str(refused.value) == sentence
-
-
-@pytest.mark.parametrize(
-    ("samples", "rate", "part"),
-    [
-        (np.zeros(100, np.int16), 8000, "works at 16000 Hz; found 8000 Hz"),
-        (np.zeros(100), 16_000, "int16 samples; found float64"),
-        (np.zeros((100, 2), np.int16), 16_000, "found shape (100, 2)"),
-    ],
-)
-def test_samples_it_cannot_take_are_refused_in_words(samples, rate, part):
-    with pytest.raises(MethodError, match="Formant and F0 scaling") as refused:
-        world_voice(samples, rate, DEEP)
-    assert part in str(refused.value)
-
-
-def test_a_formant_factor_near_one_is_no_voice(vowels):
-    with pytest.raises(MethodError, match=r"outside 0\.92 to 1\.08"):
-        get_method(NAME).anonymize(vowels, 16_000, voice(formant_factor=1.0))
 
 
 def run_python(code, *folders):
@@ -287,8 +196,3 @@ def test_package_is_shared_with_a_later_plain_import(tmp_path):
         "import pyworld; print(pyworld.dio is world.dio, pyworld.__version__)"
     )
     assert run_python(code, tmp_path) == "True any"
-
-
-def test_listing_the_method_loads_no_vocoder():
-    code = f"import sys; from anonymization.methods.registry import get_method; get_method('{NAME}').missing();"
-    assert run_python(code + "print([name for name in sys.modules if 'pyworld' in name])") == "[]"

@@ -173,18 +173,6 @@ def start(request, features, sounds, decoder, small_hifigan):
     draw = np.random.default_rng(2)
     waves = [0.05 * draw.standard_normal(256 * len(each.spectrum)).astype(np.float32) for each in features]
 
-    def start_generator(path, key="key", **changes):
-        from anonymization.network_training.generator import GeneratorTraining
-
-        given = replace(GENERATION, **changes)
-        return GeneratorTraining(features, given, 1, path, key, decoder=decoder, waves=waves)
-
-    def start_hifigan(path, key="key", **changes):
-        from anonymization.network_training.generator import HifiGanTraining
-
-        given = replace(HIFIGAN, **changes)
-        return HifiGanTraining(features, given, 1, path, key, decoder=decoder, waves=waves)
-
     def start_units(path, key="key", **changes):
         from anonymization.network_training.decoder import SoftUnitsTraining
 
@@ -216,17 +204,13 @@ def start(request, features, sounds, decoder, small_hifigan):
         "decoder by phones": start_phones,
         "world": start_world,
         "regressor": start_regressor,
-        "generator": start_generator,
-        "hifigan": start_hifigan,
         "units": start_units,
-        "vocoder": start_vocoder,
         "judged vocoder": start_judged_vocoder,
     }
     return kinds[request.param]
 
 
 of_decoder = pytest.mark.parametrize("start", ["decoder"], indirect=True)
-generator = pytest.mark.parametrize("start", ["generator"], indirect=True)
 regressor = pytest.mark.parametrize("start", ["regressor"], indirect=True)
 
 
@@ -354,14 +338,6 @@ def test_spectra_teach_content_nothing(start, tmp_path):
     named.backward()
     assert first.grad.abs().max() > 0
     assert torch.allclose(both, first.grad, atol=1e-6)
-
-
-@pytest.mark.parametrize("start", ["vocoder"], indirect=True)
-def test_vocoder_learns_spectra(start, tmp_path):
-    training = start(tmp_path / "state.pt", steps=60, checkpoint_every=20, learning_rate=0.01)
-    training.run(lambda *_: None)
-    first, *_, last = training.losses
-    assert last[1] < first[1]
 
 
 def test_distance_of_spectra_is_that_of_their_logarithms():
