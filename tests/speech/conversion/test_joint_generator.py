@@ -18,11 +18,9 @@ from speech.conversion.joint_generator import (  # noqa: E402
     JointGenerator,
     JointHifiGan,
     JointSynthesizer,
-    load,
     load_hifigan,
 )
 from speech.conversion.shape import DecoderShape, GeneratorShape, JointHifiGanShape  # noqa: E402
-from speech.model_files.checkpoints import save_checkpoint  # noqa: E402
 from speech.vocoders.harmonic_source import AMPLITUDE, HarmonicSource, PulseSource  # noqa: E402
 from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ, Generator, HifiGan  # noqa: E402
 
@@ -104,16 +102,6 @@ def test_phase_goes_on_where_f0_changes(source):
     phases = source.phases(torch.tensor([[100.0, 0.0, 200.0]]))[0]
     assert phases[-1].item() == pytest.approx(300 * HOP_SAMPLES / RATE_HZ)
     assert phases.diff().max().item() == pytest.approx(200 / RATE_HZ)
-
-
-def test_weights_of_another_network_are_refused_with_a_sentence(network, tmp_path):
-    path = tmp_path / "weights.safetensors"
-    save_checkpoint(path, network)
-    load(path, shape=SHAPE)
-    with pytest.raises(InputError, match=r"does not hold this network.*missing: blocks\.4"):
-        load(path, shape=GeneratorShape(content=4, speaker=3, width=8, blocks=5, channels=16, harmonics=3))
-    with pytest.raises(InputError, match="found no file"):
-        load(tmp_path / "absent.safetensors", shape=SHAPE)
 
 
 def make_decoder():

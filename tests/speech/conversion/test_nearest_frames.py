@@ -22,7 +22,7 @@ WIDTH = 512
 SPECTRA_A_FRAME = 320 / 16_000 * 22_050 / 256
 
 
-@pytest.mark.parametrize(("k", "candidates"), [(1, 50), (4, 4), (4, 500), (12, 13)])
+@pytest.mark.parametrize(("k", "candidates"), [(4, 4), (4, 500)])
 def test_nearest_are_those_of_a_plain_search(k, candidates):
     rng = np.random.default_rng(k)
     points, pool = rng.normal(size=(70, 40)).astype(np.float32), rng.normal(size=(candidates, 40)).astype(np.float32)
@@ -92,15 +92,8 @@ def test_directions_are_courses_over_the_window_of_length_one(directions):
     assert np.allclose(directions.sum(axis=0), 0, atol=1e-2)
 
 
-@pytest.mark.parametrize(
-    "count",
-    [
-        1,
-        2,
-    ],
-)
-def test_few_windows_without_a_course_teach_nearly_none(count, directions):
-    found = measure_normalization(windows(count, course=np.zeros((WINDOW_FRAMES, 1))), directions).means
+def test_few_windows_without_a_course_teach_nearly_none(directions):
+    found = measure_normalization(windows(1, course=np.zeros((WINDOW_FRAMES, 1))), directions).means
     assert found.var(axis=1).mean() < 0.02
 
 
@@ -129,6 +122,3 @@ def test_features_have_length_one_and_know_nothing_of_the_place():
     found = Normalization(means, kept).apply(frames)
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     assert np.allclose(found, found[0], atol=1e-4)
-
-
-# A pool --------------------------------------------------------------------------------------------

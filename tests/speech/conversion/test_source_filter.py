@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import InputError
-
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
 from speech.conversion.content_decoder import sharpen  # noqa: E402 (needs torch)
@@ -15,11 +13,9 @@ from speech.conversion.source_filter import (  # noqa: E402
     SourceFilter,
     SourceFilterVocoder,
     filter_frames,
-    load,
     low_pass,
     respond,
 )
-from speech.model_files.checkpoints import save_checkpoint  # noqa: E402
 from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, log_mels  # noqa: E402
 
 SHAPE = SourceFilterShape(speaker=3, width=8, blocks=2, hidden=4, filters=2, layers=3, taps=31)
@@ -36,7 +32,7 @@ def spectra_of(frames):
     return (-5 + 0.3 * np.random.default_rng(1).standard_normal((frames, BANDS))).astype(np.float32)
 
 
-@pytest.mark.parametrize("cut", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("cut", [0.2, 0.8])
 def test_sincs_pass_what_is_below_the_cut_and_their_rest_what_is_above(cut):
     low = low_pass(torch.tensor([cut]), 31)[0].numpy()
     high = np.eye(31)[15] - low
@@ -124,11 +120,3 @@ def test_responses_filter_each_frame_without_delay():
     power = np.abs(np.fft.rfft(found[:, middle + 2 * HOP_SAMPLES :])) ** 2
     at = np.linspace(0, 1, power.shape[1])
     assert power[:, at > 0.55].mean() < 1e-4 * power[:, at < 0.45].mean()
-
-
-def test_file_of_another_shape_is_refused(network, tmp_path):
-    path = tmp_path / "weights.safetensors"
-    save_checkpoint(path, network)
-    assert load(path, shape=SHAPE).synthesize(spectra_of(2), np.zeros(2), VOICE).shape == (2 * HOP_SAMPLES,)
-    with pytest.raises(InputError, match="does not hold this network"):
-        load(path)

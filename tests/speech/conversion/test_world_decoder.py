@@ -5,19 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from common.errors import InputError
-
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
-from speech.conversion.content_decoder import ContentDecoder, intonation, sharpen  # noqa: E402 (needs torch)
-from speech.conversion.shape import DecoderShape, WorldDecoderShape  # noqa: E402
+from speech.conversion.content_decoder import intonation, sharpen  # noqa: E402 (needs torch)
+from speech.conversion.shape import WorldDecoderShape  # noqa: E402
 from speech.conversion.world_decoder import (  # noqa: E402
     WorldConverter,
     WorldDecoder,
-    load,
     parameters_at_loudness,
 )
-from speech.model_files.checkpoints import save_checkpoint  # noqa: E402
 from speech.pitch.estimators import track_f0  # noqa: E402
 
 SHAPE = WorldDecoderShape(content=4, speaker=3, width=8, blocks=4)
@@ -46,14 +42,3 @@ def test_parameters_do_not_tell_how_loud_the_recording_was():
     loud, quiet = ((level * sound).astype(np.int16) for level in (6000, 600))
     found = [parameters_at_loudness(each, track_f0(each, 16_000))[10:-10] for each in (loud, quiet)]
     assert np.abs(found[0] - found[1])[:, 5:40].mean() < 0.05
-
-
-def test_weights_of_another_network_are_refused_with_a_sentence(network, tmp_path):
-    path = tmp_path / "weights.safetensors"
-    save_checkpoint(path, network)
-    load(path, shape=SHAPE)
-    with pytest.raises(InputError, match=r"does not hold this network.*of another shape: enter\.weight is 8×6"):
-        load(path, shape=WorldDecoderShape(content=5, speaker=3, width=8, blocks=4))
-    save_checkpoint(path, ContentDecoder(DecoderShape(inputs=6, bottleneck=4, stages=1, codes=2, speaker=3, width=8)))
-    with pytest.raises(InputError, match="does not hold this network"):
-        load(path, shape=SHAPE)

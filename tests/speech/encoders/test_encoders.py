@@ -80,6 +80,9 @@ def test_engine_without_its_package_says_so():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_encoder_gives_one_vector_each_whatever_else_is_in_the_batch(name):
+    assert encoder(name).embed([], RATE_HZ).shape == (0, registry.find_engine(name).dimension)
+    with pytest.raises(InputError, match="8000 Hz"):
+        encoder(name).embed([speech()], 8000)
     utterances = [speech(1.0), speech(2.0), speech(0.7), speech(2.0)]
     vectors = encoder(name).embed(utterances, RATE_HZ)
     assert vectors.shape == (4, registry.find_engine(name).dimension)
@@ -92,31 +95,18 @@ def test_encoder_gives_one_vector_each_whatever_else_is_in_the_batch(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_encoder_of_nothing_gives_no_vectors(name):
-    assert encoder(name).embed([], RATE_HZ).shape == (0, registry.find_engine(name).dimension)
-
-
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
         (np.ones(200, np.int16), r"[Uu]tterance 2 of .*expected"),
-        (np.zeros(0, np.int16), r"[Uu]tterance 2 of .*expected"),
         (np.zeros(RATE_HZ, np.int16), r"[Uu]tterance 2 of .*silence"),
         (np.ones((2, RATE_HZ), np.int16), r"[Uu]tterance 2 of .*shape \(2, 16000\)"),
-        (np.ones(RATE_HZ, np.float32), r"[Uu]tterance 2 of .*float32"),
     ],
-    ids=["short", "empty", "silent", "two channels", "float"],
+    ids=["short", "silent", "two channels"],
 )
 def test_encoder_names_the_utterance_that_it_cannot_use(name, bad, words):
     with pytest.raises(InputError, match=words):
         encoder(name).embed([speech(), bad], RATE_HZ)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_encoder_refuses_another_rate(name):
-    with pytest.raises(InputError, match="8000 Hz"):
-        encoder(name).embed([speech()], 8000)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -219,11 +209,6 @@ def test_ge2e_refuses_a_click_in_silence():
     click[8000:8020] = 20_000
     with pytest.raises(InputError, match=r"Utterance 1 of 1: expected at least 0\.25 s of speech between pauses"):
         encoder("ge2e").embed([click], RATE_HZ)
-
-
-def test_error_names_the_utterance_by_its_position():
-    with pytest.raises(InputError, match=r"^Utterance 3 of 3: expected at least 0\.025 s, found 0\.01 s\.$"):
-        encoder("long-term-spectrum").embed([speech(), speech(), speech(0.01)], RATE_HZ)
 
 
 def test_nothing_heavy_is_imported_by_reading_the_registry(monkeypatch):

@@ -18,8 +18,6 @@ from tests.recordings import DEMO, RATE, SHARED, first_of_each_speaker, read_sam
 
 SECONDS = 3
 PER_SPEAKER = 3
-# name: largest EER on the demo corpus; over all read speech of ../shared they are 0.35 and 2.1 %
-ORIGINALS = {"wespeaker-resnet34": 0.02, "ge2e": 0.06}
 DEFAULT = "wespeaker-resnet34"
 ANONYMISED_CORPUS = "librispeech-dev-clean"
 
@@ -45,18 +43,18 @@ def vectors_of(encoder, folder, found):
     return stacked / np.linalg.norm(stacked, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("name", list(ORIGINALS))
-def test_original_voices_of_one_gender_are_told_apart(name):
-    encoder = require_engine(name)
-    found = first_of_each_speaker(PER_SPEAKER)
+def test_original_voices_of_one_gender_are_told_apart():
+    """Over all read speech of ../shared the EER is 0.35 %."""
+    encoder = require_engine(DEFAULT)
+    found = first_of_each_speaker(2)
     vectors = vectors_of(encoder, DEMO, found)
     cosines = vectors @ vectors.T
     speakers, genders = (np.array([row[key] for row in found]) for key in ("speaker", "gender"))
     one, other = np.triu_indices(len(found), 1)
     same = speakers[one] == speakers[other]
     scores, alike = cosines[one, other], genders[one] == genders[other]
-    assert (len(found), same.sum(), (alike & ~same).sum()) == (30, 30, 180)
-    assert detection_metrics(scores[same], scores[alike & ~same]).rocch_eer <= ORIGINALS[name]
+    assert (len(found), same.sum(), (alike & ~same).sum()) == (20, 10, 80)
+    assert detection_metrics(scores[same], scores[alike & ~same]).rocch_eer <= 0.02
 
 
 @pytest.mark.slow  # the sound of the published anonymisers is not ours to publish

@@ -35,9 +35,8 @@ def demo_scores(gender):
     return targets, nontargets
 
 
-@pytest.mark.parametrize("gender", ["F", "M"])
-def test_unprotected_voices_of_the_demo_corpus_are_recognised(gender):
-    targets, nontargets = demo_scores(gender)
+def test_unprotected_voices_of_the_demo_corpus_are_recognised():
+    targets, nontargets = demo_scores("F")
     assert (targets.size, nontargets.size) == (35, 140)
     assert detection_metrics(targets, nontargets).kaldi_eer == 0
 

@@ -12,7 +12,7 @@ from common.errors import InputError
 torch = pytest.importorskip("torch", reason="checkpoints need torch, which is not installed here")
 safetensors = pytest.importorskip("safetensors", reason="checkpoints need safetensors, which is not installed here")
 
-from speech.model_files.checkpoints import differences, load_state, read_state, save_checkpoint  # noqa: E402
+from speech.model_files.checkpoints import load_state, read_state, save_checkpoint  # noqa: E402
 
 
 def network(inputs: int = 3, outputs: int = 2) -> torch.nn.Module:
@@ -31,12 +31,6 @@ def test_a_checkpoint_comes_back_with_its_metadata(tmp_path: Path):
     with safetensors.safe_open(path, "pt") as file:
         assert file.metadata() == {"architecture": "example"}
     assert [file.name for file in tmp_path.iterdir()] == ["own.safetensors"]
-
-
-def test_others_may_read_a_checkpoint_as_any_file_of_this_process(tmp_path: Path):
-    save_checkpoint(tmp_path / "own.safetensors", network())
-    (tmp_path / "plain").touch()
-    assert (tmp_path / "own.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_writing_again_replaces_the_whole_file(tmp_path: Path):
@@ -77,13 +71,6 @@ def test_every_difference_is_named_at_once_and_nothing_is_loaded(tmp_path: Path)
     assert "1 unexpected: extra" in text
     assert "1 of another shape: 0.weight is 2×4 instead of 2×3" in text
     assert values(other) == before
-
-
-def test_long_lists_of_differences_are_cut():
-    found = differences({f"layer{number}": (1,) for number in range(20)}, {})
-    assert found.startswith("20 missing: layer0")
-    assert found.endswith("layer7 and 12 more")
-    assert not differences({"a": (2, 3)}, {"a": (2, 3)})
 
 
 def test_two_names_that_become_one_are_refused(tmp_path: Path):
@@ -144,7 +131,7 @@ def test_a_torchscript_program_is_refused(tmp_path: Path):
         read_state(path)
 
 
-@pytest.mark.parametrize("content", [[1, 2], {"epoch": 3, "model": {}}, {7: torch.zeros(1)}])
+@pytest.mark.parametrize("content", [[1, 2], {"epoch": 3, "model": {}}])
 def test_other_content_than_named_tensors_is_refused(tmp_path: Path, content: object):
     path = tmp_path / "other.pt"
     torch.save(content, path)

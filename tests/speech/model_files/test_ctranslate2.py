@@ -51,7 +51,7 @@ def test_variables_below_the_prefix_come_back_exactly_under_the_names_of_torch(t
     assert int(found["num_heads"]) == 8
 
 
-@pytest.mark.parametrize("kept", [0, 3, 10, 24, 60, 120, -5])
+@pytest.mark.parametrize("kept", [0, 24, -5])
 def test_a_cut_file_is_refused(tmp_path, kept):
     content = whole(dict(reversed(VARIABLES.items())))[: kept - 4 if kept < 0 else kept]
     with pytest.raises(InputError, match=r"model\.bin is no whole CTranslate2 model"):

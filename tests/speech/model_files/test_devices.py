@@ -94,9 +94,8 @@ def test_ctranslate2_is_asked_for_a_card(card, monkeypatch):
     assert choose_device(("moonshine_voice",)) == choose_device(()) == "cpu"
 
 
-@pytest.mark.parametrize("error", [InputError("No cuBLAS."), RuntimeError("CUDA out of memory.")])
-def test_model_that_fails_on_a_card_is_loaded_on_the_processor_with_a_line_of_log(card, caplog, error):
-    tried = []
+def test_model_that_fails_on_a_card_is_loaded_on_the_processor_with_a_line_of_log(card, caplog):
+    tried, error = [], RuntimeError("CUDA out of memory.")
 
     def load(device):
         tried.append(device)

@@ -11,7 +11,7 @@ import pytest
 
 from common.errors import InputError
 from evaluation.metrics.pitch import compare_pitch
-from speech.pitch.estimators import ESTIMATORS, track_f0, track_f0_praat
+from speech.pitch.estimators import ESTIMATORS, track_f0
 from tests.recordings import RATE, read_demo, read_samples
 
 UTTERANCE = "d01-0004"
@@ -31,8 +31,7 @@ def voice(hz: np.ndarray | float, seconds: float, rate: int = RATE) -> np.ndarra
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("rate", [16000, 44100])
-@pytest.mark.parametrize("hz", [120.0, 220.0])
+@pytest.mark.parametrize(("rate", "hz"), [(16000, 120.0), (44100, 220.0)])
 def test_each_estimator_finds_the_pitch_of_a_voice(estimator, rate, hz):
     track = track_f0(voice(hz, 1.0, rate), rate, estimator)
     voiced = track.hz[track.hz > 0]
@@ -56,12 +55,6 @@ def test_each_estimator_names_itself_with_versions(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_each_estimator_is_the_same_for_int16(estimator):
-    samples = np.round(voice(150, 0.5) * 32768).astype(np.int16)
-    assert np.array_equal(track_f0(samples, RATE, estimator).hz, track_f0(samples / 32768, RATE, estimator).hz)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_each_estimator_takes_silence_for_unvoiced(estimator):
     assert not track_f0(np.zeros(RATE, np.int16), RATE, estimator).hz.any()
 
@@ -78,25 +71,12 @@ def test_each_estimator_needs_forty_milliseconds(estimator):
     ("samples", "rate", "sentence"),
     [
         (np.zeros((700, 2), np.int16), RATE, "one channel"),
-        (np.zeros(700, np.int32), RATE, "found int32"),
         (np.full(700, np.nan), RATE, "700 of 700"),
-        (np.zeros(700), 0, "positive sampling rate"),
     ],
 )
 def test_each_estimator_refuses_what_is_no_speech_signal(estimator, samples, rate, sentence):
     with pytest.raises(InputError, match=sentence):
         track_f0(samples, rate, estimator)
-
-
-@pytest.mark.parametrize("estimator", [*WORLD, "yaapt"])
-def test_other_estimators_than_praat_need_a_rate_above_their_range(estimator):
-    with pytest.raises(InputError, match="at least 1000 Hz, found 800"):
-        track_f0(np.zeros(800), 800, estimator)
-
-
-def test_the_default_estimator_is_that_of_the_challenge():
-    samples = voice(120, 0.5)
-    assert np.array_equal(track_f0(samples, RATE).hz, track_f0_praat(samples, RATE).hz)
 
 
 def test_an_unknown_estimator_is_refused_with_the_known_ones():
@@ -112,14 +92,6 @@ def test_other_estimators_agree_with_praat_on_speech(estimator):
     both = (praat.hz > 0) & (by_time > 75)
     assert both.sum() > 0.5 * (praat.hz > 0).sum()
     assert np.median(np.abs(by_time[both] - praat.hz[both]) / praat.hz[both]) < 0.02
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("before", "after"), [(120, 180), (180, 120), (220, 300)])
-def test_each_estimator_changes_its_pitch_when_the_voice_does(estimator, before, after):
-    track = track_f0(voice(np.repeat([float(before), float(after)], RATE // 2), 1.0), RATE, estimator)
-    changed = (track.hz > 0) & (np.abs(track.hz - after) < np.abs(track.hz - before))
-    assert track.times_s[np.argmax(changed)] == pytest.approx(0.5, abs=0.0101)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -140,9 +112,9 @@ def click_and_silence() -> np.ndarray:
     return np.eye(1, RATE, RATE // 2)[0]
 
 
-@pytest.mark.parametrize("seconds", [0.04, 0.05, 0.1])
-@pytest.mark.parametrize("rate", [8000, 16000, 48000, 96000])
-def test_yaapt_takes_the_shortest_voices_at_any_rate(seconds, rate):
+@pytest.mark.parametrize("rate", [8000, 96000])
+def test_yaapt_takes_the_shortest_voices_at_any_rate(rate):
+    seconds = 0.04
     track = track_f0(voice(120, seconds, rate), rate, "yaapt")
     assert track.hz.size == round(100 * seconds) + 1
     assert np.median(track.hz[track.hz > 0]) == pytest.approx(120, rel=0.02)
@@ -151,14 +123,11 @@ def test_yaapt_takes_the_shortest_voices_at_any_rate(seconds, rate):
 @pytest.mark.parametrize(
     "samples",
     [
-        np.zeros(640),
         np.full(RATE, 0.5),
         click_and_silence(),
-        np.eye(1, 640)[0],
-        0.5 * (-1.0) ** np.arange(RATE),
         np.random.default_rng(1).normal(scale=0.1, size=640),
     ],
-    ids=["short-silence", "constant", "click", "short-click", "highest-frequency", "short-noise"],
+    ids=["constant", "click", "short-noise"],
 )
 def test_yaapt_finds_no_pitch_where_there_is_none_and_warns_of_nothing(samples, capsys):
     with warnings.catch_warnings():
@@ -197,13 +166,7 @@ def test_pkg_resources_is_not_needed():
     assert run_python(ABSENT.format(module="pkg_resources", estimator="harvest")).stdout == ""
 
 
-def test_world_is_imported_without_warnings():
-    pytest.importorskip("pyworld")
-    program = "import numpy; from speech.pitch.estimators import track_f0; track_f0(numpy.zeros(1600), 16000, 'dio')"
-    assert "pkg_resources" not in run_python(program).stderr
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ["praat", "yaapt"])
 def test_a_pair_says_which_estimator_was_used(estimator):
     samples = voice(150 + 30 * np.sin(np.arange(2 * RATE) / 5000), 2.0)
     pair = compare_pitch(samples, samples // 1e-9 * 1e-9, RATE, estimator=estimator)

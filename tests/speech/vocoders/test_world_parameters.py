@@ -102,7 +102,7 @@ def test_contour_is_interpolated_between_voiced_frames_and_0_elsewhere():
     assert not contour_at_steps(np.zeros(5), 0.01, 10).any()
 
 
-@pytest.mark.parametrize("samples", [1, 300, 16_000])
+@pytest.mark.parametrize("samples", [1, 16_000])
 def test_silence_and_short_sounds_have_parameters_too(samples):
     silent = analyse(np.zeros(samples), np.zeros(frames_of(np.zeros(samples))), FRAME_S)
     assert np.isfinite(silent).all()
