@@ -306,6 +306,11 @@ ANALYSIS_COMMANDS = (
     f"{ANALYSIS}reproduce results/bundle.zip again",
     f"{ANALYSIS}describe ratings",
     f"{ANALYSIS}describe summary detection",
+    f"{ANALYSIS}run mushra.csv sliders --kind mushra --reference reference --anchor anchor70",
+    f"{ANALYSIS}run paired_comparison.csv preference --kind ab --column listener=email",
+    f"{ANALYSIS}run batch.csv quality --kind mos --pattern '.*/(?P<condition>[^/]+)/(?P<item>[^/]+)\\.wav'",
+    f"{ANALYSIS}run config comparison --kind ccr",
+    f"{ANALYSIS}describe answers",
 )
 
 
@@ -320,6 +325,7 @@ LIST_FIGURES = analysis_commands.list_figures
 def run_analysis(folder: Path) -> None:
     """The commands for ratings of any laboratory, one after the other, with as few resamples as are taken."""
     write_ratings(folder / "ratings.csv")
+    write_answers_of_other_tools(folder)
     for line in ANALYSIS_COMMANDS:
         fewer = " --resamples 200" if line.startswith(f"{ANALYSIS}run") else ""
         with patch.object(analysis_commands, "list_figures", few_figures):
@@ -341,6 +347,24 @@ def write_ratings(path: Path) -> None:
         writer.writerow(columns)
         rows = zip(*(getattr(ratings, column).tolist() for column in columns), strict=True)
         writer.writerows(row for row in rows if row[1] in TASKS_TRIED)
+
+
+def write_answers_of_other_tools(folder: Path) -> None:
+    """Files as webMUSHRA, the P.808 toolkit and listen-and-rate leave them, of twelve listeners."""
+    listeners = range(12)
+    sliders = ["session_test_id,session_uuid,trial_id,rating_stimulus,rating_score"]
+    pairs = ["session_test_id,email,trial_id,choice_reference,choice_non_reference,choice_answer"]
+    batch = ["AssignmentId,AssignmentStatus,WorkerId,Input.tp,Answer.Q1_URL,Answer.q1"]
+    (folder / "config").mkdir()
+    for one in listeners:
+        told = zip(("reference", "C1", "anchor70"), (98, 70, 40), strict=True)
+        sliders += [f"t,u{one},trial1,{name},{score + one % 3 - 1}" for name, score in told]
+        pairs.append(f"t,{one}@x,trial{one % 2},ref,C1,{'correct' if one % 3 else 'undecided'}")
+        batch += [f"a{one},Approved,w{one},u/tp.wav,u/c{number}/i1.wav,{1 + (one + number) % 5}" for number in (1, 2)]
+        rows = "session_id,system_a,system_b,item,rating\n" + f"s{one},x,y,u1,{one % 3 - 1}\n"
+        (folder / "config" / f"s{one}.csv").write_text(rows)
+    for name, lines in (("mushra", sliders), ("paired_comparison", pairs), ("batch", batch)):
+        (folder / f"{name}.csv").write_text("\n".join([*lines, ""]))
 
 
 ANONYMIZATION = ".venv/bin/python -m anonymization "

@@ -17,6 +17,7 @@ from common.errors import ProblemsError
 from common.progress import Progress
 from common.tables import DataTable
 from listening.analysis.agreement.reliability import make_reliability_tables
+from listening.analysis.answers.tables import make_answer_tables
 from listening.analysis.boards.linkability import make_grouping_table, make_linkability_tables
 from listening.analysis.boards.maps import make_map_tables
 from listening.analysis.models.comparisons import make_comparison_tables
@@ -28,9 +29,11 @@ from listening.analysis.post_screening.rules import (
     make_screening_table,
     read_right_answers,
 )
+from listening.analysis.reading.answer_values import PAIRED_KINDS
 from listening.analysis.reading.inputs import (
     NORMALISED,
     RAW,
+    Answers,
     Inputs,
     Placements,
     Ratings,
@@ -65,7 +68,7 @@ def analyse(inputs: Inputs, settings: Settings, progress: Progress | None = None
     run = _Run(inputs, settings, progress)
     if not run.sections:
         raise ProblemsError(
-            f"{inputs.study.name}: expected ratings, boards or transcripts, found none. "
+            f"{inputs.study.name}: expected ratings, boards, transcripts or answers, found none. "
             "Nobody has answered yet, or every answer was withdrawn."
         )
     with _one_thread():
@@ -109,6 +112,7 @@ class _Run:
             (self._about_ratings, inputs.ratings, 1 + _STEPS_OF_RATINGS * len(KINDS)),
             (self._about_placements, inputs.placements, 2 + len(KINDS)),
             (self._about_transcripts, inputs.transcripts, 1),
+            (self._about_answers, inputs.answers, 1),
         )
         self.sections = [one for one in all_sections if one[1] is not None and len(one[1])]
         self.steps = sum(steps for *_, steps in self.sections)
@@ -175,6 +179,14 @@ class _Run:
         make = make_transcription_tables
         self._keep("Words understood", "common", make, counting, objective, self.settings, language)
 
+    def _about_answers(self, answers: Answers) -> None:
+        questions = self.inputs.study.design.get("questions", {})
+        paired = [name for name, about in questions.items() if about["kind"] in PAIRED_KINDS]
+        is_counted = ~np.isin(answers.question, paired) | (answers.slot == "A")  # a comparison is one answer
+        if len(self._counting(answers.rows(is_counted), "answers", "answers")):
+            counting = answers.rows(answers.excluded == "")
+            self._keep("Answers", "common", make_answer_tables, counting, questions, self.settings)
+
     def _step(self, stage: str) -> None:
         self.tell(stage, self._done)
         self._done += 1
@@ -189,9 +201,9 @@ class _Run:
         self.tables |= {f"{scores}/{table.name}": table for table in tables}
         return tables
 
-    def _counting(self, read: Placements | Transcripts, what: str, called: str) -> Any:
+    def _counting(self, read: Placements | Transcripts | Answers, what: str, called: str) -> Any:
         """What no rule in force leaves out, counted and noted; where there are ratings too, theirs stay."""
-        counting: Placements | Transcripts = read.rows(read.excluded == "")
+        counting: Placements | Transcripts | Answers = read.rows(read.excluded == "")
         counts = {f"{what}_read": len(read), what: len(counting), "left_out": len(read) - len(counting)}
         counts |= {"sessions": _sessions(counting), "listeners": int(np.unique(counting.listener).size)}
         counts["excluded_sessions"] = _sessions(read.rows(read.excluded != ""))
@@ -206,7 +218,7 @@ class _Run:
         return counting
 
 
-def _reasons(read: Placements | Transcripts) -> str:
+def _reasons(read: Placements | Transcripts | Answers) -> str:
     """Each reason with its number of sessions, the most frequent first."""
     found: dict[str, set[tuple[str, str]]] = {}
     for reason, *session in zip(read.excluded.tolist(), read.listener.tolist(), read.session.tolist(), strict=True):
@@ -216,5 +228,5 @@ def _reasons(read: Placements | Transcripts) -> str:
     return "; ".join(f"{len(sessions):,} “{reason}”" for reason, sessions in ordered)
 
 
-def _sessions(part: Placements | Transcripts) -> int:
+def _sessions(part: Placements | Transcripts | Answers) -> int:
     return len(set(zip(part.listener.tolist(), part.session.tolist(), strict=True)))

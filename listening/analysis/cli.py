@@ -31,10 +31,12 @@ from evaluation.figures.style import ImageFormat
 from listening.analysis import bundle
 from listening.analysis.analyse import analyse
 from listening.analysis.figures import draw_files, list_figures
+from listening.analysis.reading.answer_values import KINDS
+from listening.analysis.reading.answers import USUAL_PATTERN, AnswerOptions, read_answers
 from listening.analysis.reading.input_files import GREATEST_RATING
 from listening.analysis.reading.inputs import ORIGINAL, Inputs, Scale, Settings, parse_settings
 from listening.analysis.reading.ratings import ReadOptions, read_objective, read_ratings
-from listening.analysis.tables import Results, describe_inputs, describe_ratings, describe_tables
+from listening.analysis.tables import Results, describe_answers, describe_inputs, describe_ratings, describe_tables
 from listening.tasks import RATED
 
 _WORDS = {"raw": "raw ratings", "normalised": "ranks normalised within listeners, 0 to 1"}
@@ -49,7 +51,7 @@ def say_summary(results: Results, scores: str) -> None:
     counts = results.counts
     said = [
         f"{counts[name]:,} {name}"
-        for name in ("ratings", "placements", "transcripts", "sessions", "listeners")
+        for name in ("ratings", "placements", "transcripts", "answers", "sessions", "listeners")
         if name in counts
     ]
     print_text(f"{results.study['title']}: {', '.join(said)}")
@@ -71,6 +73,12 @@ def say_summary(results: Results, scores: str) -> None:
         print_text("\nWords that listeners understood")
         rows = [[row["system"], str(row["n"]), *_rates(row, "wer"), _percent(row["recogniser_wer"])] for row in words]
         print_table(("system", "transcripts", "WER %", "from", "to", "recogniser"), rows)
+    if estimates := results.records("common", "estimates"):
+        header = ("question", "measure", "condition", "against", "n", "value", "from", "to", "p adjusted", "letters")
+        print_text("")
+        print_table(header, [_estimate_cells(row) for row in estimates])
+    if named := [row["listener"] for row in results.records("common", "mushra_listeners") if row["is_caught"]]:
+        print_paragraph(f"Listeners whom post-screening names: {', '.join(map(str, named))}.")
 
 
 def _rows(results: Results, scores: str, task: str) -> list[list[str]]:
@@ -89,6 +97,12 @@ def _rows(results: Results, scores: str, task: str) -> list[list[str]]:
         groups = [one.get("group") or NONE for one in (row, detected.get(row["system"], {}))]
         shown.append([row["system"], f"{row['n']:,}", *means, groups[0], *rates, groups[1]])
     return shown
+
+
+def _estimate_cells(row: Mapping[str, Any]) -> list[str]:
+    names = [str(row[name] or NONE) for name in ("question", "measure", "condition", "against")]
+    numbers = [_number(row[name]) for name in ("value", "value_low", "value_high", "adjusted")]
+    return [*names, f"{row['n']:,}", *numbers, row["letters"] or NONE]
 
 
 def _rates(row: Mapping[str, Any], name: str) -> Sequence[str]:
@@ -139,7 +153,8 @@ def _parser() -> Parser:
     run.add_argument(
         "ratings",
         type=Path,
-        help="CSV (or .csv.gz) of ratings (columns: “describe ratings”), or a zip of inputs with its own settings",
+        help="CSV (or .csv.gz) of ratings (columns: “describe ratings”), or a zip of inputs with its own settings; "
+        "with --kind a CSV of answers, or a folder of them (columns: “describe answers”)",
     )
     run.add_argument("out", type=Path, help="folder for tables, figures and the bundle; made if it is not there")
     run.add_argument("--original", metavar="NAME", help="name of unprotected speech (default original, or ref)")
@@ -155,6 +170,19 @@ def _parser() -> Parser:
         metavar="NAME",
         help="name of unconverted speech in a file of the Voice Conversion Challenge 2020 (default team34)",
     )
+    run.add_argument("--kind", choices=KINDS, help="kind of the questions, where the file holds answers of any kind")
+    run.add_argument(
+        "--column", action="append", metavar="NAME=COLUMN", help="column of answers that has another name in the file"
+    )
+    run.add_argument(
+        "--pattern",
+        default=USUAL_PATTERN,
+        metavar="REGEX",
+        help="condition and item in file names, as groups of these names (default: CONDITION/ITEM.wav)",
+    )
+    run.add_argument("--reference", default="", metavar="CONDITION", help="hidden reference, or what CCR compared with")
+    run.add_argument("--anchor", default="", metavar="CONDITION", help="7 kHz anchor of a MUSHRA test")
+    run.add_argument("--leave-out", action="append", metavar="LISTENER", help="whose answers do not count, by choice")
     run.add_argument("--objective", type=Path, metavar="CSV", help="objective measures (columns: “describe inputs”)")
     run.add_argument("--title", default="", help="title of the study")
     _add_settings(run)
@@ -176,7 +204,7 @@ def _parser() -> Parser:
         )
     describe = commands.add_parser("describe", help="explain columns and tables", epilog=_EPILOGUE)
     describe.add_argument(
-        "names", nargs="*", metavar="NAME", help="ratings, inputs, or names of tables (default: everything)"
+        "names", nargs="*", metavar="NAME", help="ratings, answers, inputs, or names of tables (default: everything)"
     )
     describe.set_defaults(run=_describe)
     return parser
@@ -239,9 +267,10 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _describe(options: argparse.Namespace) -> int:
-    own = {"ratings": describe_ratings, "inputs": describe_inputs}
+    own = {"ratings": describe_ratings, "answers": describe_answers, "inputs": describe_inputs}
     if not options.names:
         print_text("COLUMNS OF A CSV OF RATINGS\n\n" + describe_ratings())
+        print_text("\n\nCOLUMNS OF A CSV OF ANSWERS\n\n" + describe_answers())
         print_text("\n\nINPUTS IN A BUNDLE\n\n" + describe_inputs())
         print_text("\n\nTABLES\n\n" + describe_tables())
         return FINE
@@ -250,7 +279,7 @@ def _describe(options: argparse.Namespace) -> int:
             print_text(own[name]() if name in own else describe_tables([name]))
         except KeyError:
             raise CommandError(
-                f"Expected ratings, inputs or the name of a table, found {name!r}; {PROGRAM} describe lists all."
+                f"Expected ratings, answers, inputs or a table, found {name!r}; {PROGRAM} describe lists all."
             ) from None
     return FINE
 
@@ -264,7 +293,10 @@ def _inputs(options: argparse.Namespace) -> tuple[Inputs, Settings]:
     typed = {one.name: getattr(options, one.name) for one in fields(Settings)}
     typed = {name: value for name, value in typed.items() if value is not None}
     path: Path = options.ratings
-    if zipped := _is_zip(path):
+    zipped = _is_zip(path)
+    if options.kind:
+        inputs, settings = _answers(options), Settings()
+    elif zipped:
         inputs, settings = bundle.read_inputs(path)
     else:
         scale = _scale(options.scale or [])
@@ -276,6 +308,34 @@ def _inputs(options: argparse.Namespace) -> tuple[Inputs, Settings]:
     if options.objective is not None:
         inputs = replace(inputs, objective=read_objective(options.objective, options.objective.name))
     return inputs, parse_settings({**settings.as_data(), **typed})
+
+
+def _answers(options: argparse.Namespace) -> Inputs:
+    """Return the answers in a CSV file, or in all of a folder.
+
+    Raises:
+        CommandError: an option is no name of a column.
+        ProblemsError: a file cannot be used.
+    """
+    path: Path = options.ratings
+    files = sorted(one for one in path.iterdir() if one.name.endswith((".csv", ".csv.gz"))) if path.is_dir() else [path]
+    if not files:
+        raise CommandError(f"{path}: expected CSV files, found none. Name another folder.")
+    columns = dict(one.partition("=")[::2] for one in options.column or [])
+    if wrong := [name for name, column in columns.items() if not column]:
+        raise CommandError(f"--column: expected NAME=COLUMN, found {wrong[0]!r}.")
+    scale = _scale(options.scale or [])
+    told = AnswerOptions(
+        options.kind,
+        columns,
+        options.pattern,
+        options.reference,
+        options.anchor,
+        next(iter(scale.values())) if scale else None,
+        tuple(options.leave_out or ()),
+        title=options.title or (path.name if path.is_dir() else ""),
+    )
+    return read_answers([(one.name, one) for one in files], told)
 
 
 def _is_zip(path: Path) -> bool:

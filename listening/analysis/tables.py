@@ -44,7 +44,7 @@ CONTENTS: Mapping[str, Table] = {
 BY_SCORES = tuple(one for name, one in CONTENTS.items() if DICTIONARY["tables"][name]["by_scores"])
 COMMON = tuple(one for one in CONTENTS.values() if one not in BY_SCORES)
 # Tables that name single listeners; nobody but the organizers of a study sees them.
-ABOUT_LISTENERS = frozenset({"listeners", "screening", "transcripts"})
+ABOUT_LISTENERS = frozenset({"listeners", "screening", "transcripts", "mushra_listeners"})
 # Tables that name single utterances: for organizers, and for the team of the system.
 ABOUT_UTTERANCES = frozenset({"utterances", "disagreements", "map"})
 
@@ -105,38 +105,7 @@ class Results:
             path: DataTable(tuple(one["columns"]), tuple(map(tuple, one["rows"])), path.split("/")[1])
             for path, one in parts["tables"].items()
         }
-        for path, one in list(tables.items()):
-            if one.name == "differences":
-                tables[path], summary = _decide(one, parts["settings"]), path.replace(one.name, "summary")
-                if summary in tables:
-                    tables[summary] = _without_letters(tables[summary], tables[path])
         return Results(parts["study"], parts["settings"], parts["counts"], parts["remarks"], parts["versions"], tables)
-
-
-def _decide(differences: DataTable, settings: Mapping[str, Any]) -> DataTable:
-    """The same as is decided today.
-
-    In analyses of version 1 the permutation test decided alone, until version 4 also where few listeners rated a pair.
-    """
-    rows, changes = differences.records(), "decisive_p" not in differences.columns
-    for row in rows:
-        if "decisive_p" not in row:
-            p = row["permutation_adjusted"]
-            row |= {"decisive_p": p, "is_told_apart": None if p is None else p < round(1 - settings["level"], 10)}
-        is_few = (row["listeners"] or 0) < settings.get("least_clusters", 0) and row.get("two_way_adjusted") is None
-        if is_few and row["decisive_p"] is not None:
-            changes = True
-            row |= {"decisive_p": None, "is_told_apart": None}
-    return make_table(differences.name, rows) if changes else differences
-
-
-def _without_letters(summary: DataTable, differences: DataTable) -> DataTable:
-    """The same without letters in tasks of which no pair is decided."""
-    decided = {row["task"] for row in differences.records() if row["is_told_apart"] is not None}
-    rows = summary.records()
-    if not any(row.get("group") and row["task"] not in decided for row in rows):
-        return summary
-    return make_table(summary.name, [row if row["task"] in decided else row | {"group": ""} for row in rows])
 
 
 def _cell(value: Any) -> Value:
@@ -169,8 +138,17 @@ def describe_inputs() -> str:
 
 def describe_ratings() -> str:
     """Say what the columns of a CSV of ratings from anywhere hold."""
+    return _describe_columns("ratings")
+
+
+def describe_answers() -> str:
+    """Say what the columns of a CSV of answers from anywhere hold."""
+    return _describe_columns("answers")
+
+
+def _describe_columns(of: str) -> str:
     said = []
-    for name, one in DICTIONARY["ratings"].items():
+    for name, one in DICTIONARY[of].items():
         others = f" Also named {', '.join(one['aliases'])}." if one["aliases"] else ""
         said.append((name, f"{one['meaning']}{' Needed.' if one.get('is_needed') else ''}{others}"))
     return "\n".join(_listed(said))

@@ -33,6 +33,7 @@ GROUPS = {
         "listening": "Design a study, check its balance, run it and watch it.",
         "results": "Read, publish and download the results of a study.",
         "analysis": "Analyse ratings of any laboratory with the same methods, by command.",
+        "other_tools": "Analyse answers that webMUSHRA, the P.808 toolkit or listen-and-rate collected.",
         "evaluators": "For those who listen: what is asked, what is kept, how to withdraw.",
     },
     "Numbers": {

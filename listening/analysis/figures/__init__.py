@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from listening.analysis.figures import boards, detection, ratings
+from listening.analysis.figures import answers, boards, detection, ratings
 from listening.analysis.figures.view import Figure, FigureFile, View, draw_files
 from listening.analysis.tables import Results, Scores
 
@@ -17,7 +17,7 @@ _OF_A_TASK = (
     *(ratings.significance_figures, ratings.listener_figures, ratings.exclusion_figures),
 )
 _OF_SCORES = (ratings.scatter_figures, detection.pair_det_figures, detection.pair_eer_figures)
-_COMMON = (boards.grouping_figures, boards.map_figures, detection.transcription_figures)
+_COMMON = (boards.grouping_figures, boards.map_figures, detection.transcription_figures, answers.answer_figures)
 
 
 def list_figures(results: Results) -> list[Figure]:

@@ -247,6 +247,7 @@ def plot_values(
     *,
     unit: float = 100,
     chance: float | None = None,
+    chance_words: str = "chance",
     band_words: str = "",
     beside: str = "",
 ) -> RowPlot:
@@ -257,7 +258,7 @@ def plot_values(
         name: column of the values; ``_low`` and ``_high`` are added for intervals.
         words: of the points, for the key.
         unit: what values are drawn times, 100 for shares.
-        chance: what guessing gives, as a line through all rows.
+        chance: what guessing gives, as a line through all rows, with `chance_words` in the key.
         band_words: where each record has a column ``chance``, words for that; the band ends at ``chance_high``.
         beside: column of the recogniser's values, drawn as diamonds; the axis then begins at 0.
     """
@@ -299,7 +300,7 @@ def plot_values(
         axis,
         bands,
         band_words,
-        lines=[] if chance is None else [(chance, "chance")],
+        lines=[] if chance is None else [(chance, chance_words)],
     )
     return RowPlot([panel])
 

@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 from common.arrays import Flags, Texts
 from common.errors import ProblemsError
 from common.harmless_cells import mark_text, unmark_text
+from listening.analysis.reading.answer_values import find_question_problem
 from listening.analysis.reading.inputs import (
     BRIDGE,
     GOLD,
     PRACTICE,
     SCORED,
+    Answers,
     Inputs,
     Objective,
     Placements,
@@ -46,7 +48,7 @@ from listening.tasks import RATED
 GREATEST_RATING = 1_000_000  # squares of squares of what lies beyond are no numbers any more
 GREATEST_POSITION = 10**9
 _MOST_WORDS = 10**9
-FORMS = ("rating", "linkability", "transcription")
+FORMS = ("rating", "linkability", "transcription", "answers")
 _TAKE_AS_MADE = "Use the file as it was downloaded."
 _AS_MADE = "Use the file as it was downloaded, or correct the line."
 
@@ -76,6 +78,10 @@ def parse_study(data: Mapping[str, Any], name: str) -> StudyFacts:
         if not _is_scale(ends):
             expected = f"a lower and a higher number within ±{GREATEST_RATING:,} as the scale of {task}"
             problems.add(expected, repr(ends)[:60], _AS_MADE)
+    questions = data["design"].get("questions", {})
+    for name, about in questions.items() if isinstance(questions, dict) else [("", questions)]:
+        if expected := find_question_problem(about):
+            problems.add(f"{expected} of question {name!r}", repr(about)[:60], _AS_MADE)
     notes = data["design"].get("remarks", [])
     if not isinstance(notes, list) or not all(isinstance(one, str) for one in notes):
         problems.add("a list of texts as notes of the design", repr(notes)[:60], _AS_MADE)
@@ -126,6 +132,10 @@ _RULES: Mapping[type[Any], Sequence[tuple[str, _Rule]]] = {
         ("declared", _within(0, np.inf)),
     ),
     Transcripts: (("listener", _NAME), ("system", _NAME), ("system", _SINGLE)),
+    Answers: (
+        *((name, _NAME) for name in ("listener", "question", "item", "condition", "value")),
+        *((name, _within(0, GREATEST_POSITION)) for name in ("order", "position")),
+    ),
     Objective: (
         *(("system", _NAME), ("utterance", _NAME), ("errors", _WORDS_COUNTED), ("words", _WORDS_COUNTED)),
         ("pitch_correlation", _within(-1, 1, may_miss=True)),
@@ -167,6 +177,7 @@ PARTS: Mapping[str, type[Any]] = {
     "ratings.csv": Ratings,
     "placements.csv": Placements,
     "transcripts.csv": Transcripts,
+    "answers.csv": Answers,
     "objective.csv": Objective,
 }
 

@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
 from common.errors import ProblemsError
 from listening.tasks import RATED
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Normalisation = Literal["rank01/avg", "midrank"]
 Correction = Literal["holm", "bh"]
@@ -197,6 +200,41 @@ class Transcripts(_Columns):
 
 
 @dataclass(frozen=True, eq=False)
+class Answers(_Columns):
+    """One row a recording in an answer to a question of any kind: a rated one, or each of those that were compared.
+
+    Attributes:
+        question: what was asked; its kind is in `StudyFacts.design`.
+        item: what is said in the recording; equal for all conditions of it.
+        condition: whose version of the recording it is.
+        slot: where it was on the screen, such as ``A``, ``B`` and ``X``; empty where there was one.
+        value: the answer, as text; of a comparison the same in each of its rows.
+        order: in which recordings of the trial were first heard, from 1; 0 unknown.
+        position: of the trial in its session, from 1; 0 unknown.
+        truth: what a right answer would have been; empty where none is.
+        excluded: why the session is left out by a rule in force; empty where it counts.
+    """
+
+    listener: Texts
+    session: Texts
+    question: Texts
+    item: Texts
+    condition: Texts
+    slot: Texts
+    value: Texts
+    order: Ints
+    position: Ints
+    truth: Texts
+    excluded: Texts
+
+    def as_frame(self) -> DataFrame:
+        """Return the same columns as a table of pandas."""
+        from pandas import DataFrame
+
+        return DataFrame({one.name: getattr(self, one.name) for one in fields(self)})
+
+
+@dataclass(frozen=True, eq=False)
 class Objective(_Columns):
     """One row an utterance of a system: what was computed on it.
 
@@ -217,11 +255,12 @@ class StudyFacts:
     """Which study this is.
 
     Attributes:
-        form: ``rating``, ``linkability`` or ``transcription``.
+        form: ``rating``, ``linkability``, ``transcription``, or ``answers`` where questions are of any kind.
         tasks: in the order of asking.
         scale: lowest and highest rating by task.
         labels: what a system is called on pages, by its name; itself where missing.
-        design: seed, fingerprint and version of the design, and whatever else makes the study reproducible.
+        design: seed, fingerprint and version of the design, and whatever else makes the study reproducible; of the form
+            ``answers`` by the name of each question its ``kind``, and what that needs to know.
     """
 
     name: str
@@ -247,6 +286,7 @@ class Inputs:
     ratings: Ratings | None = None
     placements: Placements | None = None
     transcripts: Transcripts | None = None
+    answers: Answers | None = None
     objective: Objective | None = None
     exclusions: tuple[tuple[str, str, str, bool], ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)  # what evaluators read, by "kind-language-version.md"
@@ -286,14 +326,14 @@ class Scored:
         return sorted(names, key=lambda name: (name != ORIGINAL, name))
 
 
-_Part = TypeVar("_Part", Ratings, Placements, Transcripts, Objective)
+_Part = TypeVar("_Part", Ratings, Placements, Transcripts, Answers, Objective)
 _FIRST = ("listener", "session", "position", "board", "item", "system")
-_ANSWERS = frozenset({"rating", "x", "y", "group", "declared", "text", "nothing"})
+_ANSWERS = frozenset({"rating", "x", "y", "group", "declared", "text", "nothing", "value"})
 
 
 def sort_rows(inputs: Inputs) -> Inputs:
     """The same study with the rows of each part sorted by who, when and what; equal ones as they were."""
-    parts = {name: getattr(inputs, name) for name in ("ratings", "placements", "transcripts", "objective")}
+    parts = {name: getattr(inputs, name) for name in ("ratings", "placements", "transcripts", "answers", "objective")}
     return replace(inputs, **{name: _sorted(part) for name, part in parts.items() if part is not None})
 
 

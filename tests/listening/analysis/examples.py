@@ -105,6 +105,16 @@ def _fixed(name, systems, tasks, listeners):
         ],
         "map_fit": lambda: [{"board": "board-1", "dimensions": 2}],
         "transcription": lambda: [{"system": s} for s in everything],
+        "estimates": lambda: [
+            {"question": "quality", "measure": "mean", "condition": s, "letters": "a"} for s in everything
+        ],
+        "confusion": lambda: [
+            {"question": "emotion", "condition": s, "truth": a, "answer": b}
+            for s in everything
+            for a in ("glad", "sad")
+            for b in ("glad", "sad")
+        ],
+        "mushra_listeners": lambda: [{"question": "sliders", "listener": one, "is_caught": 0} for one in listeners],
         "transcripts": lambda: [{"system": s, "utterance": u} for s in everything for u in UTTERANCES],
     }
     if name in of:

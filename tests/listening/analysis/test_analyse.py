@@ -116,7 +116,7 @@ def test_where_every_session_is_excluded_the_tables_are_absent_and_a_note_says_s
 
 
 def test_nothing_to_analyse_is_told():
-    with pytest.raises(ProblemsError, match="expected ratings, boards or transcripts, found none"):
+    with pytest.raises(ProblemsError, match="expected ratings, boards, transcripts or answers, found none"):
         analyse(Inputs(made_inputs().study), SETTINGS)
 
 

@@ -13,17 +13,20 @@ import pytest
 from listening.analysis.analyse import analyse
 from listening.analysis.reading.inputs import BRIDGE, ORIGINAL, Inputs, Objective, Settings, StudyFacts
 from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
+from tests.listening.analysis.made_answers import all_kinds
 from tests.listening.analysis.made_ratings import made_inputs
 from tests.listening.analysis.made_up_boards import made_up_placements
 from tests.listening.analysis.test_transcription import made_up_transcripts
 
 SETTINGS = Settings(resamples=200, permutations=200)
-FORMS = ("rating", "linkability", "transcription")
+FORMS = ("rating", "linkability", "transcription", "answers")
 OF_FORM = {
     "rating": {content.name for content in (*BY_SCORES, *COMMON)}
-    - {"pair_detection", "pair_det", "grouping", "map", "map_fit", "transcription", "transcripts"},
+    - {"pair_detection", "pair_det", "grouping", "map", "map_fit", "transcription", "transcripts"}
+    - {"estimates", "confusion", "mushra_listeners"},
     "linkability": {"pair_detection", "pair_det", "grouping", "map", "map_fit"},
     "transcription": {"transcription", "transcripts"},
+    "answers": {"estimates", "confusion", "mushra_listeners"},
 }
 # Shares that are differences, or errors per word, which can be more than the words.
 SIGNED = {("eer_differences", "difference")}
@@ -70,6 +73,8 @@ def rated_inputs():
 def inputs_of(form):
     if form == "rating":
         return rated_inputs()
+    if form == "answers":
+        return all_kinds()
     facts = StudyFacts("made", "Made up", form, (), {}, is_simulated=True)
     if form == "linkability":
         return Inputs(facts, placements=made_up_placements(spread=0.15))
@@ -108,7 +113,7 @@ def cells(results):
 
 def changed(inputs, change):
     """The same study with each of its parts changed."""
-    parts = {name: getattr(inputs, name) for name in ("ratings", "placements", "transcripts", "objective")}
+    parts = {name: getattr(inputs, name) for name in ("ratings", "placements", "transcripts", "answers", "objective")}
     return replace(inputs, **{name: change(part) for name, part in parts.items() if part is not None})
 
 

@@ -92,7 +92,8 @@ def test_figures_are_those_of_a_challenge(figures):
     }
     for scores in ("raw", "normalised"):
         assert {name for kind, name in figures if kind == scores} == expected
-    assert {name for kind, name in figures if kind == "common"} == {"grouping", "map-board-1", "transcription"}
+    common = {"grouping", "map-board-1", "transcription", "conditions-quality-mean"}
+    assert {name for kind, name in figures if kind == "common"} == common
 
 
 def test_figures_are_listed_without_a_plotting_library():
