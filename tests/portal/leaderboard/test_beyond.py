@@ -12,7 +12,7 @@ from evaluation.protocols.recipes import FOLDER, Gate
 from portal.leaderboard.exports import leaderboard_as_dict
 from portal.leaderboard.figures import list_drawings
 from portal.leaderboard.selectors import build_leaderboard
-from portal.leaderboard.tables import answer, average_cell
+from portal.leaderboard.tables import answer
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
@@ -53,28 +53,6 @@ def test_columns_beyond_the_eer_are_switched_on_and_sorted_by(client, edition):
     assert row["averages"]["rank_disclosure"]["value"] == 1.25
 
 
-def test_predicted_naturalness_is_a_column_on_request_and_called_a_prediction(client, edition):
-    predicted = replace(
-        number(edition, "predicted_naturalness", "dnsmos-p808", "average_test", 2.95), low=2.5, high=3.4
-    )
-    submission = make_submission(make_team_system(make_team(edition)), state="evaluated", evaluated_at=timezone.now())
-    make_objective_run(submission, [*ranked_numbers(edition, eer=20.0, wer=8.0), predicted])
-    address = f"/editions/{edition.name}/leaderboard/"
-    plain, asked = (client.get(address + query) for query in ("", "?naturalness=all&sort=predicted_naturalness"))
-    assert "predicted_naturalness" not in {one.key for one in plain.context["table"].columns}
-    [column] = [one for one in asked.context["table"].columns if one.key == "predicted_naturalness"]
-    assert column.label == "Predicted naturalness"
-    assert ">2.9" in asked.content.decode() or ">3.0" in asked.content.decode()
-    [row] = [one for one in leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"] if one["rank"]]
-    assert row["averages"]["predicted_naturalness"]["value"] == 2.95
-
-
-def test_leaderboard_without_such_numbers_offers_no_columns(client, edition):
-    add_system(edition, 20.0)
-    page = client.get(f"/editions/{edition.name}/leaderboard/?privacy=all").content.decode()
-    assert "Beyond the EER" not in page
-
-
 def test_leaderboard_by_an_attack_without_training_says_that_the_true_eer_may_be_lower(edition):
     add_system(edition, 30.0)
     leaderboard = build_leaderboard(edition)
@@ -85,21 +63,6 @@ def test_leaderboard_by_an_attack_without_training_says_that_the_true_eer_may_be
         "The EERs are those of lazy-informed attacks: the attacker anonymises its enrolment speech with the same "
         "system. No attacker was trained"
     )
-
-
-def test_number_without_an_interval_does_not_look_surer_than_those_with_one():
-    assert average_cell(MeasuredValue(47.123), "%").text == "47.1"
-    assert average_cell(MeasuredValue(47.123), "%", 0).text == "47"
-    assert average_cell(MeasuredValue(0.04), "%", 0).text == "0.04"
-    assert average_cell(MeasuredValue(47.123, is_reported=True), "%", 0).text == "47.123"
-
-
-def test_captions_of_eers_above_50_percent_say_that_the_attacker_is_likely_at_fault(client, edition):
-    add_system(edition, 30.0)
-    address, words = f"/editions/{edition.name}/leaderboard/", "Above 50 %, the attacker is likely at fault."
-    assert words not in client.get(address).context["tradeoff"]["caption"]
-    add_system(edition, 74.0)
-    assert words in client.get(address).context["tradeoff"]["caption"]
 
 
 def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and_in_api(client, edition):
@@ -162,11 +125,6 @@ def test_track_of_several_languages_has_columns_of_each_on_request(client):
     assert "WER, Japanese" not in plain
     for heading in ("EER, French", "WER, French", "WER, Japanese"):
         assert heading in each
-
-
-def test_track_of_one_language_has_no_columns_of_languages(edition):
-    add_system(edition, 16.0)
-    assert build_leaderboard(edition).by_language == ()
 
 
 def edition_of_lazy_attacks():

@@ -5,7 +5,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.challenges.models import Edition
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.services import NotPossible
@@ -111,16 +110,3 @@ def test_release_would_change_no_frozen_leaderboard():
     assert release_problem(**held, frozen_at=None) == ""
     assert "must not change" in release_problem(**held, frozen_at=now)
     assert "not held back" in release_problem(**held | {"is_held": False}, frozen_at=None)
-
-
-def test_organizer_chooses_it_with_the_form_of_the_edition(organizer, edition):
-    page = client_of(organizer).get(reverse("editions:edit", args=[edition.name])).content.decode()
-    assert 'name="holds_evaluations"' in page
-    Edition.objects.update(holds_evaluations=False)
-    api = client_of(organizer)
-    answer = api.patch(
-        reverse("api:edition", args=[edition.name]), {"holds_evaluations": True}, content_type="application/json"
-    )
-    assert answer.status_code == 200, answer.content
-    edition.refresh_from_db()
-    assert edition.holds_evaluations

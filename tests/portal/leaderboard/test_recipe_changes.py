@@ -270,9 +270,7 @@ def test_average_of_retrained_recognisers_follows_the_weights_of_the_recipe(edit
     ("old", "new", "said"),
     [
         ('"unprotected", "ignorant", ', '"ignorant", ', "Speech was attacked by these only."),
-        ("utterances = 1496, words", "utterances = 1495, words", "data_sets.libri_test_asr: expected the utterances"),
         ('metric = "wer"\nestimator = "tglarge"', 'metric = "uar"', "Nothing that was submitted gives it."),
-        ("weights.test = { libri_test_asr = 0.5", "weights.test = { libri_test_asr = 0.6", "add up to 1, found 1.1"),
         ("[tracks.main]", "[tracks.main", "line "),
         ("", "", "change something"),
     ],
@@ -283,16 +281,6 @@ def test_recipe_that_cannot_be_computed_is_refused(edition, organizer, address, 
     assert (answer.status_code, said in read_page(answer)) == (422, True)
     assert not Job.objects.filter(kind="objective", state=JobState.WAITING).exists()
     assert Edition.objects.get(pk=edition.pk).recipe_changed_at is None
-
-
-def test_recipe_is_changed_on_its_page_by_organizers_only(edition, organizer, address):
-    text = export_recipe(edition).replace(WEIGHTS, LIBRI_ONLY)
-    for user in (make_user(), make_organizer(), edition.teams.first().memberships.first().user):
-        other = client_of(user)
-        assert other.get(f"{address}recipe/").status_code == 404
-        assert other.post(f"{address}recipe/", {"recipe_text": text}).status_code == 404
-    assert client_of(organizer).post(f"{address}recipe/", {"recipe_text": text}).url == address
-    assert Edition.objects.get(pk=edition.pk).recipe_number == 2
 
 
 def test_recipe_of_an_edition_without_submissions_is_changed_by_editing_it(organizer):
@@ -335,15 +323,6 @@ def test_changed_conditions_wait_for_the_next_publication(edition, organizer, ad
     assert make_policy(parse_recipe(files[0], file="vpc.toml")) == shown.policy
 
 
-def test_change_that_no_sentence_of_the_policy_tells_is_told_by_its_key(edition, organizer, address):
-    change_policy(edition, organizer, note_within=0.2)
-    [said] = Client().get(f"{address}leaderboard.json").json()["changes"]
-    assert (said["before"], said["after"]) == (
-        ["tracks.main.ranking.note_within: 0.05"],
-        ["tracks.main.ranking.note_within: 0.2"],
-    )
-
-
 def test_second_change_keeps_what_was_published(edition, organizer, address):
     before, text = read_published(address), export_recipe(edition)
     changed = change(edition, organizer)
@@ -365,11 +344,3 @@ def test_teams_are_told_when_it_is_published_again(edition, organizer):
     assert {job.parameters["team"] for job in told} == {team.pk for team in edition.teams.all()}
     with pytest.raises(NotPossible, match="published already"):
         publish_again(edition, organizer)
-
-
-def test_draft_asks_few_questions(edition, organizer, address, django_assert_max_num_queries):
-    compute_again(change(edition, organizer))
-    client = client_of(organizer)
-    for path in ("publish/again/", "recipe/", ""):
-        with django_assert_max_num_queries(25):
-            assert client.get(address + path).status_code == 200
