@@ -73,7 +73,10 @@ RATED_TASKS: Mapping[str, RatedTask] = {
         RatedTask(
             Task.VERIFIABILITY,
             question=_("Do A and B come from the same speaker?"),
-            hint=_("Judge the voice, not the words."),
+            hint=_(
+                "A voice may be disguised: judge whether the same person speaks, not whether the voices or the words "
+                "are alike."
+            ),
             lowest=_("surely different speakers"),
             highest=_("surely the same speaker"),
             reading="The equal error rate of listeners who say whether two samples are of one speaker, both errors "

@@ -98,7 +98,8 @@ def test_criterion_21_questions_are_groups_and_play_state_and_saved_are_announce
     page.add_init_script(f"({SPOKEN})()")
     open_trials(page, make_session(make_study(trials=2)))
     group = page.get_by_role("group", name="Do A and B come from the same speaker?")
-    expect(group).to_have_accessible_description("Judge the voice, not the words.")
+    hint = "A voice may be disguised: judge whether the same person speaks, not whether the voices or the words are alike."
+    expect(group).to_have_accessible_description(hint)
     expect(group.get_by_role("radio")).to_have_count(10)
     expect(group.get_by_role("radio").first).to_have_accessible_name("1 surely different speakers")
     expect(group.get_by_role("radio").last).to_have_accessible_name("10 surely the same speaker")

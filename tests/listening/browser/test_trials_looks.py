@@ -33,6 +33,30 @@ def test_practice_of_a_trial_with_a_limit_passes_the_check(page, check_page):
     check_page(page, "trial-separate")
 
 
+# The answers of the first scale by the rows that they stand in; those that reach out of the window are left out.
+ROWS = """() => {
+  const rows = new Map();
+  for (const point of document.querySelector(".scale").querySelectorAll(".point")) {
+    const { top, left, right } = point.getBoundingClientRect();
+    if (left >= 0 && right <= innerWidth) rows.set(top, [...(rows.get(top) ?? []), parseInt(point.textContent)]);
+  }
+  return [...rows.values()];
+}"""
+ENLARGE = "(percent) => document.documentElement.style.setProperty('font-size', `${percent}%`)"
+
+
+def test_all_answers_of_a_scale_are_in_sight_in_equal_rows_on_a_phone_and_with_large_text(page):
+    open_trials(page, make_session(make_study(trials=2)))
+    found = {}
+    for width, percent in ((1280, 100), (360, 100), (360, 200), (240, 100), (240, 200)):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate(ENLARGE, percent)
+        found[width, percent] = page.evaluate(ROWS)
+    one_row, column = [[*range(1, 11)]], [[number] for number in range(1, 11)]
+    two_rows = [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
+    assert [*found.values()] == [one_row, two_rows, column, column, column]
+
+
 def test_shorter_scales_pass_the_check(page, check_page):
     for points in (2, 7):
         open_trials(page, make_session(make_study(trials=2, scale_points=points, tasks=["naturalness"])))
