@@ -7,7 +7,8 @@ three tones of 200 Hz, one of them 6 dB quieter, another inverted in one ear, wh
 seems the quietest there.
 
 Conventions: sounds are float64, shape (n, 2), full scale 1.0, at 16 kHz, −26 dBov as all stimuli; how long they are
-does not depend on the right answer. Answers count from 1. They are to be played as they are, from lossless files.
+does not depend on the right answer: silence fills them up. Answers count from 1. They are to be played as they are,
+from lossless files.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ INTERVALS = 3
 MOST_TONES = 5
 
 INTERVAL_S, GAP_S, RAMP_S = 1.0, 0.5, 0.1
+LEAD_S = 0.25  # before the tones
 HUGGINS_HZ, HUGGINS_WIDTH = 600.0, 0.06  # the inverted band reaches from 6 % below to 6 % above
 WOODS_HZ, QUIETER_DB = 200.0, 6.0
-TONE_HZ, TONE_S, TONE_RAMP_S = 440.0, 0.25, 0.02
-TONE_EVERY_S, GROUP_GAP_S = 0.5, 1.5
+TONE_HZ, TONE_S, TONE_RAMP_S = 440.0, 0.2, 0.02
+TONE_EVERY_S, GROUP_GAP_S = 0.4, 1.0
 LEVEL = 10 ** (-26 / 20)  # root mean square
 
 Sound = NDArray[np.float64]
@@ -34,7 +36,7 @@ Generator = np.random.Generator
 
 
 def counting_tones(counts: Sequence[int]) -> Sound:
-    """Groups of so many tones each, from 1 to `MOST_TONES`; the time from group to group is always the same.
+    """Return groups of so many tones each, from 1 to `MOST_TONES`, and silence up to the length of the longest.
 
     Raises:
         ValueError: a count out of that range.
@@ -43,10 +45,9 @@ def counting_tones(counts: Sequence[int]) -> Sound:
         raise ValueError(f"expected counts from 1 to {MOST_TONES}, found {list(counts)}")
     tone = np.zeros((round(TONE_EVERY_S * RATE_HZ), 2))
     tone[: round(TONE_S * RATE_HZ)] = _ramped(np.stack([_sine(TONE_HZ, TONE_S)] * 2, axis=1), TONE_RAMP_S)
-    parts = [_silence(GAP_S)]
-    for count in counts:
-        parts += [tone] * count + [np.zeros_like(tone)] * (MOST_TONES - count) + [_silence(GROUP_GAP_S)]
-    return np.concatenate(parts)
+    groups = [part for count in counts for part in [*[tone] * count, _silence(GROUP_GAP_S)]]
+    left_out = len(counts) * MOST_TONES - sum(counts)
+    return np.concatenate([_silence(LEAD_S), *groups, *[np.zeros_like(tone)] * left_out])
 
 
 def huggins_round(answer: int, rng: Generator) -> Sound:

@@ -1,5 +1,4 @@
-// The board: voices that sound alike lie close together. Everything that a drag does, a tap on a sample and one on the
-// board, the arrow keys, and the list with coordinates do as well. Every change of place is noted with its time.
+// The board: voices that sound alike lie close together. What a drag does, taps, arrow keys and the list do as well.
 // Coordinates run from 0 to 1, across from the left edge and down from the top one; on the screen from 0 to 100.
 
 const MOVES_AT_MOST = 2000; // those beyond are counted only
@@ -17,7 +16,7 @@ export function mount(root, trial, tools) {
   const board = new Board(root.firstElementChild, trial, tools);
   return {
     answer: () => board.answer(),
-    missing: () => board.missing(),
+    missing: () => board.problems()[0],
     unmount: () => board.stopped.abort(),
   };
 }
@@ -44,10 +43,8 @@ class Board {
     this.tokens = new Map();
     this.rows = new Map();
     for (const slot of this.slots) {
-      const token = this.part("token").content.firstElementChild.cloneNode(true);
-      const row = this.part("row").content.firstElementChild.cloneNode(true);
-      token.dataset.slot = slot;
-      row.dataset.slot = slot;
+      const [token, row] = ["token", "row"].map((name) => this.part(name).content.firstElementChild.cloneNode(true));
+      token.dataset.slot = row.dataset.slot = slot;
       token.querySelector("span").textContent = slot;
       row.querySelector("[data-name]").textContent = this.nameOf(slot);
       for (const input of row.querySelectorAll("input, select, button")) {
@@ -60,8 +57,7 @@ class Board {
     this.part("tray").append(...this.tokens.values());
     this.part("list").append(...this.rows.values());
     fillGroups(this.part("group"));
-    const choices = this.slots.map((_, index) => new Option(index + 1, index + 1));
-    this.part("speakers").append(...choices);
+    this.part("speakers").append(...this.slots.map((_, index) => new Option(index + 1, index + 1)));
     this.part("speakers").value = speakers;
   }
 
@@ -168,7 +164,7 @@ class Board {
     const { at, group } = this.samples.get(slot);
     const place = at && this.word(`at-${this.dimensions}`, { x: shown(at[0]), y: shown(at[1] ?? 0) });
     const words = [place ?? this.word("aside"), group && this.word("in-group", { name: group })];
-    return [...words.filter(Boolean), this.word(`is-${this.stateOf(slot)}`)];
+    return [...words, this.word(`is-${this.stateOf(slot)}`)].filter(Boolean);
   }
 
   place(slot, at, way) {
@@ -248,7 +244,7 @@ class Board {
     if (arrow) {
       event.preventDefault();
       this.selected = slot;
-      this.step(slot, arrow, event.shiftKey ? 1 : Number(this.part("step").value));
+      this.step(slot, arrow, event.shiftKey ? 0.01 : this.part("step").value / 100);
     } else if (this.hasGroups && this.tools.keys() && letter.length === 1 && GROUPS.includes(letter)) {
       event.preventDefault();
       this.assign(slot, letter);
@@ -256,10 +252,9 @@ class Board {
   }
 
   /** The first arrow key puts a sample into the middle. */
-  step(slot, [across, down], hundredths) {
-    const { at } = this.samples.get(slot);
-    if (!at) return this.place(slot, [0.5, 0.5], "keys");
-    return this.place(slot, [at[0] + (across * hundredths) / 100, (at[1] ?? 0) + (down * hundredths) / 100], "keys");
+  step(slot, [across, down], share) {
+    const [x, y = 0] = this.samples.get(slot).at ?? [];
+    this.place(slot, x === undefined ? [0.5, 0.5] : [x + across * share, y + down * share], "keys");
   }
 
   /** Where on the board the pointer is: the middle of a sample that lies there. */
@@ -324,10 +319,6 @@ class Board {
       problems.push({ sentence, element: this.part("speakers") });
     }
     return problems;
-  }
-
-  missing() {
-    return this.problems()[0] ?? null;
   }
 
   answer() {

@@ -4,11 +4,12 @@
 const AT_ONCE = 2;
 const RETRY_AFTER_MS = [500, 1500, 4000];
 const OFFLINE_RETRY_MS = 3000;
+const RIFF = 0x52494646; // how a WAV file begins
 const SHORTER_BY_S = 0.05; // than announced: not all of it has come
-const RATES_HZ = [16000, 48000]; // of the recordings; the other where a browser lacks it
+export const RATE_HZ = 16000; // of the recordings: a context of that rate plays them without stretching each of them
 
 export class Clips {
-  /** `on`: changed(address), failed(address, why, attempt); `answers()`: whether the portal can be reached at all. */
+  /** `on`: changed(address), failed(clip, why); `answers()`: whether the portal can be reached at all. */
   constructor(answers, on) {
     this.answers = answers;
     this.on = on;
@@ -20,9 +21,8 @@ export class Clips {
   want(samples) {
     const before = this.clips;
     this.clips = new Map();
-    for (const { address, seconds } of samples) {
-      const clip = before.get(address) ?? { address, seconds, state: "waiting", attempt: 0, bytes: null, buffer: null };
-      this.clips.set(address, clip);
+    for (const sample of samples) {
+      this.clips.set(sample.address, before.get(sample.address) ?? { ...sample, state: "waiting", attempt: 0 });
     }
     for (const [address, clip] of before) if (!this.clips.has(address)) clip.abort?.abort();
     this.pump();
@@ -44,12 +44,12 @@ export class Clips {
     this.again(clip);
   }
 
-  /** What was given up while it was fetched ahead may be there by now: it is asked for once more. */
+  /** What was given up ahead of its turn is asked for once more. */
   retryOnce(address) {
     this.retry(address, RETRY_AFTER_MS.length);
   }
 
-  /** Of what was broken nothing is remembered: it is fetched again when it is wanted again. */
+  /** It is fetched again when it is wanted again. */
   forget(address) {
     this.clips.delete(address);
   }
@@ -110,7 +110,7 @@ export class Clips {
   async decode(clip) {
     const { bytes } = clip;
     clip.bytes = null; // decoding takes them
-    const buffer = await decoder().decodeAudioData(bytes).catch(() => {
+    const buffer = await new OfflineAudioContext(2, 1, RATE_HZ).decodeAudioData(bytes).catch(() => {
       throw new Error("cannot be decoded");
     });
     if (buffer.duration < clip.seconds - SHORTER_BY_S) throw new Error("truncated");
@@ -125,7 +125,7 @@ export class Clips {
       setTimeout(() => clip.offline && this.again(clip), OFFLINE_RETRY_MS);
       return;
     }
-    this.on.failed(clip.address, why, clip.attempt);
+    this.on.failed(clip, why);
     if (clip.attempt > RETRY_AFTER_MS.length) clip.state = "broken";
     else setTimeout(() => this.again(clip), RETRY_AFTER_MS[clip.attempt - 1] * (why.endsWith("503") ? 8 : 1));
   }
@@ -136,27 +136,8 @@ async function fetched(address, isRetry, signal) {
   if (!answer.ok) throw new Error(`answer ${answer.status}`);
   const announced = Number(answer.headers.get("Content-Length"));
   const bytes = await answer.arrayBuffer();
-  const kind = String.fromCharCode(...new Uint8Array(bytes, 0, Math.min(4, bytes.byteLength)));
-  if (kind !== "RIFF" && kind !== "fLaC") throw new Error("no recording");
-  const stated = kind === "RIFF" && bytes.byteLength > 8 ? new DataView(bytes).getUint32(4, true) + 8 : 0;
-  if (Math.max(announced, stated) > bytes.byteLength) throw new Error("truncated");
+  const head = new DataView(bytes);
+  if (bytes.byteLength < 8 || head.getUint32(0) !== RIFF) throw new Error("no recording");
+  if (Math.max(announced, head.getUint32(4, true) + 8) > bytes.byteLength) throw new Error("truncated");
   return bytes;
-}
-
-let ofDecoding = null;
-
-function decoder() {
-  for (const rate of RATES_HZ) {
-    try {
-      ofDecoding ??= new OfflineAudioContext(2, 1, rate);
-    } catch {
-      // Not offered here: the next one.
-    }
-  }
-  return ofDecoding;
-}
-
-/** The rate of decoded recordings, for a context that plays them without stretching each of them. */
-export function decodedRate_hz() {
-  return decoder().sampleRate;
 }

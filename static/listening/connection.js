@@ -4,7 +4,7 @@ const TIMEOUT_MS = 30_000;
 const ALIVE_EVERY_MS = 30_000;
 const ASLEEP_AFTER_MS = 20 * 60_000; // nobody touched the page: its place may go to somebody else
 
-/** The portal did not answer, or not in its own words; nothing is known of what it did. */
+/** The portal did not answer, or not in its own words. */
 export class Unreachable extends Error {
   constructor(reason, retryAfter_s = 0) {
     super(reason);
@@ -88,7 +88,7 @@ export class Connection {
     if (!(await this.answers(events))) this.on.returned(events);
   }
 
-  /** Whether the portal answers at all just now: then a clip that does not come is broken, not the connection. */
+  /** Whether the portal answers: then a clip that does not come is broken, not the connection. */
   async answers(events = []) {
     try {
       await this.post("alive", { events });

@@ -36,9 +36,11 @@ async function onLeave(event) {
   mayGo = !found;
   if (mayGo && isForm) leaving.requestSubmit(event.submitter);
   else if (mayGo) leaving.click();
-  isAsking = mayGo = false;
+  mayGo = false;
+  setTimeout(() => (isAsking = false), found ? 0 : 10_000); // until it has gone, a second tap changes nothing
 }
 
 addEventListener("submit", onLeave);
 addEventListener("click", onLeave);
+addEventListener("pageshow", () => (isAsking = false));
 addEventListener("online", () => (notices.offline.hidden = true));

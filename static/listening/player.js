@@ -1,14 +1,15 @@
 // Plays one decoded recording at a time by Web Audio, from its beginning and at its own speed. Notes of each playback how
 // much of it the audio clock really rendered.
 
+import { RATE_HZ } from "./clips.js";
+
 const LEAD_S = 0.03;
 const STARTED_WITHIN_MS = 1500;
 const TOLERANCE = 0.1;
 
 export class Player {
   /** `on`: started(slot), progress(slot, share), ended(slot, play), silent(state), event(kind, data). */
-  constructor(rate_hz, on) {
-    this.rate_hz = rate_hz;
+  constructor(on) {
     this.on = on;
     this.context = null;
     this.current = null;
@@ -29,12 +30,7 @@ export class Player {
   }
 
   newContext() {
-    let context;
-    try {
-      context = new AudioContext({ sampleRate: this.rate_hz });
-    } catch {
-      context = new AudioContext();
-    }
+    const context = new AudioContext({ sampleRate: RATE_HZ });
     context.addEventListener("statechange", () => this.onState(context));
     return context;
   }
@@ -110,7 +106,7 @@ export class Player {
     play.source.disconnect();
     this.on.ended(play.slot, {
       heard_ms: Math.round(1000 * heard_s),
-      is_whole: isToTheEnd && !isFaster && !isAhead,
+      is_whole: isToTheEnd && !isFaster && !isAhead && !document.hidden, // nobody knows whether its end was heard
       remarks: [...play.remarks],
     });
   }

@@ -16,7 +16,7 @@ export class Queue {
     addEventListener("online", () => this.wake());
   }
 
-  /** Take up what this device kept, perhaps by another tab, and begin to send it. */
+  /** Take up what this device kept, and begin to send it. */
   open() {
     this.entries = this.store.read("queue") ?? [];
     this.entries.forEach((entry) => (entry.body.is_late = true));

@@ -26,15 +26,18 @@ export function showPlace({ done, total, page, pages, place, isPractice }) {
   part("practice").hidden = !isPractice;
 }
 
+/** The usual time times the geometric mean of the own paces and half a usual one; none counts as more than threefold. */
+export function timeLeft_s({ left_s, paces }) {
+  const product = paces.reduce((all, pace) => all * Math.min(3, Math.max(1 / 3, pace)), 1);
+  return left_s * product ** (1 / (paces.length + 0.5));
+}
+
 export function showTimeLeft(seconds) {
   const minutes = Math.ceil(seconds / 60);
   part("time-left").textContent = minutes > 1 ? word("minutes-left", { n: minutes }) : word("minute-left");
 }
 
-/**
- * "saved", "saving", "kept" on this device, "unkept" where it cannot keep anything, "offline" with nothing to send, "" at first.
- * `isAway`: of the last three, the portal says that it is unavailable, and the connection is fine.
- */
+/** "saved", "saving", "kept", "unkept" where nothing can be kept, "offline" with nothing to send; `isAway`: while maintained. */
 export function showSaved(state, isAway = false) {
   const text = word(isAway ? `away-${state}` : state);
   if (state === savedState && text === savedText) return;
@@ -43,20 +46,21 @@ export function showSaved(state, isAway = false) {
   savedText = text;
   for (const element of document.querySelectorAll(".saved")) {
     element.dataset.state = state;
+    element.toggleAttribute("data-away", isAway);
     element.textContent = text;
   }
   const isNews = state !== "saving" && before && !(state === "saved" && before === "offline");
   if (isNews) announce(text);
 }
 
-export function showNotice(name) {
+export function showNotice(name, values) {
   part("notice").hidden = !name;
-  part("notice").textContent = name ? word(name) : "";
+  part("notice").textContent = name ? word(name, values) : "";
 }
 
-export function tell(name) {
-  showNotice(name);
-  announce(word(name));
+export function tell(name, values) {
+  showNotice(name, values);
+  announce(word(name, values));
 }
 
 export function onTap(name, act) {

@@ -1,4 +1,5 @@
-// The sounds of the tests before the trials: one tap unlocks audio, one sound plays at a time, each as it is stored.
+// The sounds of the tests before the trials: one tap unlocks audio, one sound plays at a time, without the silence at its
+// end, which makes all files of a test equally long.
 // What the browser's audio was like goes with the form. All words come from the page.
 
 const form = document.querySelector("form[data-screening]");
@@ -28,9 +29,10 @@ async function play(sound) {
   try {
     await unlocked;
     note();
-    sound.buffer ??= await load(sound.address);
+    sound.loading ??= load(sound.address); // once
+    const buffer = await sound.loading;
     if (playing !== turn) return;
-    turn.source = new AudioBufferSourceNode(context, { buffer: sound.buffer });
+    turn.source = new AudioBufferSourceNode(context, { buffer });
     turn.source.connect(context.destination);
     turn.source.onended = () => {
       if (playing !== turn) return;
@@ -38,9 +40,10 @@ async function play(sound) {
       for (const answer of answers) answer.disabled = false;
       say(state, "played");
     };
-    turn.source.start();
+    turn.source.start(0, 0, end_s(buffer));
     say(state, "playing");
   } catch {
+    sound.loading = null;
     if (playing === turn) playing = null;
     say(state, "failed");
   }
@@ -58,6 +61,11 @@ async function load(address) {
   const answer = await fetch(address, { credentials: "omit" });
   if (!answer.ok) throw new Error(answer.status);
   return context.decodeAudioData(await answer.arrayBuffer());
+}
+
+function end_s(buffer) {
+  const samples = buffer.getChannelData(0);
+  return (samples.findLastIndex((sample) => Math.abs(sample) > 0.001) + 1) / buffer.sampleRate;
 }
 
 function say(state, what) {

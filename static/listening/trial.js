@@ -1,7 +1,7 @@
-// One page of a trial on the screen: its players, its form, what was heard, and the button that sends it off.
-// What is begun is kept on this device at once: a reload or a crash loses nothing.
+// One page of a trial on the screen. What is begun is kept on this device at once: a reload or a crash loses nothing.
 
 import { newKey } from "./connection.js";
+import { tell } from "./screen.js";
 import { announce, part, word } from "./words.js";
 
 const PLAYERS_OF = { rating: ["a", "b"], transcription: ["a"], linkability: [] };
@@ -25,6 +25,8 @@ export class TrialPage {
     this.isReady = false;
     this.isOver = false;
     this.restore();
+    // Nothing can be answered before something was heard; of a board its own samples are heard.
+    this.isOpen = !this.playerSlots().length || this.allPlays().some(({ heard_ms }) => heard_ms);
     this.shown_ms = performance.now();
   }
 
@@ -104,8 +106,10 @@ export class TrialPage {
     part("form").hidden = part("next").hidden = part("wrong").hidden = broken;
     part("players").hidden = broken || !part("players").children.length;
     part("next").ariaDisabled = String(!this.isComplete());
+    part("form").disabled = !(part("first").hidden = this.isOpen);
     this.listeners.change.forEach((listener) => listener());
   }
+
 
   refreshPlayer(element) {
     const { slot } = element.dataset;
@@ -177,16 +181,23 @@ export class TrialPage {
   }
 
   onPlayProgress(slot, share) {
+    if (!this.isOpen) {
+      this.isOpen = true;
+      this.refresh();
+    }
     const element = part("players").querySelector(`[data-slot="${slot}"] progress`);
     if (element) element.value = share;
   }
 
   onPlayEnded(slot, play) {
+    this.isOpen ||= play.heard_ms > 0;
     this.plays.push({ slot, started_ms: this.started_ms, ...play });
     this.keep();
     if (play.is_whole) this.clearMissing();
     this.refresh();
-    if (play.is_whole && !this.isOver) announce(word("ended", { slot: slot.toUpperCase() }));
+    const name = { slot: slot.toUpperCase() };
+    if (play.is_whole && !this.isOver) announce(word("ended", name));
+    else if (document.hidden && !this.isOver) tell("ended-hidden", name);
     this.listeners.end.forEach((listener) => listener(slot, { isWhole: play.is_whole }));
   }
 
@@ -207,7 +218,7 @@ export class TrialPage {
     return this.isReady && !this.unheard().length;
   }
 
-  /** Send it off, or say and show what is missing; never half an answer. */
+  /** Send it off, or say what is missing. */
   submit() {
     const answer = this.form.answer();
     if (!this.isComplete() || answer === null) return this.tellMissing();
@@ -260,7 +271,7 @@ export class TrialPage {
       },
       announce,
       word,
-      keys: () => services.keys.areOn && part("form").closest("[hidden]") === null,
+      keys: () => services.keys.areOn && part("form").closest("[hidden]") === null && this.isOpen,
       clock: () => this.clock_ms(),
     };
   }
@@ -269,5 +280,6 @@ export class TrialPage {
 /** The samples that these tasks need. */
 export function samplesOf(trial, tasks) {
   const isSingle = !tasks.includes("verifiability") && !tasks.includes("linkability");
-  return isSingle ? trial.samples.slice(0, 1) : trial.samples;
+  const { position, samples } = trial;
+  return samples.slice(0, isSingle ? 1 : undefined).map((sample) => ({ position, ...sample }));
 }

@@ -1,16 +1,17 @@
 // The trials of a session, a page each. Answers are sent while the next trial is on the screen.
 
-import { Clips, decodedRate_hz } from "./clips.js";
+import { Clips } from "./clips.js";
 import { Connection } from "./connection.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
-import { onTap, showNotice, showPanel, showPlace, showSaved, showTimeLeft, tell } from "./screen.js";
+import { onTap, showNotice, showPanel, showPlace, showSaved, showTimeLeft, tell, timeLeft_s } from "./screen.js";
 import { Store } from "./store.js";
 import { TrialPage, samplesOf } from "./trial.js";
 import { part } from "./words.js";
 
 const CONNECT_AGAIN_MS = [1000, 2000, 4000]; // then every 8 s
 const MOST_EVENTS = 150; // that wait to be told
+const TWICE_MS = 500; // a second tap, for the trial before
 
 const { dataset } = part("trials"); // with the addresses
 
@@ -23,6 +24,7 @@ let effort = { left_s: 0, paces: [] }; // usual time of the rest; times of own t
 let spent_ms = 0; // on the earlier pages of a trial
 let page = null; // TrialPage
 let isAnswered = false;
+let changed_ms = -Infinity; // when a trial was sent off or skipped
 let isBeginning = false;
 let isReporting = false;
 let isLeaving = false;
@@ -65,10 +67,10 @@ const queue = new Queue(store, connection, {
 
 const clips = new Clips(() => connection.answers(), {
   changed: () => page?.refresh(),
-  failed: (address, why, attempt) => events.add("clip-retry", { ...placeOf(address), why, attempt }),
+  failed: ({ position, slot, attempt }, why) => events.add("clip-retry", { position, slot, why, attempt }),
 });
 
-const player = new Player(decodedRate_hz(), {
+const player = new Player({
   started: (slot) => page?.onPlayStarted(slot),
   progress: (slot, share) => page?.onPlayProgress(slot, share),
   ended: (slot, play) => page?.onPlayEnded(slot, play),
@@ -78,14 +80,6 @@ const player = new Player(decodedRate_hz(), {
   },
   event: events.add,
 });
-
-function placeOf(address) {
-  for (const { position, samples } of known) {
-    const found = samples.find((sample) => sample.address === address);
-    if (found) return { position, slot: found.slot };
-  }
-  return {};
-}
 
 function showConnection(isReached) {
   const { state } = queue;
@@ -124,7 +118,7 @@ function pageTasks(trial) {
   return settings.pages === "separate" ? left.slice(0, 1) : left;
 }
 
-/** Trials answered here count, whether or not the portal has them yet. */
+/** With what the portal does not have yet. */
 function doneHere() {
   return progress.done + known.length - upcoming().length;
 }
@@ -139,13 +133,13 @@ function advance() {
   const pages = settings.pages === "separate" ? trial.tasks.length : 1;
   const place = { pages, page: trial.tasks.indexOf(page.tasks[0]) + 1, place: trial.place, isPractice: trial.is_practice };
   showPlace({ ...progress, ...place, done: doneHere() });
-  showTime();
+  showTimeLeft(timeLeft_s(effort));
   prefetch();
   page.show();
   showPanel("trial");
 }
 
-/** All that is here is answered: the rest comes with the connection. */
+/** All that is here is answered. */
 function wait() {
   page?.close();
   page = null;
@@ -155,18 +149,33 @@ function wait() {
 }
 
 function submit(body) {
-  const { position } = page.trial;
-  const { tasks } = page;
-  const usual_s = (page.trial.usual_s * tasks.length) / page.trial.tasks.length;
-  effort.left_s -= usual_s;
+  const { tasks, trial } = page;
+  const { position } = trial;
+  effort.left_s -= (trial.usual_s * tasks.length) / trial.tasks.length;
   spent_ms += body.client_ms;
-  page.close();
-  store.remove("draft");
+  close();
   showNotice("");
   isAnswered = true;
   queue.add({ position, tasks, body: { position, ...body } });
-  notePace(page.trial);
+  if (!tasksLeft(trial).length) {
+    if (!trial.is_practice) effort.paces.push(spent_ms / 1000 / trial.usual_s);
+    spent_ms = 0;
+  }
   advance();
+}
+
+function close() {
+  page.close();
+  store.remove("draft");
+  changed_ms = performance.now();
+}
+
+function isTwice() {
+  return performance.now() < changed_ms + TWICE_MS;
+}
+
+function next() {
+  if (page && (page.isComplete() || !isTwice())) page.submit();
 }
 
 /** An answer is refused; one that the portal has already is as good as saved. */
@@ -183,7 +192,7 @@ async function onRefused(entry, status, body) {
 
 /** A recording fails: skip its trial, or only say so. Sent again from this page, it is the same report. */
 async function report(isSkip, slot, what) {
-  if (isReporting) return;
+  if (isReporting || isTwice()) return;
   isReporting = true;
   const reported = page;
   const { key, trial } = reported;
@@ -195,8 +204,7 @@ async function report(isSkip, slot, what) {
     if (!isSkip) return void tell("noted");
     reported.samples.forEach(({ address }) => clips.forget(address));
     if (page === reported) {
-      page.close();
-      store.remove("draft");
+      close();
       spent_ms = 0;
     }
     tell("skipped");
@@ -215,17 +223,6 @@ function reportSound(isSkip) {
   else what.focus();
 }
 
-function notePace(trial) {
-  if (tasksLeft(trial).length) return;
-  if (!trial.is_practice) effort.paces.push(spent_ms / 1000 / trial.usual_s);
-  spent_ms = 0;
-}
-
-function showTime() {
-  const paces = [1, ...effort.paces].sort((a, b) => a - b);
-  showTimeLeft(effort.left_s * paces[(paces.length - 1) >> 1]);
-}
-
 /** Ask where the session stands, as the tab that writes, and go on there. */
 async function begin() {
   if (isBeginning) return;
@@ -234,20 +231,17 @@ async function begin() {
   page?.close();
   page = null;
   showPanel("connecting");
-  const state = await takeOver();
-  isBeginning = false;
-  if (state) open(state);
-}
-
-async function takeOver() {
-  for (let tries = 0; ; tries += 1) {
+  let state;
+  for (let tries = 0; state === undefined; tries += 1) {
     try {
-      return await connection.takeOver();
+      state = await connection.takeOver();
     } catch {
       part("connecting-words").hidden = false; // of the panel that is on show
       await new Promise((resolve) => setTimeout(resolve, CONNECT_AGAIN_MS[tries] ?? 8000));
     }
   }
+  isBeginning = false;
+  if (state) open(state);
 }
 
 function open(state) {
@@ -309,7 +303,7 @@ function onKey(event) {
   if (!page || part("trial-panel").hidden || event.target.matches?.("textarea, select, input[type=text]")) return;
   if (event.key.length === 1 && event.key !== " " && event.target.matches?.("summary")) event.target.blur();
   if (event.key === "Enter") {
-    if (!event.target.closest?.("button, a, summary, #trial-form input")) page.submit();
+    if (!event.target.closest?.("button, a, summary, #trial-form input")) next();
     return;
   }
   const letter = /^[a-z]$/i.test(event.key) ? event.key.toLowerCase() : /^Key(.)$/.exec(event.code)?.[1].toLowerCase();
@@ -329,7 +323,7 @@ function listen() {
   onTap("wrong-skip", () => reportSound(true));
   part("trial-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    page?.submit();
+    next();
   });
   part("keys").checked = keys.areOn;
   part("keys").onchange = ({ target }) => keys.set(target.checked);

@@ -86,7 +86,8 @@ def under_maintenance(request: HttpRequest, again_s: int) -> HttpResponse:
 
 
 def finish_response(response: HttpResponse, study: Study, *, may_submit: bool = False) -> HttpResponse:
-    patch_cache_control(response, private=True, no_store=True)
+    if "Cache-Control" not in response:
+        patch_cache_control(response, private=True, no_store=True)
     return allow_platform(response, study, may_submit=may_submit)
 
 
@@ -263,9 +264,10 @@ def _start_again(request: HttpRequest, session: Session) -> HttpResponse:
 @require_safe
 @session_view
 def sound(request: HttpRequest, session: Session, sound: str) -> HttpResponse:  # noqa: ARG001
-    """A sound of the test that is open."""
+    """A sound of the test that is open; a page that comes back for it need not fetch it again."""
     response = HttpResponse(pre_screening.make_sound(session, sound), content_type="audio/wav")
     response["X-Content-Type-Options"] = "nosniff"
+    patch_cache_control(response, private=True, max_age=KEPT_S)
     return response
 
 

@@ -28,6 +28,12 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("button, select, .choice,
 # Each round of a headphone check lasts seconds, and has to be played to its end.
 TWENTY_TIMES_AS_FAST = """const start = AudioBufferSourceNode.prototype.start;
   AudioBufferSourceNode.prototype.start = function () { this.playbackRate.value = 20; start.call(this); };"""
+# How much of a sound is left out at its end.
+UNPLAYED = """const { start } = AudioBufferSourceNode.prototype;
+  AudioBufferSourceNode.prototype.start = function (when, from, duration) {
+    window.unplayed_s = this.buffer.duration - duration;
+    start.call(this, when, from, duration);
+  };"""
 
 
 def make_full(**fields):
@@ -76,12 +82,14 @@ def play(page, button):
 
 def test_criterion_19_and_22_steps_by_touch_on_a_phone(new_page, check_page, live_server):
     page = new_page(has_touch=True)
+    page.add_init_script(UNPLAYED)
     page.set_viewport_size(PHONE)
     study = make_full()
     page.goto(link_of(study))
     check_page(page, "listen-welcome")
-    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("button", name="Begin").dblclick()
     page.wait_for_selector("input[name=agrees]")
+    assert Session.objects.count() == 1
     check_page(page, "listen-consent")
     page.get_by_label("I have read this and agree").check()
     continue_(page)
@@ -93,7 +101,13 @@ def test_criterion_19_and_22_steps_by_touch_on_a_phone(new_page, check_page, liv
     continue_(page)
     check_page(page, "listen-sound")
     assert page.evaluate(SMALL_TARGETS) == []
-    play(page, page.get_by_role("button", name="Test my sound"))
+    fetched = []
+    page.on("request", lambda request: fetched.append(request.url) if "/sounds/" in request.url else None)
+    button = page.get_by_role("button", name="Test my sound")
+    button.dblclick()
+    button.locator("xpath=following-sibling::p[1]").get_by_text("Played").wait_for()
+    assert len(fetched) == 1
+    assert page.evaluate("unplayed_s") > 1  # of the silence that makes all files equally long
     choose(page, answers_to_open_test())
     continue_(page)
     assert latest().device["context_state"] == "running"

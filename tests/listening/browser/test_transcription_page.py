@@ -109,6 +109,8 @@ def test_an_empty_answer_must_be_said(page, session):
 
 def test_saying_that_nothing_was_understood_can_be_taken_back_and_what_was_begun_outlives_a_reload(page, session):
     open_trials(page, session)
+    expect(text_of(page)).to_be_disabled()  # before something was heard
+    hear(page)
     text_of(page).fill("a bad apple")
     page.get_by_label("I understood nothing").check()
     expect(text_of(page)).to_have_value("")
@@ -123,6 +125,7 @@ def test_saying_that_nothing_was_understood_can_be_taken_back_and_what_was_begun
 def test_pasting_and_dropping_are_refused_and_noted_without_their_content(new_page, session):
     page = new_page(permissions=["clipboard-read", "clipboard-write"])
     open_trials(page, session)
+    hear(page)
     page.evaluate("navigator.clipboard.writeText('pasted secret')")
     text_of(page).press_sequentially("own words")
     text_of(page).press("Control+v")
@@ -138,7 +141,6 @@ def test_pasting_and_dropping_are_refused_and_noted_without_their_content(new_pa
     expect(refusal(page)).to_contain_text("Nothing can be dropped here")
     text_of(page).press_sequentially("!")
     expect(refusal(page)).to_be_hidden()
-    hear(page)
     page.locator("#next").click()
     expect_number(page, 2)
     assert only_answer(session).text == "own words!"
@@ -156,6 +158,7 @@ def test_corrections_are_off_and_noted_where_a_browser_makes_them_all_the_same(p
         "autocomplete": "off",
     }.items():
         expect(text_of(page)).to_have_attribute(name, value)
+    hear(page)
     text_of(page).press_sequentially("teh")
     is_refused = text_of(page).evaluate(
         """area => {
@@ -171,7 +174,6 @@ def test_corrections_are_off_and_noted_where_a_browser_makes_them_all_the_same(p
           area.dispatchEvent(new InputEvent("input", { inputType: "insertReplacementText", bubbles: true }));
         }"""
     )
-    hear(page)
     page.locator("#next").click()
     expect_number(page, 2)
     expect_saved(page)

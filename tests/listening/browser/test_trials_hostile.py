@@ -74,25 +74,31 @@ def test_criterion_10_changed_browser_gets_no_further_and_is_noted(page, session
     assert stored(session, 0) == {}
 
 
-def test_criterion_10_page_in_the_background_is_noted(page, session):
+def test_criterion_10_page_in_the_background_is_noted_and_what_ended_there_is_heard_again(page, session):
     page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => window.isAway === true })")
     open_trials(page, session)
     listen(page, "a")
     expect_ready(page, "b")
-    # Away as soon as it plays, which no test outside of the page would be quick enough for.
+    # Away as soon as it plays, which no test outside of the page would be quick enough for; then back at once.
     player(page, "b").locator("button").evaluate(
         """(button) => button.addEventListener("click", () => {
+          const isBack = window.isAway !== undefined;
           isAway = true;
           document.dispatchEvent(new Event("visibilitychange"));
-          isAway = false;
+          isAway = !isBack;
         })"""
     )
+    player(page, "b").locator("button").click()
+    notice = "The page was in the background when B ended. Please play it again."
+    expect(page.locator("#notice")).to_have_text(notice)
+    expect(player(page, "b")).not_to_have_attribute("data-heard", "")
     listen(page, "b")
     rate(page)
     send(page)
     stored(session, 3)
-    assert plays_of(session, "slot", "remarks") == [("a", []), ("b", ["hidden"])]
-    events_of(session, "hidden")
+    plays = plays_of(session, "slot", "is_whole", "remarks")
+    assert plays == [("a", True, []), ("b", False, ["hidden"]), ("b", True, ["hidden"])]
+    events_of(session, "hidden", 2)
 
 
 def requests_of(page):
@@ -162,13 +168,30 @@ def test_page_that_stops_says_why_where_it_stops(page, session):
     expect_number(page, 2)
 
 
+def test_nothing_can_be_rated_before_something_was_heard(page, session):
+    open_trials(page, session)
+    sentence = "Play a recording: then you can answer."
+    expect(page.locator("#form")).to_have_accessible_description(sentence)
+    expect(page.get_by_text(sentence)).to_be_visible()
+    for key in ("7", "0"):
+        page.keyboard.press(key)
+    for point in page.locator(".point").all():
+        point.click(force=True)
+    expect(page.locator("input[type=radio]:checked")).to_have_count(0)
+    expect(page.locator("input[type=radio]").first).to_be_disabled()
+    expect_ready(page, "a")
+    player(page, "a").locator("button").click()
+    expect(page.locator("input[type=radio]").first).to_be_enabled()
+    expect(page.get_by_text(sentence)).to_be_hidden()
+
+
 def test_what_was_not_heard_cannot_be_rated_away(page, session):
     open_trials(page, session)
-    rate(page)
     page.locator("#next").click(force=True)
     expect(page.locator("#missing")).to_have_text("Please listen to A to its end first.")
     expect(page.locator("#missing")).to_be_focused()  # where Enter plays nothing
     listen(page, "a")
+    rate(page)
     page.locator("#next").click(force=True)
     expect(page.locator("#missing")).to_have_text("Please listen to B to its end first.")
     assert stored(session, 0) == {}
@@ -201,7 +224,7 @@ def test_separate_pages_ask_one_question_each_in_the_order_of_the_study(page):
     listen(page)
     for number, task in enumerate(RATED, 1):
         expect(page.locator("#trial-heading")).to_have_text(f"Trial 1 of 2 · question {number} of 3")
-        expect(page.locator("fieldset")).to_have_count(1)
+        expect(page.locator("fieldset[data-task]")).to_have_count(1)
         rate(page, number, [task])
         send(page)
     expect(page.locator("#trial-heading")).to_have_text(re.compile("Trial 2 of 2"))

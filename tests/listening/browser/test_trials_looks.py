@@ -94,6 +94,7 @@ def test_broken_recording_passes_the_check(page, check_page):
 def test_choice_is_seen_in_high_contrast(page, check_page, media, name):
     open_trials(page, make_session(make_study(trials=2)))
     page.emulate_media(**media)
+    listen(page, "a")
     rate(page, 10)
     page.keyboard.press("Tab")
     chosen, other = (
