@@ -6,7 +6,7 @@
 (`screen_mushra`) names the listeners who rated the hidden reference below 90, or the 7 kHz anchor above 90, in more
 than 15 % of their items. It leaves nobody out: that is the experimenter's choice.
 
-Source: Recommendation ITU-R BS.1534-3 (2015), sections 4.1.2 (post-screening) and 9 (statistics).
+Source: Recommendation ITU-R BS.1534-3 (2015).
 """
 
 from __future__ import annotations
