@@ -1,14 +1,13 @@
 """The sentences that open the page of a system."""
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from evaluation.app.runs.context import track_of
 from evaluation.objective_results.values import list_averaged_sets
 from portal.submissions.models import System
 from tests.pages import read_page
-from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
+from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
@@ -40,14 +39,6 @@ def test_page_says_why_a_system_has_no_rank_and_what_is_missing(client):
     private, _, rank = page_of(client, "T01-p1").context["answer"]
     assert private == "Its privacy is not known: the average EER (Kaldi) is missing."
     assert rank.startswith("It has no rank: There is no average EER (Kaldi)")
-
-
-def test_unpublished_leaderboard_tells_no_rank(client):
-    organizer = make_organizer()
-    make_leaderboard(organizers=[organizer])
-    own = Client()
-    own.force_login(organizer)
-    assert page_of(own, "T01-p1").context["answer"][2] == "It meets 2 of 4 conditions."
 
 
 def test_average_that_lacks_a_data_set_says_which(client):

@@ -10,14 +10,12 @@ from django.utils import timezone
 
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
-from evaluation.formats.results import AttackModel, NumberIdentity
+from evaluation.formats.results import AttackModel
 from evaluation.metrics.word_errors import AlignedWord
-from evaluation.objective_results.values import Basis, Number
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission
 from portal.systems.attacks.ladder import Ladder, Rung, read_ladders
-from portal.systems.objective_results.tables import number_cell
 from portal.systems.recognition.pages import AlignedWords, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers
@@ -85,7 +83,6 @@ def test_ladder_that_falls_by_less_than_its_intervals_is_not_settled():
         ((IGNORANT, 48, 44, 52), (LAZY, 51, 47, 55), 40, ["near 50 %"], ["intervals overlap"]),
         ((IGNORANT, 20, 18, 22), (LAZY, 30, 28, 32), 40, ["never was trained on such speech"], ["overlap", "few"]),
         ((IGNORANT, 20, None, None), (LAZY, 30, None, None), 4, ["4 enrolled speakers are few"], ["overlap"]),
-        ((IGNORANT, 20, None, None), (LAZY, 30, None, None), 1, ["1 enrolled speaker is few"], ["overlap"]),
     ],
 )
 def test_step_up_has_the_reasons_that_its_numbers_give(less, more, speakers, reasons, others):
@@ -118,12 +115,6 @@ def test_weak_attacker_and_missing_rung_are_told():
     assert "No attacker was trained on speech that this system anonymised" in reading.missing
     assert "errs in 22.5 % of the trials of original speech" in reading.notes[0].sentence
     assert read_ladders([]) == read_ladders([ladder()])
-
-
-def test_some_of_several_ladders_are_counted():
-    falls, rises = (rung(IGNORANT, 30), rung(LAZY, 20)), (rung(IGNORANT, 20), rung(LAZY, 30))
-    assert "in 1 of 2 cases" in said(ladder(*falls), ladder(*rises))[0]
-    assert said(ladder(*falls), ladder(*falls))[0].endswith("on average 30.0 % ignorant, 20.0 % lazy-informed.")
 
 
 # Words side by side --------------------------------------------------------------------------------
@@ -198,29 +189,6 @@ def cells_of(table):
     }
 
 
-@pytest.mark.parametrize(("gain", "is_noted"), [(4.8e-16, True), (0.0, True), (-0.002, False)])
-def test_gain_of_zero_says_that_it_is_saturated_however_many_speakers_there_are(gain, is_noted):
-    identity = NumberIdentity("tones_trials_f", "f", "gain_of_voice_distinctiveness", "official")
-    cell = number_cell(Number(identity, gain, Basis.SIMILARITY, 40, low=gain, high=gain))
-    assert (cell.note == "0 dB: scores are saturated, or voices unchanged") is is_noted
-
-
-def test_trained_attacker_ends_the_ladder(client, system):
-    submission = submission_of(system)
-    training = make_training(submission)
-    make_attack_run(submission)
-    make_attack_run(submission, trained=training)
-    page = get(client, owner_of(system), system, "attacks/")
-    assert "48.0 % ignorant, 35.0 % lazy-informed, 20.0 % semi-informed" in page.context["reading"].summary
-    assert page.context["reading"].missing == ""
-
-
-def make_training(submission, **recipe):
-    return EvaluationRun.objects.create(
-        submission=submission, kind="training", recipe="2022-small", parameters={"recipe": recipe}
-    )
-
-
 def test_eer_above_chance_says_what_the_reversed_sign_reaches(client, system):
     submission = submission_of(system)
     run = make_attack_run(submission, eers={LAZY: (74.0, 70.0, 78.0), AttackModel.IGNORANT: (48.0, 44.0, 52.0)})
@@ -231,12 +199,6 @@ def test_eer_above_chance_says_what_the_reversed_sign_reaches(client, system):
     table = get(client, owner_of(system), system, "attacks/").context["table"]
     notes = {cell.value: cell.note for group in table.groups for row in group.rows for cell in row.cells if cell.note}
     assert notes == {74.0: "26.0 with reversed sign"}
-
-
-def test_order_that_breaks_has_its_reason_on_the_page(client, system):
-    make_attack_run(submission_of(system), eers=FALLING | {LAZY: (49.0, 46.0, 52.0)}, sets=["tones_trials_f"])
-    text = read_page(get(client, owner_of(system), system, "attacks/"))
-    assert "lazy-informed 49.0 % is above ignorant 48.0 %: both are near 50 %" in text
 
 
 # Who sees what -------------------------------------------------------------------------------------
@@ -290,15 +252,6 @@ def test_public_page_of_a_frozen_leaderboard_shows_what_was_measured_by_then(cli
     public = cells_of(get(client, None, system, "attacks/").context["table"])[place]
     own = cells_of(get(client, owner_of(system), system, "attacks/").context["table"])[place]
     assert (public, own[SPECTRUM]) == ({SPECTRUM: "11.0"}, "22.0")
-
-
-def test_pages_without_numbers_are_calm(client, system):
-    for path in ("attacks/", "recognition/"):
-        assert "yet</h2>" in read_page(get(client, owner_of(system), system, path))
-        assert "new/" in read_page(get(client, organizer_of(system), system, path))
-    publish(system)
-    assert [get(client, None, system, path).status_code for path in PUBLIC] == [302] * len(PUBLIC)
-    assert "Attacks by the portal" not in read_page(get(client, None, system))
 
 
 # Files ---------------------------------------------------------------------------------------------
@@ -363,17 +316,6 @@ def test_words_of_test_sets_are_not_shown_to_a_team_that_the_portal_evaluates(cl
     assert not any(one.row.reference in text for one in page.context["utterances"] if one.row.errors)
 
 
-def test_utterances_come_in_pages_and_of_the_chosen_recogniser(client, system, monkeypatch):
-    monkeypatch.setattr("portal.systems.recognition.pages.PAGE_SIZE", 3)
-    make_recognition_run(submission_of(system))
-    make_recognition_run(submission_of(system), "whisper-base")
-    page = get(client, owner_of(system), system, "recognition/?recogniser=whisper-base&page=2")
-    assert page.context["chosen"].name == "whisper-base"
-    assert read_page(page).count('<option value="whisper-base" selected>') == 1
-    assert len(page.context["utterances"]) == 1
-    assert 'start="4"' in read_page(page)
-
-
 # Forms ---------------------------------------------------------------------------------------------
 
 
@@ -394,24 +336,6 @@ def test_form_offers_attackers_and_says_what_keeps_one_from_running(client, syst
     assert [row.name for row in form.ready] == ["tones_trials_f", "tones_trials_m"]
     refused = post(client, organizer_of(system), system, "attacks/new/", engine="ge2e", data_sets=["tones_trials_f"])
     assert (refused.status_code, refused.context["form"].errors["engine"]) == (422, ["Its weights are missing."])
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{}, {"engine": "nothing", "data_sets": ["tones_trials_f"]}, {"engine": "long-term-spectrum", "data_sets": ["x"]}],
-)
-def test_form_with_problems_starts_nothing(client, system, fields):
-    before = Job.objects.count()
-    assert post(client, organizer_of(system), system, "attacks/new/", **fields).status_code == 422
-    assert (Job.objects.count(), EvaluationRun.objects.filter(kind="attack").count()) == (before, 0)
-
-
-def test_system_without_anything_to_attack_says_why(client, system):
-    submission_of(system).files.all().delete()
-    text = read_page(get(client, organizer_of(system), system, "attacks/new/"))
-    assert "The submission holds no anonymised speech of tones_enrolls." in text
-    assert "No speech to use" in text
-    assert "No speech to use" in read_page(get(client, organizer_of(system), system, "recognition/new/"))
 
 
 @pytest.mark.usefixtures("quick_figures", "few_resamples")
@@ -481,12 +405,6 @@ def test_running_attack_tells_how_far_it_is_and_can_be_cancelled_by_organizers(c
     assert job.cancel_requested_at is not None
 
 
-def test_live_part_ends_with_the_runs(client, system):
-    make_attack_run(submission_of(system))
-    response = get(client, owner_of(system), system, "attacks/progress")
-    assert (response.status_code, response["HX-Refresh"]) == (286, "true")
-
-
 def test_failed_attack_says_why_and_goes_on(client, system):
     run = make_attack_run(submission_of(system), state="failed")
     failed = Job.objects.filter(state="failed").earliest("created_at")
@@ -507,13 +425,6 @@ def test_run_of_another_system_or_kind_is_no_run_of_this_one(client, system):
     objective = EvaluationRun.objects.filter(kind="objective").earliest("pk")
     for run in (foreign.pk, objective.pk, 999_999):
         assert post(client, organizer_of(system), system, f"engine-runs/{run}/cancel").status_code == 404
-
-
-def test_attacks_are_no_part_of_the_progress_of_the_system(client, system):
-    make_attack_run(submission_of(system), state="running")
-    page = get(client, owner_of(system), system)
-    assert not page.context["progress"].is_active
-    assert "Progress of the attacks" in read_page(page)
 
 
 # What it costs -------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
-from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.values import Basis
 from listening.app.models import Study
 from portal.challenges.selectors import terms_of_data
@@ -82,18 +81,6 @@ def publish(system, **fields):
 # What it shows -------------------------------------------------------------------------------------
 
 
-def texts(table):
-    return [tuple(cell.text for cell in row.cells) for row in table.rows]
-
-
-def test_missing_average_leaves_the_conditions_undecided(client, edition):
-    system = make_team_system(make_team(edition))
-    make_objective_run(make_submission(system), [])
-    page = read_page(get(client, people(system)[0], system))
-    assert "is missing, so no condition can be decided" in page
-    assert "Pitch correlation ρF0 is missing for libri_dev_trials_f" in page
-
-
 def test_claims_that_nothing_confirms_are_marked_for_everybody(client, edition):
     system = make_team_system(make_team(edition))
     reported = number(
@@ -102,25 +89,6 @@ def test_claims_that_nothing_confirms_are_marked_for_everybody(client, edition):
     make_objective_run(make_submission(system), [reported])
     publish(system)
     assert "9.100 <small>reported</small>" in read_page(get(client, None, system))
-
-
-def test_original_speech_far_from_the_published_number_is_told_in_words(client, edition):
-    system = make_team_system(make_team(edition))
-    unprotected = {"attack": AttackModel.UNPROTECTED, "speech": Speech.ORIGINAL}
-    far = number(edition, "eer", "kaldi", "libri_test_trials_f", 9.5, **unprotected)
-    near = number(edition, "eer", "kaldi", "libri_test_trials_m", 1.15, **unprotected)
-    make_objective_run(make_submission(system), [far, near])
-    page = read_page(get(client, people(system)[0], system))
-    assert "differs: 7.664 is published" in page
-    assert page.count("is published") == 1
-
-
-def test_a_system_without_corpus_audio_or_numbers_has_a_page(client):
-    system = make_team_system(make_team(make_edition()))
-    submission = make_submission(system, state=Submission.State.RECEIVED)
-    page = read_page(get(client, people(system)[0], system))
-    assert "This submission has not been evaluated" in page
-    assert f'href="/submissions/{submission.pk}/"' in page
 
 
 # Who sees what -------------------------------------------------------------------------------------
@@ -134,15 +102,6 @@ SECRETS = (
     "/files/",
     "/submissions/",
 )
-
-
-@pytest.mark.parametrize("rival", [True, False])
-def test_unpublished_system_is_nobody_elses(client, system, rival):
-    user = make_team(system.edition).memberships.get().user if rival else None
-    for path in ("", "values.csv", "objective.csv", "objective.json", "objective.tex", "progress"):
-        response = get(client, user, system, path)
-        assert response.status_code == (404 if rival else 302), path
-        assert b"14.1" not in response.content
 
 
 @pytest.mark.parametrize("rival", [True, False])
@@ -232,15 +191,9 @@ def test_latex_is_escaped(client, system):
 # What it costs -------------------------------------------------------------------------------------
 
 
-def test_system_page_costs_fifteen_queries(client, system, django_assert_num_queries):
-    client.force_login(people(system)[0])
-    with django_assert_num_queries(15):
-        client.get(f"/systems/{system.name}/")
-
-
-def test_numbers_of_forty_systems_cost_two_queries(edition, django_assert_num_queries):
+def test_numbers_of_ten_systems_cost_two_queries(edition, django_assert_num_queries):
     submissions = []
-    for _ in range(40):
+    for _ in range(10):
         submission = make_submission(make_team_system(make_team(edition)))
         make_objective_run(submission, ranked_numbers(edition, eer=20.0, wer=7.0))
         submissions.append(submission.pk)
@@ -249,7 +202,7 @@ def test_numbers_of_forty_systems_cost_two_queries(edition, django_assert_num_qu
         found = read_objective_values(chosen, extent=ReadExtent.RANKED)
     averages = [one.average("eer", "kaldi", split="test") for one in found.values()]
     assert {round(one.value) for one in averages if one} == {20}
-    assert len(found) == 40
+    assert len(found) == 10
 
 
 def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during_a_listening_test(client, system):

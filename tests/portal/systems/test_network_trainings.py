@@ -130,15 +130,6 @@ def test_page_warns_of_speakers_of_the_evaluation_whom_training_and_decoder_hear
     assert told.count(f"Training {decoder.training_id}: {said}") == 1
 
 
-def test_form_says_what_no_machine_has(organizer, monkeypatch):
-    data_set = make_material()
-    monkeypatch.setattr(services, "find_missing", lambda **_: "A training needs a package: install it.")
-    page = read_page(organizer.get(FORM))
-    assert "A training needs a package: install it." in page
-    assert 'class="button" disabled' in page
-    assert "needs a package" in errors_of(organizer.post(FORM, asked(data_set)))["__all__"]
-
-
 def test_list_shows_trainings_of_corpora_that_one_may_see_at_one_count_of_queries(organizer, django_assert_num_queries):
     hidden = make_network_training(make_material("secret", is_shared=False).corpus)
     shown = [make_network_training(make_material().corpus, seeds=(1, 2))]
@@ -238,19 +229,6 @@ def test_training_whose_speech_changed_leads_to_another_with_the_same_choices(or
         assert organizer.get(f"{FORM}?like={unknown}").context["form"]["seeds"].value() == "1"
 
 
-def test_failure_says_who_must_act(organizer):
-    training = make_network_training(state="failed")
-    failure = {
-        "failure": "x: expected at least 1 s of speech.",
-        "failure_actor": "organizer",
-        "failure_remedy": "Leave it.",
-    }
-    Job.objects.update(**failure)
-    page = read_page(organizer.get(training.get_absolute_url()))
-    for said in (failure["failure"], failure["failure_remedy"], "Who acts next: you, as an organizer"):
-        assert said.lower() in page.lower()
-
-
 def test_only_organizers_who_may_see_the_corpus_reach_a_training(client):
     owner = make_organizer()
     corpus = make_material(is_shared=False, created_by=owner).corpus
@@ -289,9 +267,3 @@ def test_api_lists_trainings_with_their_cards():
     _, found = Api(owner).client.get("/api/network-trainings/").json()["results"]
     [seed] = found["seeds"]
     assert (seed["losses"], seed["card"]["seed"], seed["job"]["state"]) == (LOSSES, 1, "succeeded")
-
-
-def test_list_of_systems_leads_organizers_there(client, organizer):
-    assert f'href="{LIST}"' in read_page(organizer.get("/systems/"))
-    client.force_login(make_user())
-    assert LIST not in read_page(client.get("/systems/"))

@@ -13,16 +13,11 @@ from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.health import write_heartbeat
 from portal.core.storage import replace_named
-from portal.systems.attacker_training.charts import Level, Series, draw_chart, ticks
+from portal.systems.attacker_training.charts import Series, draw_chart, ticks
 from tests.pages import read_page
 from tests.portal.factories import (
-    make_edition,
     make_job,
     make_organizer,
-    make_submission,
-    make_team,
-    make_team_system,
-    make_user,
 )
 from tests.portal.trainings import final_values, make_trained_on, make_training, needs_torch, training_set
 
@@ -83,20 +78,6 @@ def test_form_starts_a_training_as_it_was_asked_for(organizer, submission):
     assert run.job.created_by is not None
 
 
-@needs_torch
-def test_form_offers_every_recipe_with_its_cost_and_every_variant(organizer, submission):
-    page = read_page(organizer.get(FORM))
-    offered = set(PRESETS) - {"2020"}  # which is 2022 by another name
-    for name in offered:
-        assert f'name="preset" value="{name}"' in page
-    for name, variant in VARIANTS.items():
-        assert f'name="variant" value="{name}"' in page
-        assert variant.title in page.lower()
-    assert page.count("by measurements on two cores elsewhere") == len(offered)
-    assert "voices_train" in page
-    assert "6 of 6 utterances of 3 speakers" in page
-
-
 def disabled_variants(client):
     form = client.get(FORM).context["form"]
     return [bool(button.data["attrs"].get("disabled")) for button, _ in form.variant_choices()]
@@ -131,23 +112,6 @@ def test_form_says_what_is_wrong_and_starts_nothing(organizer, submission):
     assert EvaluationRun.objects.count() == 0
 
 
-def test_form_says_what_this_machine_lacks(organizer, submission, monkeypatch):
-    from portal.systems.attacker_training import forms as training_forms
-
-    monkeypatch.setattr(training_forms, "explain_no_training", lambda: "Training needs a library: install it.")
-    page = read_page(organizer.get(FORM))
-    assert "Training needs a library: install it." in page
-    assert 'class="button" disabled' in page
-    assert "Training needs a library" in errors_of(organizer.post(FORM, asked(submission)))
-
-
-def test_corpus_without_training_set_is_told(organizer, submission):
-    submission.system.corpus.data_sets.update(role="trial")
-    assert "The corpus has no data set of the role training" in read_page(organizer.get(FORM))
-    listed = read_page(organizer.get(LIST))
-    assert ("No training data" in listed, 'href="/corpora/import/?name=' in listed) == (True, True)
-
-
 @needs_torch
 def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submission):
     write_heartbeat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
@@ -159,12 +123,6 @@ def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submi
 
 
 # The list ------------------------------------------------------------------------------------------
-
-
-def test_list_without_trainings_leads_to_the_form(organizer, submission):
-    page = read_page(organizer.get(LIST))
-    assert "No attacker has been trained on this system" in page
-    assert f'href="{FORM}"' in page
 
 
 def test_list_shows_what_each_training_reached(organizer, submission):
@@ -189,33 +147,7 @@ def test_sweep_is_drawn_once_trainings_differ_in_their_epochs_without_gradient(o
     assert "Final VER_S by the epochs without a reversed gradient" in read_page(organizer.get(LIST))
 
 
-@pytest.mark.parametrize("trainings", [1, 3])
-def test_list_costs_the_same_queries_whatever_there_is(organizer, submission, trainings, django_assert_num_queries):
-    for _ in range(trainings):
-        measured(submission)
-    with django_assert_num_queries(LIST_QUERIES):
-        organizer.get(LIST)
-
-
-LIST_QUERIES = 7
-
-
 # One training --------------------------------------------------------------------------------------
-
-
-def test_live_part_ends_with_its_job(organizer, submission):
-    run = measured(submission)
-    live = organizer.get(f"{page_of(run)}live")
-    assert (live.status_code, live.headers["HX-Refresh"]) == (286, "true")
-
-
-def test_training_that_waits_says_for_what(organizer, submission):
-    run = make_training(submission, state="waiting")
-    run.job.after = make_job("running", title="Anonymise voices_train")
-    run.job.save()
-    page = read_page(organizer.get(page_of(run)))
-    assert "Waits until “Anonymise voices_train” has ended." in page
-    assert "The curves appear after the first epoch." in page
 
 
 def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, submission):
@@ -232,14 +164,6 @@ def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, sub
     ]
     assert '<td class="num" data-label="VER_T">98.0 ± 1.4</td>' in page
     assert "231 held-out segments of 231 speakers and 10 targets" in page
-
-
-def test_report_without_target_classifier_speaks_of_no_targets(organizer, submission):
-    run = make_training(submission, epochs={1: 2}, ended={1: final_values(0.8)}, state="succeeded")
-    response = organizer.get(page_of(run))
-    assert texts_of(response.context["results"])[0] == ["Evaluation", "VER_S"]
-    assert response.context["warnings"] == []
-    assert "of one seed, so without a deviation" in read_page(response)
 
 
 def test_error_rates_of_the_attacks_with_each_seed_stand_first(organizer, submission):
@@ -301,53 +225,6 @@ def test_archive_of_an_attacker_with_plda_holds_its_back_end(organizer, submissi
         assert set(archive.namelist()) == {*ENCODER_FILES, BACK_END_FILE}
 
 
-def test_unknown_trainings_and_other_runs_are_not_found(organizer, submission):
-    other = EvaluationRun.objects.create(
-        submission=submission, kind=EvaluationRun.Kind.ATTACK, recipe="attack", recipe_version="1", code_version="1"
-    )
-    for pk in (other.pk, 999_999):
-        for part in ("", "live", "values.csv", "values.json", "1/attacker.zip"):
-            assert organizer.get(f"{LIST}{pk}/{part}").status_code == 404
-
-
-# Who sees what -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def teams_training(submission):
-    """A training on a system of a team."""
-    edition = make_edition(submission.system.corpus, name="vpc", organizers=[make_organizer()])
-    system = make_team_system(make_team(edition, owner=make_user()))
-    own = make_submission(system)
-    for file in submission.files.all():
-        file.pk, file.submission = None, own
-        file.save()
-    run = measured(own)
-    for name in ENCODER_FILES:
-        replace_named(encoder_key(run, 1, name), b"weights")
-    return run
-
-
-PARTS = ("", "{pk}/", "{pk}/live", "{pk}/values.csv", "{pk}/values.json")
-
-
-def statuses(client, run, user):
-    client.force_login(user)
-    base = f"/systems/{run.submission.system.name}/trainings/"
-    return [client.get(base + part.format(pk=run.pk)).status_code for part in (*PARTS, "new/", "{pk}/1/attacker.zip")]
-
-
-@pytest.mark.parametrize("is_published", [False, True])
-def test_nobody_else_meets_them_even_on_a_published_leaderboard(client, teams_training, is_published):
-    from django.utils import timezone
-
-    edition = teams_training.submission.system.edition
-    edition.published_at = timezone.now() if is_published else None
-    edition.save()
-    for stranger in (make_user(), make_organizer()):
-        assert statuses(client, teams_training, stranger) == [404] * 7
-
-
 # Charts --------------------------------------------------------------------------------------------
 
 
@@ -368,19 +245,10 @@ def test_chart_without_points_is_none():
     assert chart_of() is None
 
 
-def test_chance_is_a_line_and_a_word_of_the_legend():
-    chart = chart_of(
-        Series("a", "source", [(1, 5.0)]), y_extent=(0, 100), levels=[Level("by chance: 50 %", "source", 50.0)]
-    )
-    assert [(level.label, level.y) for level in chart.levels] == [("by chance: 50 %", (chart.top + chart.bottom) / 2)]
-    assert "by chance: 50 %: 50.0." in chart.alt
-
-
 @pytest.mark.parametrize(
     ("low", "high", "whole", "expected"),
     [
         (0, 100, False, [0, 20, 40, 60, 80, 100]),
-        (1, 10, True, [2, 4, 6, 8, 10]),
         (1, 2, True, [1, 2]),
         (0, 0.003, False, [0, 0.001, 0.002, 0.003]),
         (5, 5, False, [5]),
