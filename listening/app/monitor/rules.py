@@ -13,7 +13,8 @@ Thresholds and where they come from:
 - alternating: a pattern of two to four ratings, repeated for half the session;
 - too fast: a median time per trial under 60 % of the length of its speech;
 - control trials: one outside of its right range; headphones: no attempt passed, once the check is over;
-- playback: muted, sped up or skipped ahead in one trial, or in the background in `HIDDEN_TRIALS` of them;
+- playback: muted, sped up or skipped ahead in one trial, or in the background in `HIDDEN_TRIALS` of them; what ended
+  there does not count as heard, and its page asks for it again;
 - not heard: more than half of the trials answered without a playback to the end (`listening.app.sessions.attention`);
   the only flag from which something follows by itself: a rule that leaves these sessions out, until it is revoked.
 """
@@ -164,7 +165,8 @@ SENTENCES = {
     "too-fast": "Half of {of} trials took {percent:.0f} % of their speech, or less.",
     "gold-missed": "{missed} of {of} control trials missed.",
     "headphones": "No attempt passed: {listed}.",
-    "playback": "Trials with altered playback: {tampered}; with playback in the background: {hidden}.",
+    "playback": "Trials with altered playback: {tampered}; with playback in the background, heard again where it "
+    "ended there: {hidden}.",
     "not-heard": "{unheard} of {of} trials answered without playing their recordings to the end.",
 }
 

@@ -170,6 +170,7 @@ def trial_context(session: Session) -> dict[str, Any]:
         "points": range(1, study.scale_points + 1),
         "asked": asked_of_trial(study.form, dimensions=study.board_dimensions),
         "slots": ("A", "B") if has_pairs(study) else ("A",),
+        "has_both_ends": study.form == Study.Form.RATING and study.practice_trials > 1,
         "has_players": study.form != Study.Form.LINKABILITY,
         "modules": [f"listening/{name}.js" for name in (*MODULES, module)],
         "form_module": f"listening/{module}.js",

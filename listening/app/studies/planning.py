@@ -47,7 +47,7 @@ from listening.tasks import Task
 from portal.challenges.models import DataSet, TrialList, Utterance
 from portal.submissions.models import Submission, SubmittedFile
 
-# Original or anonymised, same or other speaker.
+# Original or anonymised, same or other speaker; the first two of practice lie near both ends of each scale.
 KINDS_OF_PRACTICE = ((True, True), (False, False), (False, True), (True, False))
 KINDS_OF_BRIDGE = ((True, True), (False, False), (True, False), (False, True))
 STREAM = 20  # of the seed: other draws than those of the scored trials

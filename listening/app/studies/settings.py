@@ -36,6 +36,7 @@ HEADPHONE_TESTS = {"none": (), "huggins": ("huggins",), "woods": ("woods",), "bo
 GATES = ("flag", "gate")
 QUESTION_KINDS = ("choice", "number", "text", "language")
 NATIVE_LANGUAGE = "native_language"
+HEADPHONES = "headphones"  # a question that a headphone check answers better
 OUTCOMES = ("complete", "screened-out", "failed-attention", "technical")
 ATTEMPTS_AT_MOST = 5
 QUESTIONS_AT_MOST = 30
@@ -154,7 +155,8 @@ _NATIVE_LANGUAGE_QUESTION = next(one for one in DEFAULT_QUESTIONNAIRE if one["na
 
 
 def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tuple[Question, ...]:
-    """The questions of a study; where the screening asks for native languages, that question is always among them.
+    """The questions of a study; where the screening asks for native languages, that question is always among them, and
+    none about headphones where it checks them.
 
     Raises:
         ProblemsError: names every question that cannot be asked.
@@ -171,6 +173,8 @@ def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tu
     kept_for = f"Question {NATIVE_LANGUAGE!r}: expected the kind 'language', which this name is kept for."
     problems.unless(is_asked_rightly, kept_for)
     problems.refuse()
+    if screening and screening.headphone_tests:
+        found = [one for one in found if one.name != HEADPHONES]
     if screening and screening.native_languages:
         found = [replace(one, is_required=True) if one.name == NATIVE_LANGUAGE else one for one in found]
         if all(one.name != NATIVE_LANGUAGE for one in found):

@@ -59,6 +59,8 @@ def answer_about(page):
     page.get_by_label("I would rather not say").nth(1).check()
     page.get_by_label("No", exact=True).check()
     page.get_by_label("Your native language").select_option("en")
+    if page.locator("[name=headphones]").count():  # where none are checked
+        page.get_by_label("Yes, headphones or earphones").check()
 
 
 def hear_all(page):

@@ -12,7 +12,12 @@ from common.errors import ProblemsError
 from listening import texts
 from listening.app.models import Session, StudyText
 from listening.app.sessions.clip_urls import clip_address
-from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING, parse_questionnaire
+from listening.app.studies.settings import (
+    DEFAULT_QUESTIONNAIRE,
+    DEFAULT_SCREENING,
+    Screening,
+    parse_questionnaire,
+)
 from listening.tasks import RATED_TASKS, Task
 from tests.listening.factories import make_session, make_study
 from tests.listening.visits import PLAIN, Visit, link_of, text_of
@@ -134,7 +139,14 @@ def test_questionnaire_is_read_strictly_and_every_problem_told():
         "Question 5: expected whole numbers as its lowest and highest answer, in this order.",
         "Question 'd': there are two of this name.",
     ]
-    assert len(parse_questionnaire(DEFAULT_QUESTIONNAIRE)) == 4
+
+
+@pytest.mark.parametrize(("headphones", "asked"), [("none", True), ("huggins", False)])
+def test_headphones_are_asked_about_where_they_are_not_checked(headphones, asked):
+    questions = parse_questionnaire(DEFAULT_QUESTIONNAIRE, screening=Screening(headphones=headphones))
+    assert [question.name for question in questions] == ["age", "gender", "native_language", "hearing"] + [
+        "headphones"
+    ] * asked
 
 
 def test_criterion_22_language_changes_without_losing_the_place():

@@ -58,6 +58,12 @@ def test_right_answers_follow_the_scale():
     assert [item.expected["verifiability"] for item in found] == [[3, 5], [1, 2]]
 
 
+def test_practice_begins_near_both_ends_of_the_scale(designed):
+    high, low = designed.items.filter(purpose="practice").order_by("pk")[:2]
+    assert (high.system is None, high.is_target) == (True, True)
+    assert (low.system is None, low.is_target) == (False, False)
+
+
 def test_recordings_of_controls_are_in_no_scored_trial(designed):
     study = designed
     heard = {purpose: set() for purpose in Item.Purpose.values}
