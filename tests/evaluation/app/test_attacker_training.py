@@ -8,7 +8,6 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
-from common import memory as machine
 from common import packages
 from common.errors import InputError
 from evaluation.app.attacker_training import handlers as training_handlers
@@ -110,20 +109,17 @@ def test_training_is_refused_with_a_sentence_that_says_what_is_missing():
 
 
 @needs_torch
-@pytest.mark.parametrize(
-    ("speakers", "utterances", "sentence"),
-    [(1, 3, "voices_train has one speaker"), (1, 1, "voices_train has one anonymised utterance")],
-)
-def test_one_speaker_and_one_utterance_are_refused(speakers, utterances, sentence):
-    with pytest.raises(NotPossible, match=sentence):
-        begin(make_trained_on(speakers=speakers, utterances=utterances))
+def test_one_speaker_is_refused():
+    with pytest.raises(NotPossible, match="voices_train has one speaker"):
+        begin(make_trained_on(speakers=1, utterances=3))
 
 
 @needs_torch
-@pytest.mark.parametrize("seeds", [[], [1, 1], [-1], list(range(11)), [2**31]])
-def test_seeds_are_few_different_and_not_negative(seeds):
-    with pytest.raises(NotPossible, match="Give 1 to 10 different seeds"):
-        begin(make_trained_on(), seeds=seeds)
+def test_seeds_are_few_different_and_not_negative():
+    submission = make_trained_on()
+    for seeds in ([], [1, 1], [-1], list(range(11)), [2**31]):
+        with pytest.raises(NotPossible, match="Give 1 to 10 different seeds"):
+            begin(submission, seeds=seeds)
 
 
 @needs_torch
@@ -213,28 +209,12 @@ def test_recordings_that_are_gone_end_the_job_with_their_name():
 
 
 @needs_torch
-def test_speech_that_is_too_short_to_learn_from_ends_the_job_with_a_sentence():
-    run = begin(make_trained_on(), recipe=tiny(segment_s=30.0, shortest_s=30.0, crop_s=30.0))
-    job = run_job(run)
-    assert (job.state, job.failure_actor) == (JobState.FAILED, "organizer")
-    assert "Expected at least 2 source speakers" in job.failure
-
-
-@needs_torch
 def test_lack_of_memory_is_told_before_anything_is_read(monkeypatch):
     monkeypatch.setattr("portal.jobs.long_work.available_bytes", lambda: 1000)
     run = begin(make_trained_on())
     job = run_job(run)
     assert "GiB of memory; this machine has 0.0 GiB left." in job.failure
     assert (job.failure_actor, run.epochs.count()) == ("operator", 0)
-
-
-@needs_torch
-def test_files_that_vanished_before_the_job_began_are_told():
-    submission = make_trained_on()
-    run = begin(submission)
-    submission.files.all().delete()
-    assert run_job(run).failure == "The submission has no anonymised file of voices_train."
 
 
 @needs_torch
@@ -456,46 +436,6 @@ def add_trials(submission):
     )
 
 
-@needs_torch
-def test_full_memory_is_told_with_what_to_do(monkeypatch):
-    from evaluation.app.attacker_training import handlers
-
-    def fill(*_, **__):
-        raise MemoryError
-
-    run = begin(make_trained_on())
-    monkeypatch.setattr(handlers, "train", fill)
-    job = run_job(run)
-    assert job.failure == "The memory of this machine was full while seed 1 was trained."
-    assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
-
-
-@needs_torch
-def test_chain_of_a_complete_submission_is_the_training_alone():
-    submission = make_trained_on()
-    run = train_and_attack(
-        submission=submission, data_sets=[training_set(submission)], recipe=TINY, seeds=[1], with_attack=False
-    )
-    assert (run.job.after, Job.objects.count()) == (None, 1)
-    with pytest.raises(NotPossible, match="no anonymised file"):
-        train_and_attack(submission=empty(submission), data_sets=[training_set(submission)], recipe=TINY, seeds=[1])
-
-
-def empty(submission):
-    submission.files.all().delete()
-    return submission
-
-
-@needs_torch
-def test_starting_is_written_into_the_audit_trail():
-    from portal.core.models import AuditEvent
-
-    by = make_organizer()
-    run = begin(make_trained_on(), by=by)
-    event = AuditEvent.objects.filter(action="evaluation.started").latest("pk")
-    assert (event.actor, event.subject_id) == (by, str(run.pk))
-
-
 # Numbers -------------------------------------------------------------------------------------------
 
 
@@ -541,40 +481,3 @@ def test_cost_is_told_by_trainings_of_the_same_size_here_and_else_by_measurement
     assert known.seconds == pytest.approx(known.steps * 0.02)
     assert not estimate_cost(recipe.changed(width=16), 3600.0, seeds=2, device="cpu").is_from_here
     assert run.epochs.count() == 2
-
-
-def test_wider_networks_and_longer_speech_cost_more():
-    costs = [
-        estimate_cost(TINY.changed(width=width), 3600.0, seeds=1, device="cpu").seconds for width in (8, 64, 96, 1024)
-    ]
-    assert costs == sorted(costs)
-    assert (
-        estimate_cost(TINY, 7200.0, seeds=1, device="cpu").steps
-        > estimate_cost(TINY, 3600.0, seeds=1, device="cpu").steps
-    )
-
-
-def test_trainings_of_one_network_tell_nothing_of_the_cost_of_another():
-    xvector = PRESETS["x-vector"]
-    ecapa = PRESETS["vpc24"].changed(batch=xvector.batch)
-    assert (ecapa.width, ecapa.crop_s) == (xvector.width, xvector.crop_s)
-    elsewhere = [estimate_cost(one, 3600.0, seeds=1, device="cpu").seconds for one in (xvector, ecapa)]
-    assert elsewhere[0] == pytest.approx(0.43 * elsewhere[1])
-    submission = make_trained_on()
-    make_training(submission, recipe=xvector, epochs={1: 2})
-    assert estimate_cost(xvector, 3600.0, seeds=1, device="cpu").is_from_here
-    assert not estimate_cost(ecapa, 3600.0, seeds=1, device="cpu").is_from_here
-    make_training(submission, recipe=ecapa, epochs={1: 2})
-    assert estimate_cost(ecapa, 3600.0, seeds=1, device="cpu").is_from_here
-
-
-def test_memory_is_the_least_of_the_machine_and_its_container(tmp_path):
-    memory, most, used = tmp_path / "meminfo", tmp_path / "max", tmp_path / "current"
-    assert machine.available_bytes(memory, ((most, used),)) is None
-    memory.write_text("MemTotal: 9 kB\nMemAvailable:       4 kB\n")
-    assert machine.available_bytes(memory, ((most, used),)) == 4096
-    most.write_text("5000\n")
-    used.write_text("2000\n")
-    assert machine.available_bytes(memory, ((most, used),)) == 3000
-    most.write_text("max\n")
-    assert machine.available_bytes(memory, ((most, used),)) == 4096

@@ -18,8 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TRIALS = "tones_trials_f"
 
 
-@pytest.fixture
-def submission():
+def make_heard():
     """Anonymised speech that differs from the original, with a vector and words of every recording."""
     submission = make_unprotected_submission(tones_edition(speakers=4))
     for place, file in enumerate(submission.files.order_by("pk")):
@@ -29,6 +28,11 @@ def submission():
             SpeakerVector.objects.create(engine="one@1", audio=audio, vector=b"\0\0\0\0")
             Hypothesis.objects.create(engine="two@1", audio=audio, text="something")
     return submission
+
+
+@pytest.fixture
+def submission(once):
+    return once(make_heard)
 
 
 def results_of(*audio):

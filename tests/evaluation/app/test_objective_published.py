@@ -63,11 +63,8 @@ def make_published(system):
     return evaluate(add_documents(submission, published(system)))
 
 
-@pytest.mark.parametrize("system", TABLES)
-def test_published_files_give_the_published_averages_to_all_printed_digits(once, system):
-    """And by them no baseline reaches 15 %, while all keep their pitch."""
-    submission = once(make_published, system)
-    assert submission.state == Submission.State.EVALUATED
+def check_averages(submission, system):
+    """Those that were published, to all printed digits; by them none reaches 15 %, and all keep their pitch."""
     values = read_values_of_submission(submission)
     assert (values.missing, values.disagreements, values.is_complete) == ((), (), True)
 
@@ -95,8 +92,8 @@ def test_published_files_give_the_published_averages_to_all_printed_digits(once,
         )
 
 
-def test_numbers_without_scores_stay_claims_and_rates_follow_from_their_counts(once):
-    values = read_values_of_submission(once(make_published, "mcadams"))
+def test_numbers_without_scores_stay_claims_and_rates_follow_from_their_counts():
+    values = read_values_of_submission(make_published("mcadams"))
     eer = values.number("eer", "kaldi", data_set="libri_test_trials_f")
     assert (eer.basis, eer.is_recomputed, eer.agrees) == (Basis.REPORTED, False, None)
     wer = values.number("wer", "tglarge", data_set="libri_test_asr")
@@ -115,6 +112,7 @@ def test_archives_of_three_teams_go_from_arrival_to_the_leaderboard(edition):
         run_waiting_jobs()
         submission.refresh_from_db()
         assert submission.state == Submission.State.EVALUATED
+        check_averages(submission, system)
         labels[submission.system.label] = system
     edition.leaderboard_policy = {"basis": "claims", "minimum_eers": [5, 9]}
     edition.save()

@@ -30,14 +30,18 @@ def engine(monkeypatch):
     return registry.find_engine(registry.DEFAULT)
 
 
-@pytest.fixture
-def submission():
+def make_different():
     """Anonymised speech that differs from the original, each recording by itself."""
     edition = tones_edition(speakers=4)
     submission = make_unprotected_submission(edition)
     for place, file in enumerate(submission.files.order_by("pk")):
         submission.files.filter(pk=file.pk).update(audio=store_samples([place + 1] * 800))
     return submission
+
+
+@pytest.fixture
+def submission(once):
+    return once(make_different)
 
 
 def understood(submission, engine, wrong=()):

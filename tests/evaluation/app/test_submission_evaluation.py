@@ -398,8 +398,8 @@ def test_edition_page_leads_to_a_baseline_of_this_edition_with_all_of_its_data_s
     assert set(form["data_sets"].initial) == set(edition.corpus.data_sets.values_list("pk", flat=True))
 
 
-def test_changed_recipe_is_computed_from_the_portals_own_runs(recognizer):
-    submission = make_evaluated()
+def test_changed_recipe_is_computed_from_the_portals_own_runs(evaluated):
+    submission = evaluated
     edition, by = submission.system.edition, make_organizer()
     before = read_values_of_submission(submission)
     text = edition.recipe_text.replace("tones_trials_f = 0.5, tones_trials_m = 0.5", "tones_trials_f = 1.0", 1)

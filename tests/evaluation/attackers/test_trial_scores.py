@@ -132,21 +132,12 @@ def test_all_missing_models_and_utterances_are_named_at_once():
     assert "2 models (absent, ghost) and 2 utterances (noise, silence)" in str(caught.value)
 
 
-def test_long_lists_of_missing_vectors_are_cut():
-    enrolment, tests = corpus(12)
-    with pytest.raises(InputError, match=r"30 utterances \(x00, x01, x02, x03, x04, …\)"):
-        score_trials(enrolment, tests, [("m0", f"x{number:02}") for number in range(30)])
-
-
 @pytest.mark.parametrize(
     ("enrolment", "tests", "sentence"),
     [
         ({"m": np.ones((2, 3))}, {"u": np.ones(4)}, "3 dimensions, as those of the models, found 4"),
-        ({"m": np.ones((2, 3))}, {"u": np.ones((1, 3))}, "another shape for u"),
         ({"m": np.ones((0, 3))}, {"u": np.ones(3)}, r"model m, shape \(utterances, dimensions\), found \(0, 3\)"),
-        ({"m": np.ones(3)}, {"u": np.ones(3)}, r"model m, .*found \(3,\)"),
         ({"m": np.full((1, 3), np.nan)}, {"u": np.ones(3)}, "finite vectors, found 1 that are not, first of model m"),
-        ({"m": np.ones((1, 3))}, {"u": np.array([1, np.inf, 1])}, "first of u"),
         ({"m": np.ones((1, 3))}, {"u": np.zeros(3)}, "not zero"),
     ],
 )
@@ -173,7 +164,7 @@ def test_what_learns_from_training_vectors_says_that_it_needs_them(name: str, ne
         score_trials(*corpus(13), [("m0", "u0")], options=PRESETS[name])
 
 
-@pytest.mark.parametrize("name", ["2022", "2024", "spane"])
+@pytest.mark.parametrize("name", ["2022", "spane"])
 def test_pairs_are_scored_as_models_of_one_utterance(name: str):
     _, tests = corpus(14)
     back_end = fit_back_end(PRESETS[name], *training())

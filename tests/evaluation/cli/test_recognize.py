@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
-from common.terminal import print_paragraph
 from evaluation.cli import recognize
-from evaluation.metrics.word_errors import AlignedWord
 from tests.evaluation.engines import require_recognizer
 from tests.evaluation.recognition import Listener, write_noise
 from tests.recordings import DEMO, first_of_each_speaker
@@ -73,27 +70,6 @@ def test_a_second_run_does_only_what_is_left(shell, listener, corpus, tmp_path):
     assert "expected hypotheses of whisper-base@1, found those of moonshine-tiny" in refused.err
 
 
-def test_an_interrupted_run_keeps_what_was_done(shell, listener, corpus, tmp_path, monkeypatch):
-    out = tmp_path / "hypotheses"
-    listener.texts = {2000: "One two."}
-    with pytest.raises(KeyError):
-        shell("recognize", corpus, "--out", out)
-    assert out.read_text() == "a1 One two.\n"
-    listener.texts = TEXTS
-    assert shell("recognize", corpus, "--out", out).code == 0
-    assert listener.heard == 4
-
-
-def test_words_of_other_recordings_of_the_same_names_are_refused(shell, listener, corpus, tmp_path):
-    out = tmp_path / "hypotheses"
-    assert shell("recognize", corpus, "--out", out).code == 0
-    write_noise(corpus / "a2.flac", 4000)
-    answer = shell("recognize", corpus, "--out", out)
-    assert answer.code == 2
-    assert "found those of others of the same names for 1 of 3, such as a2" in answer.err
-    assert listener.heard == 3
-
-
 def test_names_that_no_list_can_hold_and_links_to_nothing_are_told(shell, listener, tmp_path):
     folder = tmp_path / "audio"
     folder.mkdir()
@@ -105,14 +81,6 @@ def test_names_that_no_list_can_hold_and_links_to_nothing_are_told(shell, listen
     content = json.loads(answer.out)
     assert list(content["hypotheses"]) == ["a1"]
     assert sorted(one["code"] for one in content["problems"]) == ["missing-file", "spaces-in-name", "spaces-in-name"]
-
-
-def test_problems_of_the_lists_are_told(shell, listener, corpus):
-    with (corpus / "text").open("a") as file:
-        file.write("a1 AGAIN\n")
-    answer = shell("recognize", corpus, "--text", corpus / "text")
-    assert answer.code == 1
-    assert "expected each entry once, found “a1” again" in answer.err
 
 
 def test_every_digit_for_machines(shell, listener, corpus):
@@ -155,32 +123,6 @@ def test_a_teams_own_text_is_counted_by_the_rule_of_the_challenge(shell, corpus)
     assert "1 errors in 3 words, 0 in the original" in answer.out
 
 
-@pytest.mark.parametrize(
-    ("hypotheses", "said"),
-    [
-        ("B1 SIX\nA2 THREE\n", "such as of “a2”, and 2 hypotheses, such as of “A2”, which differs in capitals only."),
-        ("a1 ONE TWO\na2 THREE\nB1 SIX\n", "has no hypothesis, but “B1”, which differs in capitals only, and was left"),
-    ],
-    ids=["all", "one"],
-)
-def test_hypotheses_whose_names_differ_in_capitals_are_named(shell, corpus, hypotheses, said):
-    (corpus / "own").write_text(hypotheses)
-    (corpus / "said").write_text("a1 ONE TWO\na2 THREE FOUR FIVE\nb1 SIX\n" if "a1" in hypotheses else "a2 A\nb1 B\n")
-    answer = shell("recognize", "--hypotheses", corpus / "own", "--text", corpus / "said")
-    assert said in " ".join((answer.out + answer.err).split())
-
-
-def test_alignments_have_colours_on_a_terminal_only(shell, listener, corpus, monkeypatch):
-    plain = shell("recognize", corpus, "--text", corpus / "text").out
-    assert "\x1b" not in plain
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    coloured = shell("recognize", corpus, "--text", corpus / "text").out
-    assert "\x1b[33mFOR→FOUR\x1b[0m" in coloured
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in shell("recognize", corpus, "--text", corpus / "text").out
-
-
 def test_words_of_a_file_cannot_steer_the_terminal(shell, corpus):
     (corpus / "own").write_text("a1 ONE \x1b[2JTWO\n")
     answer = shell("recognize", "--hypotheses", corpus / "own", "--text", corpus / "text")
@@ -188,25 +130,12 @@ def test_words_of_a_file_cannot_steer_the_terminal(shell, corpus):
     assert "�[2JTWO" in answer.out
 
 
-def test_long_alignments_are_wrapped(capsys):
-    steps = [AlignedWord(f"WORD{number}", f"WORD{number}") for number in range(60)]
-    alignment = [*steps, AlignedWord("GONE", None), AlignedWord(None, "MORE")]
-    print_paragraph(recognize.draw_alignment(alignment), indent="  ")
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 4
-    assert max(map(len, lines)) <= 100
-    assert " ".join(" ".join(lines).split()).endswith("WORD59 -GONE- +MORE+")
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ([], "expected audio or --hypotheses, one of the two"),
-        (["absent"], "expected WAV or FLAC files, or wav.scp, found no such folder"),
         (["{}", "--engine", "kaldi"], "found “kaldi”"),
         (["{}", "--text", "absent"], "absent: expected a readable text file"),
-        (["{}", "--hypotheses", "{}/text"], "one of the two"),
-        (["{}", "--worst", "many"], "expected a whole number of 0 or more, found “many”"),
         (["--hypotheses", "{}/text", "--text", "{}/empty"], "expected at least one line"),
         (["{}/a1.flac", "--text", "{}/other"], "expected transcripts of the utterances recognised, found none"),
     ],

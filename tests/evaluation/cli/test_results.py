@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import pytest
@@ -10,11 +9,7 @@ import pytest
 from evaluation.metrics.catalogue import ALL_METRICS
 from evaluation.protocols.recipes import FOLDER
 from tests.evaluation.commands import RANK_FILE, refusal
-from tests.evaluation.formats import test_results_2022
 from tests.evaluation.formats.published import R2022, R2024, R2026
-from tests.official import PUBLISHED
-
-STAMP, submission = test_results_2022.STAMP, test_results_2022.submission
 
 
 @pytest.fixture
@@ -74,9 +69,8 @@ def test_verify_groups_problems_by_kind_and_fails(shell, rank_file):
     assert {problem["line"] for problem in problems if problem["code"] == "malformed-row"} == {20}
 
 
-@pytest.mark.parametrize("system", ["mcadams", "tts_old_c", "tts_joint_nsf_hifigan"])
-def test_verify_reads_published_results_whole(shell, system):
-    answer = shell("verify", R2022 / system, "--json")
+def test_verify_reads_published_results_whole(shell):
+    answer = shell("verify", R2022 / "mcadams", "--json")
     [found] = answer.json["systems"]
     assert answer.code == 0  # a warning is no error
     assert len(found["reported_numbers"]) == 656
@@ -94,13 +88,6 @@ def test_verify_reads_published_results_whole(shell, system):
     for average in found["averages"]:
         assert average["recomputed"] == pytest.approx(average["reported"], abs=0.00051)
         assert average["written"] == f"{average['reported']:.3f}"
-
-
-def test_verify_agrees_with_the_table_of_published_numbers(shell):
-    averages = shell("verify", R2022 / "mcadams", "--json").json["systems"][0]["averages"]
-    with (PUBLISHED / "vpc2022" / "baseline-results.csv").open(newline="") as file:
-        written = {row["value"] for row in csv.DictReader(file) if row["system"] == "B2"}
-    assert {average["written"] for average in averages} <= written
 
 
 @pytest.mark.parametrize("folder", [R2022, R2024, R2026], ids=["2022", "2024", "2026"])
@@ -132,20 +119,10 @@ def test_compare_names_the_better_one_by_the_metrics_direction(shell):
     assert wer_line[-4:] == ["9.030", "8.285", "-0.745", "tts_old_c"]
 
 
-def test_verify_shows_a_wrong_average_of_original_speech(shell, tmp_path):
-    path = tmp_path / "RESULTS_summary_mcadams"
-    path.write_text((R2022 / path.name).read_text().replace("EER test orig: 3.786", "EER test orig: 3.999"))
-    rows = [line.split() for line in shell("verify", path, "--brief").out.splitlines()]
-    assert ["main", "test", "original", "EER", "(Kaldi),", "%", "3.999", "3.786"] in rows
-    assert ["main", "test", "original", "WER,", "%", "8.485", "8.485"] in rows
-
-
 @pytest.mark.parametrize(
     ("second", "shown"),
     [
-        ("5.001", ["+0.001", "result_for_rank_mine"]),
         ("4.996", ["-0.004", "result_for_rank_other"]),
-        ("5.0000", ["+0.0000"]),
     ],
 )
 def test_compare_shows_the_digits_that_differ(shell, rank_file, second, shown):
@@ -170,32 +147,10 @@ def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):
     other = tmp_path / "result_for_rank_other"
     other.write_text(RANK_FILE.replace("0   libri   dev  anon  4.000\n", "").replace("19.000", "29.500"))
     answer = shell("compare", rank_file, other)
-    lines = [line.split() for line in answer.out.splitlines()]
-    assert [
-        "libri_dev_asr",
-        "all",
-        "original",
-        "model,",
-        "anonymised",
-        "speech",
-        "WER,",
-        "%",
-        "4.000",
-        "–",
-        "–",
-    ] in lines
-    assert [
-        "libri_test_trials_f",
-        "f",
-        "semi-informed",
-        "EER",
-        "(SpeechBrain),",
-        "%",
-        "19.000",
-        "29.500",
-        "+10.500",
-        "result_for_rank_other",
-    ] in lines
+    lines = [" ".join(line.split()) for line in answer.out.splitlines()]
+    assert "libri_dev_asr all original model, anonymised speech WER, % 4.000 – –" in lines
+    changed = "19.000 29.500 +10.500 result_for_rank_other"
+    assert f"libri_test_trials_f f semi-informed EER (SpeechBrain), % {changed}" in lines
     assert answer.code == 1
     assert "result_for_rank_other: the files have errors" in answer.err
 
@@ -203,18 +158,13 @@ def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["verify"], "the following arguments are required: RESULTS"),
         (["verify", "nowhere"], "nowhere: expected results, found no such file, directory or system"),
         (["verify", "folder"], "folder: expected results of a challenge, found no number"),
         (["verify", "text"], "text: expected results of a challenge, found no number. No line is one of a result file"),
-        (["verify", "folder/system"], "folder/system: expected results, found no such file, directory or system"),
-        (["verify", "result_for_rank_mine", "--edition", "1999"], "invalid choice: '1999'"),
         (["verify", "result_for_rank_mine", "--edition", "2022"], "Name 2024 or 2026 as edition"),
-        (["compare", "result_for_rank_mine"], "the following arguments are required: B"),
         (["compare", "result_for_rank_mine", "nowhere"], "nowhere: expected results"),
         (["compare", "result_for_rank_mine", "result_for_rank_mine", "--metric", "x"], "expected one of uar, "),
         (["nonsense"], "invalid choice: 'nonsense'"),
-        ([], "the following arguments are required: command"),
     ],
 )
 def test_commands_refuse_in_one_sentence(shell, rank_file, monkeypatch, arguments, sentence):
@@ -245,14 +195,6 @@ def test_list_names_every_metric_edition_and_estimator(shell):
     assert json.loads(json.dumps(answer.json)) == answer.json
 
 
-def test_verify_of_an_impossible_average_decides_nothing(shell, rank_file):
-    rank_file.write_text(RANK_FILE.replace("19.000", "190.000").replace("21.000", "210.000"))
-    answer = shell("verify", rank_file)
-    assert answer.code == 1
-    assert "Not decided: Expected an average EER of 0 to 100 %, found 200.0." in answer.out
-    assert "error: out of range" in answer.out
-
-
 # An organizer's custom recipe -------------------------------------------------------------------------
 
 
@@ -275,11 +217,6 @@ def test_verify_holds_results_against_an_own_recipe(shell, rank_file, own_recipe
     [standing] = system["standing"]
     assert [one["minimum"] for one in standing["conditions"]] == [15, 18, 30, 40]
     assert "EER from 18 %: met" in shell("verify", rank_file, "--recipe", own_recipe).out
-
-
-def test_compare_reads_results_of_an_own_recipe(shell, rank_file, own_recipe):
-    answer = shell("compare", rank_file, rank_file, "--recipe", own_recipe, "--json")
-    assert (answer.code, len(answer.json["numbers"])) == (0, 16)
 
 
 def test_recipe_that_is_none_is_told(shell, rank_file, tmp_path):

@@ -49,13 +49,6 @@ def test_score_json_holds_every_metric_with_every_digit(shell, tmp_path):
     assert answer.json["problems"] == []
 
 
-def test_score_marks_eers_of_few_trials(shell, tmp_path):
-    (tmp_path / "scores").write_text("m u0 2\nm u1 1\nm u2 3\n")
-    (tmp_path / "trials").write_text("m u0 target\nm u1 nontarget\nm u2 nontarget\n")
-    answer = shell("score", "--scores", tmp_path / "scores", "--trials", tmp_path / "trials")
-    assert "are unreliable: 1 target trial and 2 nontarget trials." in answer.out
-
-
 def test_score_table_has_a_line_for_each_metric_and_a_column_for_each_file(shell, tmp_path):
     first, trials = write_test(tmp_path / "first")
     second, _ = write_test(tmp_path / "second", shift=0.5)
@@ -68,15 +61,6 @@ def test_score_table_has_a_line_for_each_metric_and_a_column_for_each_file(shell
         mark = "*" if key == "linkability" else ""  # of 24 target trials
         assert line.split()[-2:] == [f"{one.values()[key]:.{metric.decimals}f}{mark}" for one in values]
     assert len({len(line) for line in lines[2:16]}) == 1  # aligned
-
-
-def test_score_labels_name_the_columns(shell, tmp_path):
-    first, trials = write_test(tmp_path / "first")
-    second, _ = write_test(tmp_path / "second")
-    answer = shell("score", "--scores", first, second, "--trials", trials, "--label", "lazy", "ignorant")
-    assert answer.out.splitlines()[0].split() == ["lazy", "ignorant"]
-    wrong = shell("score", "--scores", first, second, "--trials", trials, "--label", "lazy")
-    assert "a name of its own for each of 2 score files, found 1" in refusal(wrong)
 
 
 def test_score_intervals_are_those_of_the_bootstrap(shell, tmp_path):
@@ -129,42 +113,16 @@ def test_score_gives_no_numbers_of_scores_with_errors(shell, tmp_path):
         measure_scores(scores, trials)
 
 
-def test_score_of_one_score_for_all_trials_is_an_error(shell, tmp_path):
-    first, trials = write_test(tmp_path / "first")
-    second = tmp_path / "equal"
-    second.write_text("".join(f"{line.rsplit(' ', 1)[0]} 0.5\n" for line in first.read_text().splitlines()))
-    answer = shell("score", "--scores", first, second, "--trials", trials)
-    assert answer.code == 1
-    assert answer.err.startswith("error: equal scores\n")
-    assert answer.out.splitlines()[0].split() == ["first"]
-    assert "equal: no numbers. Equal scores leave the EER anywhere from 0.0 to 100.0 %." in answer.out
-    with pytest.raises(InputError, match="leave the EER anywhere"):
-        measure_scores(second, trials)
-
-
-def test_score_of_inverted_scores_warns_and_ends_well(shell, tmp_path):
-    scores, trials = write_test(tmp_path / "one", shift=-3.0)
-    answer = shell("score", "--scores", scores, "--trials", trials)
-    assert answer.code == 0
-    assert answer.err.startswith("warning: inverted scores\n")
-    assert "above 50 %" in answer.out
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "the following arguments are required: --scores, --trials"),
         (["--scores", "nowhere", "--trials", "trials"], "nowhere: expected a readable text file"),
         (["--scores", "scores", "--trials", "empty"], "empty: expected at least one line, found none"),
         (["--scores", "binary", "--trials", "trials"], "binary, line 1: expected UTF-8 text, found UTF-16"),
-        (["--scores", ".", "--trials", "trials"], ".: expected a text file, found a folder"),
         (["--scores", "scores", "--trials", "targets"], "expected scores of target and nontarget trials of targets"),
         (["--scores", "scores", "scores", "--trials", "trials"], "a path of its own for each of 2 score files"),
         (["--scores", "scores", "--trials", "trials", "--det", "x.gif"], "x.gif: expected a figure that ends in svg"),
-        (["--scores", "scores", "--trials", "trials", "--det", "no/x.svg"], "expected a file that can be written"),
         (["--scores", "scores", "--trials", "trials", "--seed", "1"], "Expected --bootstrap with --seed"),
-        (["--scores", "scores", "--trials", "trials", "--bootstrap", "1"], "resamples of 2 or more, found “1”"),
-        (["--scores", "scores", "--trials", "trials", "--bootstrap", "9", "--seed", "-1"], "of 0 or more, found -1"),
         (
             ["--scores", "scores", "--trials", "trials", "--bootstrap", "9", "--utt2spk", "no"],
             "no: expected the speaker",
@@ -182,8 +140,8 @@ def test_score_refuses_in_one_sentence(shell, tmp_path, monkeypatch, arguments, 
     assert sentence in refusal(shell("score", *arguments))
 
 
-@pytest.mark.parametrize(("attack_model", "gender"), EERS)
-def test_score_gives_the_eers_of_kaldi_for_files_of_all_official_trials(shell, librispeech, attack_model, gender):
+def test_score_gives_the_eer_of_kaldi_for_a_file_of_all_official_trials(shell, librispeech):
+    attack_model, gender = "ignorant", "f"
     scores = librispeech / "scores" / name_test(attack_model, gender) / "scores"
     trials = librispeech / "data" / f"libri_dev_trials_{gender}" / "trials"
     answer = shell("score", "--scores", scores, "--trials", trials, "--json")
@@ -198,16 +156,6 @@ def test_program_ends_well_when_the_reader_leaves(tmp_path):
         ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "Metrics\n", "")
-
-
-def test_program_ends_well_when_the_reader_is_gone_before_the_first_line(tmp_path):
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", "evaluation", "list"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, stdout=writer, stderr=subprocess.PIPE, check=False)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_program_writes_what_its_terminal_can_show(tmp_path):

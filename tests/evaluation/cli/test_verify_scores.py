@@ -131,7 +131,6 @@ def test_numbers_of_one_run_agree_with_their_scores(shell, librispeech, written_
     ("file", "old", "new", "line", "recomputed"),
     [
         (f"{STAMP}/{TEST}/EER", "2.557%", "2.415%", 1, "2.557"),  # 17 of 704 targets: a number that can be
-        (f"{STAMP}.orig/results.txt", "2.557%", "2.699%", 2, "2.557"),
         (f"{STAMP}/results_summary.txt", "3.267%", "3.409%", 13, "3.267"),
     ],
 )
@@ -144,30 +143,6 @@ def test_tampered_number_is_named_with_its_place(shell, librispeech, submission,
         f"{recomputed} for EER (Kaldi) of libri_dev_trials_f, recomputed from {STAMP}"
     )
     assert sum(not one["agrees"] for one in answer.json["systems"][0]["recomputed"]) == 1
-    text = shell("verify", submission, "--data", librispeech / "data", "--brief").out
-    assert "12 score files; 195 of 196 reported numbers agree." in text
-    [row] = [each for each in text.splitlines() if each.endswith("differs")]
-    assert row.split()[-3:] == [new[:-1], recomputed, "differs"]
-
-
-def test_missing_extra_and_repeated_scores_are_named(shell, librispeech, submission):
-    def damage(text):
-        lines = text.splitlines(keepends=True)
-        return "".join([*lines[:6], *lines[7:], lines[0], "1462 nowhere 0.5\n"])
-
-    rewrite(submission / STAMP / TEST / "scores", damage)
-    [system] = shell("verify", submission, "--data", librispeech / "data", "--json").json["systems"]
-    scores, trials = f"{STAMP}/{TEST}/scores", str(librispeech / "data" / "libri_dev_trials_f" / "trials")
-    found = {
-        one["code"]: (one["file"], one["line"])
-        for one in system["problems"]
-        if one["code"].endswith("-score") and one["severity"] == "error"
-    }
-    assert found == {
-        "missing-score": (trials, 7),
-        "repeated-score": (scores, 15270),
-        "extra-score": (scores, 15271),
-    }
 
 
 def test_trials_that_are_missing_or_not_official_are_named(shell, librispeech, written_submission, tmp_path):
@@ -229,14 +204,6 @@ def test_eers_of_few_trials_are_warned_of(shell, small_submission):
     answer = shell("verify", small_submission, "--data", small_submission / "data", "--json")
     told = [row for row in answer.json["systems"][0]["problems"] if row["code"] == "few-trials"]
     assert [(row["severity"], row["found"]) for row in told] == [("warning", "unreliable: 1 target trial")]
-
-
-def test_a_test_with_one_class_of_scores_is_not_measured(shell, small_submission):
-    path = small_submission / STAMP / TEST / "scores"
-    path.write_text("".join(line for line in path.open() if line.split()[1].startswith(line.split()[0])))
-    [system] = shell("verify", small_submission / STAMP, "--data", small_submission / "data", "--json").json["systems"]
-    assert (system["scores"], system["recomputed"]) == ([], [])
-    assert sum(one["code"] == "missing-score" for one in system["problems"]) == 72
 
 
 def test_data_must_be_a_folder_and_results_must_have_scores(shell, small_submission):

@@ -7,11 +7,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from common.errors import InputError
 from evaluation.figures.histogram import MINIMUM_PITCH_CORRELATION, Threshold, describe, make_pitch_plot
-from evaluation.figures.scatter_plots import CountPlot, Measure
 from evaluation.figures.style import PALETTES, draw_plot
 from evaluation.metrics.averages import distribute
 
@@ -64,25 +62,9 @@ def test_histogram_has_a_name_and_a_description():
 
 
 def test_histogram_gives_the_same_bytes_each_time():
-    image_format = "svg"
-    first = draw(VALUES, image_format=image_format)
-    assert first == draw(VALUES, image_format=image_format)
-    assert first.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[image_format])
-
-
-@pytest.mark.parametrize(
-    ("values", "scale"),
-    [
-        ([0.1, 0.2, 0.3, 0.4], ["0", "20", "40"]),
-        ([number / 100 for number in range(0, 100, 2)] * 20, ["0", "20", "40"]),
-        ([0.11, 0.12, 0.5, 0.6, 0.7], ["0", "20", "40"]),
-        ([0.11, 0.12, 0.13, 0.6, 0.7], ["0", "50", "100"]),
-        ([0.5], ["0", "50", "100"]),
-    ],
-)
-def test_histogram_has_the_same_scale_for_few_and_many_utterances(values, scale):
-    found = texts(draw({"all": values}))
-    assert [text for text in found if text.isdigit()] == scale
+    first = draw(VALUES, image_format="svg")
+    assert first == draw(VALUES, image_format="svg")
+    assert first.startswith(b"<?xml")
 
 
 def test_bars_are_shares_of_their_group():
@@ -102,11 +84,6 @@ def bars(svg, colour):
             floor = max(numbers[1::2])
             found += [floor - y for (x, y), (other, z) in pairwise(points) if y == z < floor and x != other]
     return found
-
-
-def test_histogram_takes_any_label_as_it_is():
-    svg = draw({"<b> & $x_1$": [0.5]})
-    assert "<b> & $x_1$" in texts(svg)
 
 
 def test_histogram_without_values_is_refused():
@@ -140,14 +117,3 @@ def test_palette_has_enough_contrast(theme, page):
     for fill in palette.series[:2]:
         assert contrast(fill, page) >= 2.2
     assert contrast(palette.series[0], palette.series[1]) >= 1.25
-
-
-@pytest.mark.parametrize(
-    ("most", "legend"), [(1, ["1 utterance"]), (2, ["2 utterances", "1"]), (40, ["40 utterances", "4"])]
-)
-def test_circles_of_one_size_are_explained_once(most, legend):
-    edges = np.array([0.0, 0.5, 1.0])
-    axis = Measure("Measure", edges, (0, 1))
-    figure = Figure()
-    CountPlot(axis, axis, {(0, 0): most, (1, 1): 1}, "", "utterances").paint(figure, PALETTES["light"])
-    assert figure.axes[0].get_legend_handles_labels()[1] == legend

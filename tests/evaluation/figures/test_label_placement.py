@@ -43,26 +43,6 @@ def test_name_is_nearest_to_its_own_point():
         assert min(points, key=away.__getitem__) == own
 
 
-def test_name_of_a_point_that_lies_on_another_stays_beside_it():
-    points = [(100.0, 100.0), (101.0, 99.0), (250.0, 250.0)]
-    boxes = place_names(points, [(8.0, 11.0)] * 3, 9.0, [], (90.0, 90.0, 400.0, 330.0))
-    assert all(math.hypot(max(left - 100, 0), max(bottom - 100, 0)) < 18 for left, bottom, *_ in boxes[:2])
-
-
-def test_line_to_a_name_crosses_no_other_point():
-    """Two systems with wide intervals, between the dashed lines of the conditions."""
-    points = [(138.2, 108.0), (189.2, 123.5)]
-    taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in points]
-    taken += [(20.4, 107.0, 280.5, 109.0), (137.2, 25.0, 139.2, 225.0)]
-    taken += [(51.0, 122.5, 319.2, 124.5), (188.2, 18.1, 190.2, 262.9)]
-    taken += [(x - 2, 0.0, x + 2, 340.0) for x in (51.0, 102.0, 153.0, 204.0)]
-    boxes = place_names(points, [(42.0, 12.0), (17.0, 12.0)], 9.0, taken, (0.0, 0.0, 446.0, 340.0))
-    for own, other, (left, bottom, right, top) in zip(points, points[::-1], boxes, strict=True):
-        ends = np.array([own, ((left + right) / 2, (bottom + top) / 2)])
-        way = ends[0] + np.linspace(0, 1, 50)[:, None] * (ends[1] - ends[0])
-        assert np.hypot(*(way - other).T).min() > 6, boxes
-
-
 def test_system_has_one_place_by_the_order_of_labels():
     assert place_systems(["T02-p1", "B2", "T01-p1", "B2"]) == {"B2": 0, "T01-p1": 1, "T02-p1": 2}
 

@@ -55,16 +55,6 @@ def test_inspect_states_what_is_in_the_file(tmp_path, speech, form):
     assert facts.is_silent is False
 
 
-def test_inspect_takes_an_open_file_as_a_path(tmp_path, speech):
-    data = encoded(speech, "FLAC")
-    assert inspect_audio(io.BytesIO(data)) == inspect_audio(saved(tmp_path, data))
-
-
-def test_inspect_counts_channels_and_finds_other_rates(speech):
-    facts = inspect_audio(io.BytesIO(encoded(speech.reshape(-1, 2), "FLAC", rate=44100)))
-    assert (facts.channels, facts.samples, facts.rate_hz) == (2, RATE, 44100)
-
-
 def test_digital_silence_and_faint_noise_are_silent_but_quiet_speech_is_not(speech):
     silence, noise = np.zeros(RATE, np.int16), (speech[:RATE] % 3).astype(np.int16)
     quiet = (speech // 100).astype(np.int16)
@@ -76,7 +66,7 @@ def test_digital_silence_and_faint_noise_are_silent_but_quiet_speech_is_not(spee
 
 
 @pytest.mark.parametrize("form", ["WAV", "FLAC"])
-@pytest.mark.parametrize("kept", [0.3, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("kept", [0.3, 0.99])
 def test_a_cut_file_is_truncated(tmp_path, speech, form, kept):
     data = encoded(speech, form)
     assert refused(saved(tmp_path, data[: int(len(data) * kept)])) == "truncated"
@@ -92,13 +82,8 @@ def test_a_damaged_part_is_named_by_the_samples_around_it(speech):
     assert 0 <= int(first) < int(last) == len(speech)
 
 
-@pytest.mark.parametrize("form", ["WAV", "FLAC"])
-def test_a_file_that_lacks_its_last_byte_is_truncated(tmp_path, speech, form):
-    assert refused(saved(tmp_path, encoded(speech, form)[:-1])) == "truncated"
-
-
 @pytest.mark.parametrize(("form", "codes"), [("WAV", {"truncated"}), ("FLAC", {"not-audio"})])
-@pytest.mark.parametrize("size", [12, 20, 40])
+@pytest.mark.parametrize("size", [12, 40])
 def test_a_file_cut_within_its_header_is_refused(tmp_path, speech, form, codes, size):
     assert refused(saved(tmp_path, encoded(speech, form)[:size])) in codes
 
@@ -108,7 +93,6 @@ def test_a_file_cut_within_its_header_is_refused(tmp_path, speech, form, codes, 
     [
         (b"", "empty"),
         (b"This is a text about speech.", "not-audio"),
-        (b"\x7fELF\x02\x01\x01\x00" * 10, "not-audio"),
         (encoded(np.zeros(RATE), "OGG", "VORBIS"), "not-audio"),
         (encoded(np.zeros(RATE), "WAV", "IMA_ADPCM"), "not-audio"),
         (b"fLaC" + bytes(60), "not-audio"),
@@ -123,10 +107,6 @@ def test_a_missing_file_is_named(tmp_path):
     assert refused(tmp_path / "none.wav") == "missing-file"
 
 
-def test_a_header_without_samples_is_empty():
-    assert refused(io.BytesIO(encoded(np.zeros(0, np.int16)))) == "empty"
-
-
 def test_a_wav_header_that_states_too_much_is_truncated(speech):
     data = encoded(speech)
     struct.pack_into("<I", data, 40, 2 * len(data))
@@ -139,7 +119,7 @@ def test_a_wav_header_that_states_too_little_is_false(speech):
     assert refused(io.BytesIO(data)) == "false-header"
 
 
-@pytest.mark.parametrize("stated", [0, 0x7FFFF000, 0xFFFFFFFF])
+@pytest.mark.parametrize("stated", [0, 0xFFFFFFFF])
 def test_a_wav_file_from_a_pipe_is_read_to_its_end(speech, stated):
     data = encoded(speech)
     struct.pack_into("<I", data, 40, stated)
@@ -155,7 +135,7 @@ def test_chunks_behind_samples_of_unstated_length_are_no_sound(speech, stated):
     np.testing.assert_array_equal(read_pcm16(io.BytesIO(data + behind))[0], speech)
 
 
-@pytest.mark.parametrize("form", ["WAV", "FLAC", "AIFF"])
+@pytest.mark.parametrize("form", ["WAV", "FLAC"])
 def test_a_tag_in_front_of_a_recording_is_passed_over(speech, form):
     tag = b"ID3\4\0\0\0\0\1\5" + bytes(133)
     data = tag + encoded(speech, form)
@@ -211,7 +191,7 @@ def test_whole_wav_files_are_read_however_their_chunks_lie(speech, form):
     np.testing.assert_array_equal(samples, speech[:3201])
 
 
-@pytest.mark.parametrize("form", ["RF64", "BW64", "odd list without a pad byte", "extensible"])
+@pytest.mark.parametrize("form", ["RF64", "odd list without a pad byte"])
 def test_unusual_wav_files_that_are_cut_are_truncated(speech, form):
     assert refused(io.BytesIO(wav_forms(speech)[form][:-500])) == "truncated"
 
@@ -243,17 +223,11 @@ def test_a_chunk_behind_an_empty_recording_is_no_speech():
     assert refused(io.BytesIO(data)) == "empty"
 
 
-@pytest.mark.parametrize("form", ["W64", "AIFF", "AU", "CAF", "NIST"])
-@pytest.mark.parametrize("name", ["a.wav", "a.flac"])
-def test_lossless_containers_are_read_whatever_their_name(tmp_path, speech, form, name):
-    path = saved(tmp_path, encoded(speech, form), name)
+@pytest.mark.parametrize("form", ["W64", "AIFF"])
+def test_lossless_containers_are_read_whatever_their_name(tmp_path, speech, form):
+    path = saved(tmp_path, encoded(speech, form), "a.flac")
     assert np.array_equal(read_pcm16(path)[0], speech)
     assert inspect_audio(path).format == form
-
-
-@pytest.mark.parametrize("form", ["W64", "AIFF", "AU", "CAF", "NIST"])
-def test_lossless_containers_that_are_cut_are_truncated(speech, form):
-    assert refused(io.BytesIO(encoded(speech, form)[:-500])) == "truncated"
 
 
 def test_a_rate_for_as_many_samples_as_the_original_has_is_false(speech):
@@ -293,15 +267,6 @@ def test_numbers_that_are_none_are_refused(speech):
     assert refused(io.BytesIO(encoded(samples, subtype="FLOAT"))) == "not-finite"
 
 
-def test_the_error_becomes_a_problem_of_a_file(tmp_path):
-    with pytest.raises(AudioError) as caught:
-        inspect_audio(saved(tmp_path, b""))
-    assert caught.value.problem("p225/a.wav").sentence() == (
-        "p225/a.wav: expected a WAV or FLAC file, found a file of 0 bytes. "
-        "The file is empty: make the recording and send it again."
-    )
-
-
 @pytest.mark.parametrize("form", ["WAV", "FLAC"])
 def test_read_pcm16_gives_the_stored_samples(tmp_path, speech, form):
     samples, rate = read_pcm16(saved(tmp_path, encoded(speech, form)))
@@ -309,7 +274,7 @@ def test_read_pcm16_gives_the_stored_samples(tmp_path, speech, form):
     assert np.array_equal(samples, speech)
 
 
-@pytest.mark.parametrize("subtype", ["PCM_24", "PCM_32", "FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("subtype", ["PCM_24", "FLOAT"])
 def test_read_pcm16_rounds_other_encodings(speech, subtype):
     samples, _ = read_pcm16(io.BytesIO(encoded(speech / 32768, subtype=subtype)))
     assert np.array_equal(samples, speech)
@@ -335,23 +300,15 @@ def test_flac_keeps_every_sample(values):
     assert read_pcm16(buffer)[0].tolist() == values
 
 
-def test_flac_of_the_same_samples_has_the_same_bytes(tmp_path, speech):
-    buffer = io.BytesIO()
-    write_flac16(buffer, speech, RATE)
-    write_flac16(tmp_path / "a.flac", speech, RATE)
-    assert (tmp_path / "a.flac").read_bytes() == buffer.getvalue()
-
-
 @pytest.mark.parametrize("wrong", [np.zeros(0, np.int16), np.zeros((2, 2), np.int16), np.zeros(9)])
 def test_write_flac16_refuses_other_arrays(wrong):
     with pytest.raises(ValueError, match="expected int16 samples"):
         write_flac16(io.BytesIO(), wrong, RATE)
 
 
-@pytest.mark.parametrize(("from_hz", "to_hz"), [(48000, 16000), (44100, 16000), (8000, 16000), (22050, 16000)])
-@pytest.mark.parametrize("extra", [0, 1, 7])
-def test_resample_keeps_a_tone_and_the_duration(from_hz, to_hz, extra):
-    length = from_hz + extra
+@pytest.mark.parametrize(("from_hz", "to_hz"), [(44100, 16000), (8000, 16000)])
+def test_resample_keeps_a_tone_and_the_duration(from_hz, to_hz):
+    length = from_hz + 7
     tone = np.rint(8000 * np.sin(2 * np.pi * 440 * np.arange(length) / from_hz))
     changed = resample(tone.astype(np.int16), from_hz, to_hz)
     assert changed.dtype == np.int16
@@ -368,11 +325,6 @@ def test_resample_is_repeatable_and_never_wraps_around():
     assert np.array_equal(resample(square, RATE, RATE), square)
     middle = slice(10, 17)  # within the first half wave, all negative
     assert (first[middle] < -20000).all()
-
-
-def test_resample_refuses_a_rate_of_zero(speech):
-    with pytest.raises(ValueError, match="above 0 Hz"):
-        resample(speech, 0, RATE)
 
 
 def test_pipe_is_refused_without_waiting_for_it(tmp_path):

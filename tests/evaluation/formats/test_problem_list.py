@@ -21,10 +21,6 @@ def test_problems_come_back_by_cause():
     assert report(*problems) == (problems[0], problems[2], problems[1])
 
 
-def test_the_same_problem_twice_is_one():
-    assert report(*[make_problem()] * 9) == (make_problem(),)
-
-
 def test_every_problem_is_a_row_up_to_thousands():
     assert len(report(*(make_problem(line=line) for line in range(ROWS_PER_CAUSE)))) == ROWS_PER_CAUSE == 10_000
 
@@ -34,10 +30,6 @@ def test_what_exceeds_the_rows_is_counted():
     assert [example.line for example in examples] == [1, 2, 3, 4, 5]
     assert rest.sentence() == "a/text: expected no further problem of this kind, found 3 more. Change it."
     assert rest.count == 3
-
-
-def test_a_single_problem_more_is_a_row():
-    assert [each.line for each in report(*(make_problem(line=line) for line in range(6)), rows=5)] == list(range(6))
 
 
 def test_an_error_is_never_counted_among_warnings():

@@ -120,15 +120,9 @@ def damaged(path: Path, line: int, old: str, new: str) -> str:
         (MCADAMS, 1, "29-03-24_10:45", "yesterday", [("unknown-section", 1)]),
         (MCADAMS, 6, "55.6146", "nan", [("not-a-number", 6), ("missing-result", None)]),
         (MCADAMS, 6, "55.6146", "155.6146", [("out-of-range", 6), ("wrong-uar", 6)]),
-        (MCADAMS, 6, "55.6146", "55.6", [("hand-typed-value", 6), ("wrong-uar", 6)]),
         (MCADAMS, 6, "55.6146", "56.6146", [("wrong-uar", 6)]),
-        (MCADAMS, 15, "8.761", "8.76", [("hand-typed-value", 15)]),
         (MCADAMS, 16, "original  original", "original  unknown", [("malformed-row", 16)]),
-        (MCADAMS, 16, " m ", " x ", [("malformed-row", 16)]),
-        (MCADAMS, 16, "0.418", "", [("malformed-row", 16)]),
-        (MCADAMS, 16, "0.418", "0.418 0.5", [("malformed-row", 16)]),
         (MCADAMS, 19, "WER", "CER", [("missing-column", 19), ("missing-result", None), ("missing-result", None)]),
-        (MCADAMS, 28, "gender", "sex", [("missing-column", 28), *[("missing-result", None)] * 4]),
         (MCADAMS, 2, "", "surprise", []),
         (MCADAMS, 32, "test      m", "test      f", [("repeated-result", 32), ("missing-result", None)]),
         (LANGUAGES, 59, "es   dev", "de   dev", [("repeated-result", 59), ("missing-result", None)]),
@@ -179,11 +173,8 @@ def test_surprise_languages_are_read_and_not_required():
     ("path", "line", "old", "new", "expected", "found"),
     [
         (LANGUAGES, 46, "en  test", "it  test", "a trial list of VoicePrivacy 2026", "it_test_trials_mixed"),
-        (LANGUAGES, 46, " mixed ", "     f ", "a trial list of VoicePrivacy 2026", "en_test_trials_f"),
-        (LANGUAGES, 39, "fr  test", "it  test", "a recognition set of VoicePrivacy 2026", "it_test_asr"),
         (LANGUAGES, 6, "emodata", "EMODATA", "an emotion set of VoicePrivacy 2026", "EMODATA_dev"),
         (MCADAMS, 32, "libri  test", "vctk   test", "a trial list of VoicePrivacy 2024", "vctk_test_trials_m"),
-        (MCADAMS, 32, " m ", " mixed ", "a trial list of VoicePrivacy 2024", "libri_test_trials_mixed"),
     ],
 )
 def test_a_row_that_the_edition_lacks_is_named_with_what_it_leaves_open(path, line, old, new, expected, found):
@@ -191,23 +182,6 @@ def test_a_row_that_the_edition_lacks_is_named_with_what_it_leaves_open(path, li
     assert (problem.code, problem.line, problem.severity) == ("unexpected-row", line, Severity.ERROR)
     assert (problem.expected, problem.found) == (expected, found)
     assert {other.code for other in others} <= {"missing-result"}
-
-
-def test_an_emotion_that_the_edition_lacks_is_named_in_every_row():
-    problems = read_text(damaged(MCADAMS, 4, "ACC_hap", "ACC_joy")).problems
-    assert [(one.code, one.line, one.found) for one in problems] == [
-        ("unexpected-row", line, "“joy”") for line in (6, 7, 8, 9)
-    ]
-    assert {one.expected for one in problems} == {"one of the emotions sad, neu, ang, hap"}
-
-
-def test_rows_of_another_edition_are_unexpected():
-    file = read_rank_file(MCADAMS, recipe=load_recipe("2026"))
-    unexpected = [(one.line, one.found) for one in file.problems if one.code == "unexpected-row"]
-    assert [line for line, _ in unexpected] == [13, 14, 15, 16, 29, 30, 31, 32]
-    assert {found for _, found in unexpected} == {
-        f"libri_{split}_trials_{gender}" for split in ("dev", "test") for gender in "fm"
-    }
 
 
 def test_a_further_column_is_named_and_the_section_still_read():

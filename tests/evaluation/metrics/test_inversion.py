@@ -28,8 +28,7 @@ def rotation(seed: int) -> Floats:
     return np.linalg.qr(np.random.default_rng(seed).normal(size=(SIZE, SIZE)))[0]
 
 
-@pytest.mark.parametrize("kind", ["orthogonal", "affine"])
-@pytest.mark.parametrize("disjoint", [True, False])
+@pytest.mark.parametrize(("kind", "disjoint"), [("orthogonal", True), ("affine", False)])
 def test_a_rotation_is_undone(kind: Any, disjoint: bool):
     vectors, speakers = speech(1)
     found = invert_embeddings(
@@ -54,13 +53,6 @@ def test_the_same_map_is_found_by_least_squares_and_by_procrustes():
     plain = fit_map(vectors, turned + 3, "affine", ridge=0)
     np.testing.assert_allclose(plain.matrix, rotation(5), atol=1e-10)
     np.testing.assert_allclose(plain.offset, np.full(SIZE, 3.0), atol=1e-10)
-
-
-def test_procrustes_is_better_than_any_other_rotation():
-    first, _ = speech(6)
-    second = np.random.default_rng(7).normal(size=first.shape)
-    best = np.linalg.norm(fit_map(first, second, "orthogonal")(first) - second)
-    assert all(np.linalg.norm(first @ rotation(seed) - second) > best for seed in range(20))
 
 
 def test_a_map_that_is_linear_but_no_rotation_needs_the_affine_attack():
@@ -131,14 +123,10 @@ def test_the_same_generator_gives_the_same_attack_and_a_single_pair_is_enough():
     ("change", "sentence"),
     [
         ({"anonymised": np.ones((3, SIZE))}, r"shapes \(120, 8\) and \(3, 8\)"),
-        ({"speakers": ["a"] * 3}, "and 3 speakers"),
         ({"speakers": ["a", "b"] * 60}, "needs three speakers, one to learn from and two to distinguish; found 2"),
         ({"anonymised": np.zeros((120, SIZE))}, "found 120 of 120"),
         ({"original": np.full((120, SIZE), np.nan)}, "original vectors that are finite"),
         ({"pairs": 61}, "1 to 60 pairs to learn from, as many as were drawn, found 61"),
-        ({"pairs": 0}, "found 0"),
-        ({"kind": "cubic"}, "found “cubic”"),
-        ({"original": np.ones(4)}, r"found shape \(4,\)"),
     ],
 )
 def test_what_cannot_be_attacked_gets_a_sentence(change: dict[str, Any], sentence: str):

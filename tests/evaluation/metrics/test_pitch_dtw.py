@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,7 +57,7 @@ def test_realignment_leaves_an_identical_contour_alone(steps):
 
 
 @pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize("frames", [260, 300, 380])
+@pytest.mark.parametrize("frames", [260, 380])
 def test_realignment_undoes_a_change_of_timing(steps, frames):
     original = melody()
     anonymised = slowed_down(original, frames, by=0.4)
@@ -154,8 +152,8 @@ def test_the_path_is_the_cheapest_of_all(rows, columns, seed, slope_limited):
         assert {*map(tuple, (path[:-1] - path[1:]).tolist())} <= {(1, 1), (1, 0), (0, 1)}
 
 
-@pytest.mark.parametrize(("rows", "columns"), list(product([1, 2, 7, 50, 333], repeat=2)))
-@pytest.mark.parametrize("band_s", [0.0, 0.02, 1.0])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 333), (7, 7), (333, 1)])
+@pytest.mark.parametrize("band_s", [0.0, 1.0])
 def test_a_free_path_fits_in_every_band(rows, columns, band_s):
     random = np.random.default_rng(rows * columns)
     first, second = (random.uniform(75, 500, size) for size in (rows, columns))
@@ -171,15 +169,6 @@ def test_unrelated_speech_has_the_documented_floors():
         assert floor.n == 90
         assert floor.mean == pytest.approx(mean, abs=std)
     assert FLOORS_OF_UNRELATED_SPEECH["free", None][0] > FLOORS_OF_UNRELATED_SPEECH["slope-limited", 1.0][0] + 0.3
-
-
-def test_the_floor_is_reproducible_and_never_of_the_same_utterance():
-    contours = [melody(200, seed) for seed in range(2)]
-    results = [unrelated_floor(contours, contours, np.random.default_rng(4), n_pairs=12) for _ in range(2)]
-    assert results[0] == results[1]
-    pairs = {realigned_pitch_correlation(contours[i], contours[1 - i]).rho_voiced for i in (0, 1)}
-    assert min(pairs) - 1e-9 <= results[0].mean <= max(pairs) + 1e-9
-    assert results[0].mean < 0.999
 
 
 @pytest.mark.parametrize(
@@ -226,24 +215,7 @@ def long_contours(kind: str, frames: int, random: np.random.Generator) -> tuple[
 
 
 @pytest.mark.parametrize("kind", ["speech-like", "rotated", "periodic", "tied", "silent", "constant"])
-@pytest.mark.parametrize("frames", [4096, 4097, 6001, 9000])
+@pytest.mark.parametrize("frames", [4096])
 def test_the_lag_of_long_contours_is_that_of_numpy_with_its_ties(kind, frames):
     first, second = long_contours(kind, frames, np.random.default_rng(frames))
     assert best_lag(first, second) == by_numpy(first, second)
-
-
-@given(st.integers(1, 80), st.integers(1, 4), st.integers(0, 10_000))
-def test_the_lag_by_contending_lags_is_exact_at_any_length(frames, levels, seed):
-    random = np.random.default_rng(seed)
-    first, second = 75.0 * random.integers(0, levels + 1, (2, frames))
-    contending = pitch._contending_lags(first, second)
-    if contending is not None:
-        assert by_numpy(first, second) in contending.tolist()
-
-
-def test_products_of_contending_lags_are_those_of_numpy_to_the_last_bit():
-    random = np.random.default_rng(8)
-    first, second = random.uniform(75, 500, (2, 5000))
-    products = np.correlate(first, second, "full")
-    for lag in random.integers(-4999, 5000, 300).tolist():
-        assert pitch._product_at(first, second, lag) == products[lag + 4999]

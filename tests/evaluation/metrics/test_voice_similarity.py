@@ -125,43 +125,11 @@ def test_embeddings_give_what_their_cosines_give(form):
     assert direct.de_identification_score == pytest.approx(by_scores.de_identification_score, abs=1e-9)
 
 
-@pytest.mark.parametrize("form", ["official", "plan"])
-def test_unchanged_voices_gain_and_hide_nothing(form):
-    original, _, speakers = random_case()
-    result = voice_distinctiveness_of_embeddings(original, original, speakers, form=form)
-    assert result.gain_db == 0.0
-    assert result.de_identification_score == 0.0
-
-
 def test_official_form_reads_only_the_pairs_above_the_diagonal():
     original, anonymised, speakers = random_case()
     scores = cosine_scores(original, anonymised)
     damaged = np.where(np.triu(np.ones(scores.shape, bool), 1), scores, np.inf)
     assert np.array_equal(similarity_matrix(scores, speakers).values, similarity_matrix(damaged, speakers).values)
-
-
-def test_official_form_does_not_change_with_the_scale_of_the_scores():
-    original, anonymised, speakers = random_case()
-    scores = cosine_scores(original, anonymised)
-    assert similarity_matrix(scores, speakers).values == pytest.approx(
-        similarity_matrix(np.exp(3 * scores), speakers).values, abs=1e-12
-    )
-
-
-def test_renaming_speakers_changes_nothing():
-    original, anonymised, speakers = random_case()
-    renamed = [{"s0": "x", "s1": "a", "s2": "m", "s3": "b"}[speaker] for speaker in speakers]
-    first, second = (voice_distinctiveness_of_embeddings(original, anonymised, s) for s in (speakers, renamed))
-    assert first.gain_db == second.gain_db
-    assert second.oo.speakers == ("x", "a", "m", "b")
-
-
-def test_gain_needs_no_scores_across():
-    original, anonymised, speakers = random_case()
-    oo, pp = cosine_scores(original, original), cosine_scores(anonymised, anonymised)
-    result = voice_distinctiveness(oo, None, pp, speakers)
-    assert (result.op, result.de_identification_score) == (None, None)
-    assert math.isfinite(result.gain_db)
 
 
 def single(where: str) -> tuple[np.ndarray, list[str]]:
@@ -170,8 +138,7 @@ def single(where: str) -> tuple[np.ndarray, list[str]]:
     return original[keep], [speakers[i] for i in keep]
 
 
-@pytest.mark.parametrize("where", ["middle", "last"])
-@pytest.mark.parametrize("form", ["official", "plan"])
+@pytest.mark.parametrize(("where", "form"), [("middle", "official"), ("last", "plan")])
 def test_a_speaker_with_one_utterance_counts_off_the_diagonal_only(where, form):
     embeddings, speakers = single(where)
     result = voice_distinctiveness_of_embeddings(embeddings, embeddings, speakers, form=form)
@@ -208,22 +175,13 @@ def test_tied_anonymised_scores_are_no_voices_any_more():
     assert official.gain_db == math.inf
 
 
-def test_huge_scores_do_not_overflow():
-    speakers = ["a", "a", "b", "b"]
-    scores = np.where(np.equal.outer(np.arange(4) // 2, np.arange(4) // 2), 1e6, -1e6)
-    with np.errstate(over="raise"):
-        assert similarity_matrix(scores, speakers, form="plan").diagonal_dominance == 1.0
-
-
 @pytest.mark.parametrize(
     ("scores", "speakers", "form", "sentence"),
     [
         (np.zeros((3, 4)), ["a", "a", "b"], "official", r"3 utterances with each other, found shape \(3, 4\)"),
-        (np.zeros((2, 2)), ["a", "a"], "official", "needs two speakers"),
         (np.zeros((2, 2)), ["a", "b"], "plan", "one of them with two utterances"),
         (np.full((3, 3), np.nan), ["a", "a", "b"], "official", "3 utterance pairs, found 3 missing.*1 and 2"),
         (np.array([[0, 1, 1], [1, 0, np.inf], [1, 1, 0]]), ["a", "a", "b"], "plan", "6 .* found 1 .* 2 and 3"),
-        (np.zeros((3, 3)), ["a", "a", "b"], "other", "Forms are"),
     ],
 )
 def test_similarity_matrix_refuses(scores, speakers, form, sentence):
@@ -236,7 +194,6 @@ def test_similarity_matrix_refuses(scores, speakers, form, sentence):
     [
         (np.ones(3), np.ones((3, 2)), r"original embeddings of shape \(utterances, dimensions\)"),
         (np.ones((3, 2)), np.zeros((3, 2)), "anonymised embeddings that are finite and not zero, found 3 of 3"),
-        (np.ones((3, 2)), np.ones((4, 2)), "as many anonymised"),
     ],
 )
 def test_embeddings_are_refused(original, anonymised, sentence):
@@ -246,7 +203,7 @@ def test_embeddings_are_refused(original, anonymised, sentence):
 
 @pytest.mark.parametrize(
     ("values", "sentence"),
-    [(np.ones((2, 3)), "square"), (np.ones((1, 1)), "two speakers"), (np.full((2, 2), np.nan), "none on")],
+    [(np.ones((2, 3)), "square"), (np.full((2, 2), np.nan), "none on")],
 )
 def test_diagonal_dominance_refuses(values, sentence):
     with pytest.raises(InputError, match=sentence):

@@ -84,14 +84,6 @@ def test_alignment_holds_both_texts_in_order(reference, hypothesis):
     assert [word.hypothesis for word in alignment if word.hypothesis is not None] == hypothesis
 
 
-@given(few_words, few_words)
-def test_word_errors_do_not_change_when_words_are_renamed(reference, hypothesis):
-    renamed = {word: f"W{word}W" for word in "ABCDE"}
-    counts = counts_of(" ".join(reference), " ".join(hypothesis))
-    other = counts_of(" ".join(renamed[w] for w in reference), " ".join(renamed[w] for w in hypothesis))
-    assert other == counts
-
-
 @pytest.mark.parametrize(
     ("reference", "hypothesis", "steps"),
     [
@@ -126,28 +118,11 @@ def test_missing_hypotheses_are_left_out_and_counted_as_deleted_side_by_side():
     assert kaldi_line(errors) == "%WER 50.00 [ 2 / 4, 0 ins, 1 del, 1 sub ] [PARTIAL]"
 
 
-def test_complete_hypotheses_make_no_difference():
-    errors = count_word_errors({"a": "ONE TWO"}, {"a": "ONE TWO"})
-    assert errors.present == errors.honest == WordErrorCounts(2, 0, 0, 0)
-    assert errors.missing == ()
-    assert kaldi_line(errors) == "%WER 0.00 [ 0 / 2, 0 ins, 0 del, 0 sub ]"
-
-
-def test_every_word_inserted_exceeds_one():
-    assert counts_of("ONE", "TWO THREE FOUR").error_rate == 3.0
-
-
 def test_word_errors_without_a_reference_word_have_no_rate():
     errors = count_word_errors({"a": ""}, {"a": "NOISE"})
     assert errors.present == WordErrorCounts(0, 1, 0, 0)
     assert errors.present.error_rate is None
     assert kaldi_line(errors).startswith("%WER inf ")
-
-
-def test_word_errors_of_no_hypothesis_at_all():
-    errors = count_word_errors({"a": "ONE TWO"}, {})
-    assert errors.present == WordErrorCounts(0, 0, 0, 0)
-    assert errors.honest.error_rate == 1.0
 
 
 def test_word_errors_need_a_reference():

@@ -57,8 +57,6 @@ def test_intervals_hold_the_rate_and_need_two_speakers():
     ("changes", "reason"),
     [
         ({"speakers": None}, "the speakers of the utterances are not known"),
-        ({"speakers": SPEAKERS | {"b1": ""}}, "1 of 4 utterances without a speaker, b1"),
-        ({"speakers": dict.fromkeys(REFERENCES, "a")}, "all utterances are of one speaker, a, and it takes two"),
         (
             {"hypotheses": REFERENCES},
             "no utterance has an error, so that every resample of the speakers gives the same rate",
@@ -82,10 +80,6 @@ def test_note_says_why_there_is_no_interval(changes, reason):
 def test_refusal_says_which_words_are_lacking(references, hypotheses, reason):
     with pytest.raises(InputError, match=re.escape(reason)):
         recognition_report(references, hypotheses)
-
-
-def test_the_same_generator_gives_the_same_report():
-    assert report() == report()
 
 
 def test_a_rate_has_the_interval_that_the_numbers_of_an_edition_have():
@@ -127,11 +121,6 @@ def test_originals_stand_beside_over_the_utterances_that_have_both():
     assert any("2 of 4 utterances have no hypothesis of the original" in note for note in found.notes)
 
 
-def test_equal_speech_differs_by_nothing():
-    difference = report(originals=HYPOTHESES).overall.difference
-    assert (difference.estimate, difference.lower, difference.upper) == (0, 0, 0)
-
-
 def test_a_recogniser_that_goes_on_and_on_is_named_and_clipped():
     found = report(HYPOTHESES | {"b1": "thank you " * 40})
     assert [one.utterance for one in found.utterances if one.is_runaway] == ["b1"]
@@ -144,24 +133,13 @@ def test_a_recogniser_that_goes_on_and_on_is_named_and_clipped():
     ("said", "heard", "runaway"),
     [
         ("NO", "no no no no no no no no", True),
-        ("NO", "no no no no no no no", False),
         ("NO NO NO NO NO NO NO NO NO", "no no no no no no no no", False),
-        ("A", "he said so he said so he said so he said so", True),
         ("A", "he said so he said so he said so she", False),
     ],
 )
 def test_only_what_nobody_said_four_times_is_a_loop(said, heard, runaway):
     found = recognition_report({"u": said}, {"u": heard}, random=np.random.default_rng(0))
     assert found.utterances[0].is_runaway is runaway
-
-
-@pytest.mark.parametrize(
-    ("references", "hypotheses"),
-    [({}, {"a": "x"}), ({"a": "x"}, {}), ({"a": "x"}, {"b": "x"}), ({"a": "…"}, {"a": "x"}), ({"a": ""}, {"a": ""})],
-)
-def test_nothing_to_compare_is_a_sentence(references, hypotheses):
-    with pytest.raises(InputError, match="A word error rate needs"):
-        recognition_report(references, hypotheses, random=np.random.default_rng(0))
 
 
 words = st.lists(st.sampled_from("AB"), max_size=6).map(" ".join)

@@ -19,11 +19,8 @@ MINIMUMS = (15, 20, 25, 30)
     [
         (14.999999, [], []),
         (15.0, [15], [15]),
-        (19.999999, [15], [15]),
         (20.0, [15, 20], [20]),
         (32.0, [15, 20, 25, 30], [30]),
-        (57.76, [15, 20, 25, 30], [30]),
-        (100.0, [15, 20, 25, 30], [30]),
         (0.0, [], []),
     ],
 )
@@ -60,9 +57,7 @@ def test_intervals_are_disjoint_and_within_the_cumulative_conditions(average):
     ("call", "sentence"),
     [
         (lambda: conditions(math.nan, MINIMUMS), "average EER of 0 to 100"),
-        (lambda: conditions(-1, MINIMUMS), "average EER of 0 to 100"),
         (lambda: conditions(10, (20, 15)), "limits that ascend"),
-        (lambda: conditions(10, (15, 15)), "limits that ascend"),
         (lambda: conditions(10, MINIMUMS, policy="best"), "“cumulative” or “interval”"),
     ],
 )

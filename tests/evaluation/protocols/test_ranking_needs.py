@@ -11,14 +11,12 @@ from evaluation.protocols.recipes import load_recipe
     [
         ("2020", "", None, {}),
         ("2022", "", None, {"EER (Kaldi)": ("scores",), "Pitch correlation ρF0": ("speech",)}),
-        ("2022", "", {"gates": {"pitch_correlation": None}}, {"EER (Kaldi)": ("scores",)}),
         (
             "2022",
             "",
             {"basis": "claims"},
             {"EER (Kaldi)": ("scores", "results"), "Pitch correlation ρF0": ("speech", "results")},
         ),
-        ("2024", "", None, {"EER (SpeechBrain)": ("scores",)}),
         ("2026", "track2", None, {"EER (SpeechBrain)": ("scores",)}),
         ("2020", "", {"minimum_eers": [20]}, {"EER (Kaldi)": ("scores",)}),
     ],

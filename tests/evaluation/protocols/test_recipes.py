@@ -99,7 +99,7 @@ def test_2026_has_two_tracks_and_their_languages():
         _ = recipe.track
 
 
-@pytest.mark.parametrize("edition", ["2020", "2022", "2024"])
+@pytest.mark.parametrize("edition", ["2022", "2024"])
 def test_official_data_directories_match_their_recipe(librispeech, edition):
     recipe = load_recipe(edition)
     folders = sorted((librispeech / "data").iterdir())
@@ -125,16 +125,11 @@ def test_official_data_directories_match_their_recipe(librispeech, edition):
     [
         (("edition = ", "edition == "), "readable TOML file"),
         (('edition = "2022"', "edition = 2022"), "recipe.edition: expected a text in quotation marks, found “2022”"),
-        (('title = "VoicePrivacy 2022"', ""), "expected the field “title”, found none"),
-        (("utterances = 343", 'utterances = "343"'), "libri_dev_enrolls.utterances: expected a whole number"),
         (("utterances = 343", "utterance = 343"), "found “utterance”"),
-        (('role = "enrolment", split = "dev"', 'role = "x", split = "dev"'), "expected one of enrolment, trial"),
         (("vctk_test_trials_m = 0.20", "vctk_test_trials_m = 0.25"), "add up to 1, found 1.05"),
         (("vctk_test_trials_m = 0.20", "vctk_test_trials_x = 0.20"), "found “vctk_test_trials_x”"),
-        (('policy = "cumulative"', 'policy = "best"'), "expected one of cumulative, interval, found “best”"),
         (("[15, 20, 25, 30]", "[15, 15, 25, 30]"), "expected ascending limits"),
         (('enrolment = "libri_dev_enrolls"', 'enrolment = "nobody"'), "expected a data set, found “nobody”"),
-        (("inclusive = true", "inclusive = 1"), "inclusive: expected true or false, found “1”"),
     ],
 )
 def test_problem_of_a_recipe_is_named(tmp_path, change, sentence):
@@ -152,13 +147,9 @@ def test_problem_of_a_recipe_is_named(tmp_path, change, sentence):
     [
         (('"VoicePrivacy 2022"', r'"a\u202egnp"'), "title: expected a line without control characters and signs of"),
         (('"VoicePrivacy 2022"', r'"a\u202egnp"'), "found U+202E at character 2."),
-        (('"VoicePrivacy 2022"', r'"\u0000"'), "recipe.title: expected a line without"),
         (('"VoicePrivacy 2022"', f'"{200_000 * "x"}"'), "title: expected at most 200 characters, found 200,000."),
-        (('"equal rank,', r'"\u001b[31m'), "recipe.tracks.main.ranking.ties: expected a line without"),
         (('"Average WER"', '"""Average\nWER"""'), "recipe.tracks.main.averages[1].label: expected a line without"),
-        (('["0.0",', r'["\u2066",'), "recipe.results.word_insertion_penalties[0]: expected a line without"),
         (("[tracks.main]", r'[tracks."\u202e"]'), "a name in recipe.tracks: expected a line without"),
-        (("[tracks.main]", f'[tracks."{201 * "x"}"]'), "a name in recipe.tracks: expected at most 200 characters"),
     ],
 )
 def test_text_that_no_page_can_print_is_refused(change, sentence):

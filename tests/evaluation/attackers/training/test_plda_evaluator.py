@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 
 from common.errors import InputError
 from evaluation.attackers.back_ends import Plda
-from evaluation.attackers.training.recipe import PRESETS, TrainingRecipe
+from evaluation.attackers.training.recipe import PRESETS
 from evaluation.attackers.training.train import FEWEST_SPEAKERS, find_back_end_problem, train
 from evaluation.attackers.training.trained_attacker import BACK_END, load_trained, read_back_end
 from evaluation.attackers.trial_scores import score_pairs
@@ -22,7 +22,7 @@ from tests.evaluation.commands import Shell, refusal
 
 CHANGES = {"back_end": "plda", "centre": False, "lda_dimensions": 6, "loading": 0.01, "epochs": 1}
 TINY_PLDA = TINY_XVECTOR.changed(**CHANGES)
-SPEAKERS, EACH = 12, 4
+SPEAKERS, EACH = 10, 3
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +39,13 @@ def folder(tmp_path_factory, speech):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory, speech) -> Path:
-    """The speech as files and as Kaldi directories: two utterances of each speaker are enrolled, two are tested."""
+    """The speech as files and as Kaldi directories: two utterances of each speaker are enrolled, one is tested."""
     place = tmp_path_factory.mktemp("files")
     for one in speech:
         path = place / "speech" / one.source / f"{one.identifier}.flac"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_flac16(path, *one.read())
-    for name, numbers in (("enrolls", "01"), ("trials", "23")):
+    for name, numbers in (("enrolls", "01"), ("trials", "2")):
         (place / name).mkdir()
         chosen = [one for one in speech if one.identifier[-1] in numbers]
         (place / name / "utt2spk").write_text("".join(f"{one.identifier} {one.source}\n" for one in chosen))
@@ -56,19 +56,6 @@ def files(tmp_path_factory, speech) -> Path:
     ]
     (place / "trials" / "trials").write_text("".join(lines))
     return place
-
-
-def test_presets_of_2020_and_2022_are_the_published_evaluator():
-    for name in ("2020", "2022"):
-        recipe = PRESETS[name]
-        assert (recipe.network, recipe.width, recipe.aggregated, recipe.embedding) == ("x-vector", 512, 1500, 512)
-        assert (recipe.back_end, recipe.lda_dimensions, recipe.loading, recipe.centre) == ("plda", 200, 0.0, False)
-    assert PRESETS["2022-small"].back_end == "plda"
-
-
-def test_recipes_with_the_cosine_read_as_before():
-    assert not {"back_end", "lda_dimensions", "loading"} & set(json.loads(PRESETS["x-vector"].to_json()))
-    assert TrainingRecipe.from_json(TINY_PLDA.to_json()) == TINY_PLDA
 
 
 def test_values_that_the_back_end_has_no_use_for_are_refused():
@@ -88,8 +75,8 @@ def test_back_end_is_fitted_on_whole_training_utterances(folder, speech):
     )
 
 
-def test_other_or_missing_back_end_is_refused(tmp_path, speech):
-    train(speech, TINY_PLDA, 1, tmp_path)
+def test_other_or_missing_back_end_is_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     whole = (tmp_path / BACK_END).read_bytes()
     (tmp_path / BACK_END).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(InputError, match=r"expected the back end that recipe\.json names by SHA-256"):
@@ -103,10 +90,8 @@ def test_other_or_missing_back_end_is_refused(tmp_path, speech):
     ("speakers", "each", "recipe", "said"),
     [
         (FEWEST_SPEAKERS - 1, 50, "2022-small", "expected at least 10 training speakers with two utterances each, fou"),
-        (60, 1, "2022-small", "found 0"),
         (20, 20, "2022", "expected at least 532 utterances of 20 speakers, found 400"),
         (FEWEST_SPEAKERS, 2, "2022-small", ""),
-        (27, 20, "2022", ""),
         (2, 2, "x-vector", ""),
     ],
 )
@@ -114,12 +99,6 @@ def test_too_few_speakers_or_utterances_are_refused_before_anything_is_trained(s
     names = [f"s{speaker}" for speaker in range(speakers) for _ in range(each)]
     found = find_back_end_problem(names, PRESETS[recipe])
     assert said in found if said else not found
-
-
-def test_training_with_too_few_speakers_is_refused(tmp_path):
-    with pytest.raises(InputError, match="PLDA learns how speakers differ"):
-        train(utterances(3), TINY_PLDA, 1, tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("few_resamples", "light_encoder")
