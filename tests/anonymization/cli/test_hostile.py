@@ -134,19 +134,6 @@ def test_names_that_the_output_cannot_have_cost_only_their_files(shell, source, 
         assert (tmp_path / "out" / name).is_file()
 
 
-def test_second_voice_of_a_speaker_is_refused_before_the_work(shell, source, tmp_path):
-    file = tmp_path / "voices.csv"
-    shell("voices", source, *B2, "--seed", 6, "--out", file)
-    lines = file.read_text().splitlines()
-    first, key, _ = lines[1].rsplit(",", 2)
-    file.write_text("\n".join([*lines, f"{first}other,{key},0.75"]) + "\n")
-    answer = shell("run", *B2, source, tmp_path / "out", "--voices", file)
-    assert "line 4: expected one voice for a at level speaker (trial, undivided), found another one than in line 2" in (
-        refusal(answer)
-    )
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
 def test_standard_output_that_is_full_ends_in_a_sentence():
     with open("/dev/full", "w") as full:  # noqa: PTH123

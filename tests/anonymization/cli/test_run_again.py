@@ -18,7 +18,7 @@ from tests.anonymization.cli.shell import B2, DEMO, ROOT, contents, start, write
 from tests.evaluation.commands import refusal
 
 # More than a quick machine anonymises before the test looks; the second is never anonymised whole.
-LINKS = 80
+LINKS = 50
 
 
 @pytest.fixture
@@ -197,16 +197,3 @@ def test_folder_is_not_free_before_the_workers_of_a_killed_run_ended(shell, tmp_
         worker.stdin.close()
         monkeypatch.undo()
         assert shell(*arguments).code == 0
-
-
-def test_utterances_with_voices_of_other_lists_are_told(shell, tmp_path):
-    source = write_speech(tmp_path / "in", "x.wav", "y.wav")
-    (source / "utt2spk").write_text("x anna\ny bert\n")
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
-    assert shell(*arguments).code == 0
-    (source / "utt2spk").write_text("x anna\ny carl\n")
-    answer = shell(*arguments, "--limit", 1)
-    assert answer.code == 1
-    assert "y.wav: expected the voice that carl has now, found another one, of an earlier call" in answer.err
-    again = shell(*arguments)
-    assert (again.code, again.err) == (0, "")

@@ -59,7 +59,7 @@ def test_run_takes_options_container_and_limit(shell, tmp_path):
 
 def test_run_gives_the_same_bytes_with_two_processes(shell, tmp_path):
     source = tmp_path / "in"
-    for path in sorted(DEMO.glob("d0[12]/*.flac"))[:6]:
+    for path in sorted(DEMO.glob("d0[12]/*.flac"))[::6]:
         (source / path.parent.name).mkdir(parents=True, exist_ok=True)
         (source / path.parent.name / path.name).symlink_to(path)
     answers = [shell("run", *B2, source, tmp_path / f"out{n}", "--seed", 3, "--jobs", n) for n in (1, 2)]

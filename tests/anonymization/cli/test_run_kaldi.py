@@ -126,12 +126,6 @@ def test_commands_of_wav_scp_are_refused_and_not_run(shell, data, tmp_path):
     assert set(kaldi.read_wav_scp(tmp_path / "out/x_dev_trials_f/wav.scp").content) == {"s2-2", "s2-3"}
 
 
-def test_segments_are_refused(shell, data, tmp_path):
-    (data / "x_dev_trials_f/segments").write_text("s1-3 rec 0 1\n")
-    answer = shell("run", *B2, data, tmp_path / "out", "--seed", 4)
-    assert "found recordings that are cut into segments. Write the segments to files first" in refusal(answer)
-
-
 def test_problems_of_the_lists_are_told_and_the_rest_is_done(shell, data, tmp_path):
     folder = data / "x_dev_trials_f"
     lines = (folder / "wav.scp").read_text().splitlines()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.cli.listing import say_method
 from anonymization.methods.contract import Item, MethodError, PseudoSpeaker, find_missing_members
 from anonymization.methods.external.method import load_command, read_output, watching
 from anonymization.methods.external.sandbox import find_missing_protections
@@ -64,14 +63,6 @@ def test_version_follows_the_description(tmp_path):
     before = make_command(tmp_path / "own", "")
     after = make_command(tmp_path / "own", "", limits={"memory_mb": 100})
     assert before.version != after.version
-
-
-@confined
-def test_list_says_how_a_command_is_confined_and_what_it_may_learn(tmp_path, capsys):
-    say_method(make_command(tmp_path / "own", ""))
-    said = " ".join(capsys.readouterr().out.split())
-    assert "hush runs without network, reads its own folder" in said
-    assert "It can still see which process numbers and control groups exist" in said
 
 
 @confined

@@ -110,14 +110,6 @@ def test_tail_keeps_the_level_to_the_last_sample(n):
     assert gain[HOP:] == pytest.approx(np.ones(max(0, n - HOP)), abs=0.011)
 
 
-def test_without_tail_the_end_fades_and_is_empty():
-    samples = np.random.default_rng(3).integers(4000, 9000, 16_150).astype(np.int16)
-    gain = bend(samples, 1.0) * 32768 / samples
-    assert not gain[:HOP].any()
-    assert not gain[16_000:].any()
-    assert gain[15_900] == pytest.approx(np.hanning(320)[220] / np.hanning(320).sum() * HOP, abs=1e-3)
-
-
 def test_end_of_silence_stays_silent_with_both_ends():
     samples = np.concatenate([noise(4000), np.zeros(1000, np.int16)])
     output = bend(samples, 0.7, **BOTH_ENDS)

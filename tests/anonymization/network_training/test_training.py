@@ -430,12 +430,12 @@ def test_files_of_generators_vocoder_and_units_make_speech(features, decoder, tm
     monkeypatch.setattr(generator_module, "read_waves", lambda _: waves)
     monkeypatch.setattr(generator_module, "load_decoder", lambda _: decoder)
     speech = [TrainingUtterance(f"u{number}", f"s{number}", None) for number in range(len(features))]
-    vocoder_card = module.train(speech, VOCODER, 1, tmp_path / "vocoder")
+    vocoder_card = module.train(speech, replace(VOCODER, steps=2), 1, tmp_path / "vocoder")
     assert "decoder_sha256" not in vocoder_card
     assert list(vocoder_card["losses"]) == ["mel spectrum", "power spectra"]
     vocoder = source_filter.load(tmp_path / "vocoder" / "weights.safetensors", shape=VOCODER.shape)
     assert vocoder.synthesize(np.zeros((7, 80), np.float32), np.zeros(7), np.ones(3, np.float32)).shape == (7 * 256,)
-    wide = replace(HIFIGAN, shape=JointHifiGanShape(width=99, blocks=9, groups=5))
+    wide = replace(HIFIGAN, steps=2, shape=JointHifiGanShape(width=99, blocks=9, groups=5))
     joint_card = module.train(speech, wide, 1, tmp_path / "joint")
     assert joint_card["recipe"]["shape"] == {"width": 8, "blocks": 2, "groups": 5}
     assert joint_card["decoder_sha256"] == module.SHIPPED.decoder.sha256
@@ -447,12 +447,12 @@ def test_files_of_generators_vocoder_and_units_make_speech(features, decoder, tm
     )
     [sound] = gan.synthesize([converter.convert(np.zeros((4, 6), np.float32), np.zeros(7), np.ones(3, np.float32), 0)])
     assert sound.shape == (7 * 256,)
-    units_card = module.train(speech, UNITS, 1, tmp_path / "units")
+    units_card = module.train(speech, replace(UNITS, steps=2), 1, tmp_path / "units")
     assert list(units_card["sha256"]) == ["weights.safetensors", "voices.safetensors"]
     converter = content_decoder.load(tmp_path / "units" / "weights.safetensors", shape=UNITS.shape)
     spectrum = converter.convert(np.zeros((4, 6), np.float32), np.zeros(7), np.ones(3, np.float32), 0)
     assert spectrum.shape == (7, 80)
-    card = module.train(speech, GENERATION, 1, tmp_path)
+    card = module.train(speech, replace(GENERATION, steps=4), 1, tmp_path)
     assert card["decoder_sha256"] == module.SHIPPED.decoder.sha256
     assert card["device"] == "cpu"
     assert list(card["losses"]) == ["spectrum", "adversarial", "features", "discriminators"]

@@ -24,7 +24,7 @@ def network():
 
 
 def test_long_speech_is_estimated_by_pieces_as_at_once(network):
-    content, vector = torch.randn(5000, 4), np.ones(3, np.float32)
+    content, vector = torch.randn(2500, 4), np.ones(3, np.float32)
     found = Regressor(network).estimate(content, vector)
     with torch.inference_mode():
         whole = network(content[None], torch.ones(1, 3))[0].numpy().astype(float)

@@ -33,14 +33,6 @@ def test_a_checkpoint_comes_back_with_its_metadata(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["own.safetensors"]
 
 
-def test_writing_again_replaces_the_whole_file(tmp_path: Path):
-    path, second, empty = tmp_path / "own.safetensors", network(), network()
-    save_checkpoint(path, network(30, 20))
-    save_checkpoint(path, second)
-    load_state(path, empty)
-    assert values(empty) == values(second)
-
-
 def test_a_torch_file_of_plain_tensors_is_read(tmp_path: Path):
     path, trained, empty = tmp_path / "plain.ckpt", network(), network()
     torch.save(trained.state_dict(), path)
@@ -160,10 +152,3 @@ def test_empty_missing_and_foreign_files_get_a_sentence(tmp_path: Path):
     for path, sentence in ((empty, "is empty"), (text, "no checkpoint"), (tmp_path / "none.pt", "no file")):
         with pytest.raises(InputError, match=sentence):
             read_state(path)
-
-
-def test_a_torch_file_under_the_name_of_safetensors_is_read_as_what_it_is(tmp_path):
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(pickle.dumps({"weight": [1.0]}))
-    with pytest.raises(InputError):
-        read_state(path)

@@ -17,10 +17,7 @@ from tests.recordings import read_demo
 
 NOISE = np.round(np.random.default_rng(0).normal(size=1600) * 1000).astype(np.int16)
 # signal, background, overall, P.808
-PUBLISHED = {
-    "d01-0001": (3.572888549679012, 4.0924821168463055, 3.292633254455327, 3.8848436),
-    "d06-0003": (3.5084524115362896, 4.062780860259713, 3.244327304616209, 3.8679416),
-}
+PUBLISHED = (3.572888549679012, 4.0924821168463055, 3.292633254455327, 3.8848436)
 PUBLISHED_NOISE = (1.2435902859875512, 1.153545926809361, 1.1108261907064065, 2.1933887004852295)
 
 
@@ -35,10 +32,8 @@ def values(predicted):
     return (predicted.signal, predicted.background, predicted.overall, predicted.p808)
 
 
-@pytest.mark.parametrize("utterance", PUBLISHED)
-def test_predictions_equal_the_published_code(predictor, utterance):
-    predicted = predictor.predict(read_demo(utterance))
-    assert values(predicted) == pytest.approx(PUBLISHED[utterance], abs=2e-3)
+def test_predictions_equal_the_published_code(predictor):
+    assert values(predictor.predict(read_demo("d01-0001"))) == pytest.approx(PUBLISHED, abs=2e-3)
 
 
 def test_a_tenth_of_a_second_of_noise_is_repeated_as_published_and_bad(predictor):

@@ -173,12 +173,6 @@ def test_a_missing_package_is_a_sentence(monkeypatch):
             load(engine.name)
 
 
-def test_another_version_without_its_model_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(moonshine, "package_folder", lambda: tmp_path)
-    (tmp_path / "libmoonshine.so").touch()
-    assert "install moonshine-voice==0.1.0" in explain_missing(find_engine("moonshine-tiny"))
-
-
 def test_a_model_that_was_not_measured_is_refused(tmp_path, monkeypatch):
     model = tmp_path / "assets" / "tiny-en"
     model.mkdir(parents=True)
