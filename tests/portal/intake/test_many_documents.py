@@ -22,11 +22,6 @@ def test_very_many_systems_are_one_problem(tmp_path, path):
     assert checked(tmp_path, paths) == [("several-results", "21, too many to be read")]
 
 
-def test_very_many_published_files_are_one_problem(tmp_path):
-    paths = [f"RESULTS_summary_{number}" for number in range(4 * (MOST_SYSTEMS + 1))]
-    assert checked(tmp_path, paths) == [("several-results", "21, too many to be read")]
-
-
 def test_some_systems_are_read_and_named(tmp_path):
     paths = [f"T{number}/results-2022-05-01-10-00-00/results.txt" for number in range(MOST_SYSTEMS)]
     found = dict(checked(tmp_path, paths))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from common.problems import Problem, ProblemList, Severity, title_of
+from common.problems import Problem, ProblemList, Severity
 from portal.intake.report import TITLES, Counts, IntakeReport, sort_findings
 
 
@@ -88,14 +88,3 @@ def test_every_problem_with_a_title_is_explained_to_teams():
         code for line in page.splitlines() if line.startswith("| `") for code in re.findall(r"`([a-z-]+)`", line)
     }
     assert set(TITLES) <= explained
-
-
-def test_every_title_is_a_title():
-    assert all(title[0].isupper() and not title.endswith(".") for title in TITLES.values())
-    assert title_of("wrong-score-count") == "Wrong score count"
-
-
-def test_title_of_writes_abbreviations_as_the_field_does():
-    assert title_of("eer-not-countable") == "EER not countable"
-    assert title_of("cllr-below-minimum") == "C_llr below minimum"
-    assert title_of("no-such-kind-of-fault") == "No such kind of fault"

@@ -117,13 +117,10 @@ def test_all_errors_of_an_archive_are_named_by_its_own_paths(sender, tmp_path):
     assert (kept.state, kept.problems) == (JobState.FAILED, job.problems)
 
 
-@pytest.mark.parametrize(
-    ("member", "code"), [("../out.wav", "path-traversal"), ("/etc/cron.d/x", "absolute-path"), ("a\\b.wav", None)]
-)
-def test_archive_that_leads_elsewhere_is_refused_as_a_whole(sender, tmp_path, member, code):
-    content = pack_tar(tmp_path / "little.tar", [*make_files().items(), (member, b"x")], "w").read_bytes()
+def test_archive_that_leads_elsewhere_is_refused_as_a_whole(sender, tmp_path):
+    content = pack_tar(tmp_path / "little.tar", [*make_files().items(), ("../out.wav", b"x")], "w").read_bytes()
     job = run(upload(sender, content, filename="little.tar"))
-    assert [one["code"] for one in job.problems] == [code or "backslash-in-name"]
+    assert [one["code"] for one in job.problems] == ["path-traversal"]
     assert (job.state, Corpus.objects.count()) == (JobState.FAILED, 0)
 
 

@@ -7,11 +7,10 @@ import json
 import pytest
 from django.urls import reverse
 
-from listening.app.models import Study
 from portal.core.storage import store_bytes
 from portal.intake.report import Counts, IntakeReport
 from portal.jobs.models import Job, JobState
-from portal.submissions import pages, services
+from portal.submissions import services
 from portal.submissions.models import Submission, SubmittedDocument
 from portal.submissions.selectors import list_jobs
 from portal.submissions.services import change_state
@@ -93,91 +92,6 @@ def page(client, user, name, *arguments):
     return client.get(reverse(f"submissions:{name}", args=arguments))
 
 
-def addresses(submission, other):
-    """Every address of a submission that is read."""
-    document = submission.documents.first()
-    names = ("detail", "progress", "report-csv", "report-json")
-    return {
-        **{name: reverse(f"submissions:{name}", args=[submission.pk]) for name in names},
-        "document": reverse("submissions:document", args=[submission.pk, document.pk]),
-        "diff": reverse("submissions:diff", args=[submission.pk, other.pk]),
-        "diff-csv": reverse("submissions:diff-csv", args=[submission.pk, other.pk]),
-    }
-
-
-# Who sees what -------------------------------------------------------------------------------------
-
-
-def test_team_and_organizers_reach_every_address(client, submission, member, organizer):
-    other = make_full(submission.system)
-    for person in (member, organizer):
-        client.force_login(person)
-        found = {name: client.get(address).status_code for name, address in addresses(submission, other).items()}
-        assert found == dict.fromkeys(found, 200) | {"progress": 286}
-
-
-@pytest.mark.parametrize("state", [S.REFUSED, S.EVALUATED])
-def test_everybody_else_gets_the_same_not_found(client, edition, submission, state):
-    """A rival in the same edition, the organizer of another one, the operator: also once results are published."""
-    rival = make_user()
-    make_full(make_team_system(make_team(edition, owner=rival)))
-    other = make_full(submission.system)
-    Submission.objects.update(state=state, evaluated_at=edition.created_at)
-    edition.published_at = edition.created_at
-    edition.save()
-    unknown = {
-        name: address.replace(f"/{submission.pk}/", "/999999/")
-        for name, address in addresses(submission, other).items()
-    }
-    for person in (rival, make_user(), make_organizer(), make_operator()):
-        client.force_login(person)
-        for name, address in addresses(submission, other).items():
-            hidden, absent = client.get(address), client.get(unknown[name])
-            assert (hidden.status_code, absent.status_code) == (404, 404), name
-            assert without_token(hidden) == without_token(absent), name
-
-
-def without_token(response):
-    import re
-
-    return re.sub(rb'name="csrfmiddlewaretoken" value="\w+"', b"", response.content)
-
-
-def test_rival_cannot_pair_own_submission_with_another_teams(client, edition, submission):
-    rival = make_user()
-    own = make_full(make_team_system(make_team(edition, owner=rival)))
-    for first, second in ((own, submission), (submission, own)):
-        assert page(client, rival, "diff", first.pk, second.pk).status_code == 404
-        assert page(client, rival, "diff-csv", first.pk, second.pk).status_code == 404
-    document = submission.documents.get()
-    assert page(client, rival, "document", own.pk, document.pk).status_code == 404
-
-
-@pytest.mark.parametrize("action", ["withdraw", "check", "evaluate"])
-def test_only_those_concerned_change_a_submission(client, edition, submission, member, action):
-    rival = make_user()
-    make_team(edition, owner=rival)
-    address = reverse(f"submissions:{action}", args=[submission.pk])
-    for person in (rival, make_user(), make_organizer(), make_operator()):
-        client.force_login(person)
-        assert client.post(address).status_code == 404
-    client.force_login(member)
-    assert client.get(address).status_code == (200 if action == "withdraw" else 405)  # it asks first
-    submission.refresh_from_db()
-    assert submission.state == S.REFUSED
-
-
-def test_member_neither_checks_nor_evaluates_again(client, submission, member):
-    client.force_login(member)
-    for action in ("check", "evaluate"):
-        assert client.post(reverse(f"submissions:{action}", args=[submission.pk])).status_code == 404
-
-
-def test_visitor_is_asked_to_log_in(client, submission):
-    response = client.get(submission.get_absolute_url())
-    assert (response.status_code, "next=" in response.url) == (302, True)
-
-
 # The list ------------------------------------------------------------------------------------------
 
 
@@ -199,38 +113,7 @@ def test_list_is_whole_for_organizers_and_their_own_for_teams(client, edition, s
         assert page(client, person, "list", edition.name).status_code == 404
 
 
-def test_list_shows_team_state_and_counts(client, edition, team, submission, organizer):
-    text = read_page(page(client, organizer, "list", edition.name))
-    for shown in (str(submission), str(team), "refused", "2 errors", "1 warning"):
-        assert shown in text
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-def test_list_takes_the_same_queries_for_one_and_three_rows(
-    client, edition, team, organizer, rows, django_assert_num_queries
-):
-    system = make_team_system(team)
-    for _ in range(rows):
-        make_submission(system, job=make_job("running", stage="Reading", done=1, total=5))
-    client.force_login(organizer)
-    with django_assert_num_queries(9):
-        assert client.get(reverse("submissions:list", args=[edition.name])).status_code == 200
-
-
-def test_empty_list_says_what_to_do(client, edition, organizer):
-    assert "No submission yet" in page(client, organizer, "list", edition.name).content.decode()
-
-
 # One submission ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-def test_page_takes_the_same_queries_for_one_and_three_versions(client, team, member, rows, django_assert_num_queries):
-    system = make_team_system(team)
-    submissions = [make_full(system) for _ in range(rows)]
-    client.force_login(member)
-    with django_assert_num_queries(11):
-        assert client.get(submissions[0].get_absolute_url()).status_code == 200
 
 
 def test_report_stands_on_the_page_by_data_set_and_cause(client, submission, member):
@@ -266,11 +149,6 @@ def test_downloads_hold_the_whole_report(client, submission, member):
     assert response["Content-Disposition"] == f'attachment; filename="{submission.system.name}-v1-report.json"'
 
 
-def test_report_is_not_found_before_there_is_one(client, team, member):
-    submission = make_submission(make_team_system(team), state=S.CHECKING)
-    assert page(client, member, "report-csv", submission.pk).status_code == 404
-
-
 def test_document_is_saved_and_never_shown(client, submission, member):
     response = page(client, member, "document", submission.pk, submission.documents.get().pk)
     assert b"".join(response.streaming_content) == DESCRIPTION
@@ -288,19 +166,6 @@ def test_contents_tell_what_was_inherited_and_converted(client, submission, memb
     }
     assert rows == {"tones_enrolls": (4, 0, 4, 4), "tones_trials_f": (2, 2, 0, 2), "tones_trials_m": (2, 2, 0, 2)}
     assert f'href="{submission.get_absolute_url()}"' in response.content.decode()
-
-
-def test_of_very_many_documents_the_page_names_the_first(client, submission, member, monkeypatch):
-    monkeypatch.setattr(pages, "SHOWN_OF_A_KIND", 2)
-    for number in range(5):
-        submission.documents.create(path=f"exp/{number}/EER", kind="results", key="content/00/0.document", bytes=100)
-    response = page(client, member, "detail", submission.pk)
-    groups = response.context["document_groups"]
-    assert [(one.kind, one.count, one.bytes, [document.path for document in one.shown]) for one in groups] == [
-        ("Results", 5, 500, ["exp/0/EER", "exp/1/EER"]),
-        ("system description", 1, len(DESCRIPTION), ["paper/system <b>.pdf"]),
-    ]
-    assert "And 3 more." in response.content.decode()
 
 
 def test_page_renews_itself_while_something_is_under_way(client, team, member):
@@ -324,15 +189,6 @@ def test_failed_check_is_told_and_can_be_repeated_by_the_organizer(client, team,
     client.post(reverse("submissions:check", args=[submission.pk]))
     job.refresh_from_db()
     assert job.state == JobState.WAITING
-
-
-def test_organizer_who_sent_the_archive_is_named_as_such(client, edition, team, member, organizer):
-    from tests.portal.archives import submit
-
-    submission = submit(team, {"a.pdf": DESCRIPTION}, by=organizer)
-    text = page(client, member, "detail", submission.pk).content.decode()
-    assert f"on behalf of {team}" in " ".join(text.split())
-    assert "archive.zip" in text
 
 
 # Withdrawing and evaluating again ------------------------------------------------------------------
@@ -381,41 +237,6 @@ def test_member_withdraws_while_measures_and_the_numbers_that_follow_them_wait(c
     assert S.FAILED not in submission.events.values_list("state", flat=True)
 
 
-def test_withdrawal_of_a_refused_version_promises_only_what_it_changes(client, submission, member):
-    Submission.objects.update(state=S.REFUSED, errors=2)
-    client.force_login(member)
-    asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
-    assert "It was refused, so no leaderboard shows it, and it does not count against the quota." in asked
-    assert "leaves the leaderboard" not in asked
-    Submission.objects.update(state=S.EVALUATED, evaluated_at=submission.created_at)
-    asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
-    assert "It still counts against the quota of the team, because it was evaluated." in asked
-    assert "in which it was heard" not in asked
-    study = Study.objects.create(name="heard", title="Heard", edition=submission.system.edition)
-    study.systems.create(submission=submission, code="A")
-    asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
-    assert "in which it was heard" in asked
-    Submission.objects.update(state=S.ACCEPTED, evaluated_at=None)
-    asked = client.get(reverse("submissions:withdraw", args=[submission.pk])).content.decode()
-    assert "It no longer counts against the quota of the team, because it was not evaluated." in asked
-
-
-def test_report_says_what_was_kept_and_asks_nothing_of_a_withdrawn_version(client, team, member):
-    bare = make_submission(make_team_system(team), state=S.REFUSED, errors=2, report=store_bytes(b"{}", ".json"))
-    nothing, kept = "No file of the archive was kept", "Files without errors were kept"
-    text = page(client, member, "detail", bare.pk).content.decode()
-    assert (nothing in text, kept in text) == (True, False)
-    assert "does not count against the quota of the team." in text
-    same = {"data_set": "", "code": "same-archive", "severity": "error", "title": "", "count": 1, "remedy": ""}
-    Submission.objects.update(report_summary=[same | {"examples": []}])
-    text = page(client, member, "detail", bare.pk).content.decode()
-    assert (nothing in text, kept in text) == (False, False)
-    Submission.objects.update(state=S.WITHDRAWN)
-    text = page(client, member, "detail", bare.pk).content.decode()
-    assert "This version is withdrawn: nothing is to be" in text
-    assert "from being evaluated" not in text
-
-
 def test_what_stands_on_the_published_leaderboard_stays(client, edition, submission, member):
     Submission.objects.update(state=S.EVALUATED, evaluated_at=edition.created_at)
     edition.published_at = edition.created_at
@@ -448,19 +269,6 @@ def test_submission_whose_check_was_cancelled_is_shown_as_stopped(client, editio
     assert f"{submission} was not checked to its end" in client.get("/").content.decode()
 
 
-def test_list_offers_to_submit_only_while_that_is_possible(client, edition, submission, member, organizer):
-    address, link = reverse("submissions:list", args=[edition.name]), reverse("submissions:new", args=[edition.name])
-    client.force_login(member)
-    assert f'href="{link}"' in client.get(address).content.decode()
-    edition.submissions_close_at = edition.created_at
-    edition.save()
-    page = client.get(address).content.decode()
-    assert f'href="{link}"' not in page
-    assert "Nothing can be submitted now: Submissions closed on" in page
-    client.force_login(organizer)
-    assert f'href="{link}"' in client.get(address).content.decode(), "for a team, the organizer still can"
-
-
 def test_withdrawn_submission_takes_no_new_state(submission):
     change_state(submission=submission, state=S.WITHDRAWN)
     assert change_state(submission=submission, state=S.EVALUATED) is None
@@ -490,12 +298,6 @@ def test_what_a_frozen_leaderboard_rests_on_is_not_evaluated_again(client, editi
     assert "frozen with these numbers" in response.content.decode()
     submission.refresh_from_db()
     assert submission.state == S.EVALUATED
-
-
-def test_refused_submission_is_not_evaluated(client, submission, organizer):
-    client.force_login(organizer)
-    response = client.post(reverse("submissions:evaluate", args=[submission.pk]), follow=True)
-    assert "A submission that is refused cannot be evaluated." in response.content.decode()
 
 
 # What differs --------------------------------------------------------------------------------------
@@ -538,43 +340,8 @@ def test_diff_counts_what_changed_in_each_part(client, versions, member):
     }
 
 
-def test_diff_goes_from_the_older_to_the_newer(client, versions, member):
-    first, second, _ = versions
-    for pair in ((first, second), (second, first)):
-        context = page(client, member, "diff", *(one.pk for one in pair)).context
-        assert (context["before"], context["after"]) == (first, second)
-
-
-def test_diff_leads_to_both_recordings_and_documents(client, versions, member):
-    first, second, _ = versions
-    text = page(client, member, "diff", first.pk, second.pk).content.decode()
-    for one in (first, second):
-        file = one.files.filter(data_set__name="tones_enrolls").first()
-        assert reverse("systems:compare", args=[one.system.name, file.pk]) in text
-        assert reverse("submissions:document", args=[one.pk, one.documents.get().pk]) in text
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-def test_diff_takes_the_same_queries_whatever_the_number_of_files(
-    client, team, member, rows, django_assert_num_queries
-):
-    system = make_team_system(team)
-    first, second = make_full(system), make_full(system)
-    keep = list(second.files.values_list("pk", flat=True)[:rows])
-    second.files.exclude(pk__in=keep).delete()
-    client.force_login(member)
-    with django_assert_num_queries(10):
-        assert client.get(reverse("submissions:diff", args=[first.pk, second.pk])).status_code == 200
-
-
 def test_diff_csv_names_every_file(client, versions, member):
     first, second, _ = versions
     rows = list(csv.DictReader(io.StringIO(page(client, member, "diff-csv", first.pk, second.pk).content.decode())))
     assert len(rows) == 9
     assert sorted(row["part"] for row in rows if row["change"] == "changed") == ["documents", "tones_enrolls"]
-
-
-def test_diff_of_empty_submissions_says_so(client, team, member):
-    system = make_team_system(team)
-    first, second = (make_submission(system, state=S.REFUSED) for _ in range(2))
-    assert "Nothing to compare" in page(client, member, "diff", first.pk, second.pk).content.decode()

@@ -8,11 +8,10 @@ import pytest
 from portal.challenges.models import DataSet, Role, TrialList
 from portal.core.storage import load_audio
 from portal.intake.contents import classify, select_staying
-from portal.intake.expectation import ExpectedSubmission, pcm_sha256
+from portal.intake.expectation import pcm_sha256
 from portal.submissions.models import SubmittedDocument
 from portal.submissions.requirements import describe_requirements, hash_originals
 from portal.submissions.rules import Relation, withdrawing_problem
-from portal.submissions.staging import copy_documents
 from speech.audio.files import read_pcm16
 from tests.portal.factories import make_corpus, make_edition, make_team, make_team_system, store_tone, tone
 
@@ -72,20 +71,6 @@ def test_file_of_the_same_path_replaces_the_old_one():
 )
 def test_file_and_folder_of_one_name_do_not_both_stay(old, sent):
     assert stays([old], [sent]) == []
-
-
-@pytest.mark.django_db
-def test_documents_are_laid_out_as_they_were_packed(tmp_path):
-    from portal.core.storage import store_bytes
-
-    rows = documents("team/results.txt", "paper.pdf")
-    for number, row in enumerate(rows):
-        row.key = store_bytes(b"x" * number, ".document")
-    assert copy_documents(rows, tmp_path) == 2
-    assert {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == {
-        "team/results.txt": b"",
-        "paper.pdf": b"x",
-    }
 
 
 # Who may withdraw ----------------------------------------------------------------------------------
@@ -187,33 +172,6 @@ def test_original_that_cannot_be_read_keeps_nobody_from_submitting():
     corpus.utterances.filter(name="tones-s0-000").update(audio="content/00/gone.flac")
     expected = describe_requirements(make_edition(corpus))
     assert [one.name for one in expected.utterances.values() if not one.pcm_sha256] == ["tones-s0-000"]
-
-
-@pytestmark_database
-def test_edition_without_corpus_expects_no_audio():
-    expected = describe_requirements(make_edition(None))
-    assert (expected.data_sets, expected.utterances, expected.audio_required) == ({}, {}, False)
-    assert expected.recipe().edition == "2022"
-
-
-@pytestmark_database
-def test_own_recipe_of_an_edition_takes_the_place_of_the_shipped_one():
-    from evaluation.protocols.recipes import FOLDER
-
-    text = (FOLDER / "2022.toml").read_text().replace("VoicePrivacy 2022", "Our own challenge")
-    expected = describe_requirements(make_edition(None, title="Our own challenge", recipe_text=text))
-    assert expected.recipe_text == text
-    assert ExpectedSubmission.from_json(expected.to_json()) == expected
-
-
-@pytestmark_database
-def test_expected_takes_the_same_queries_whatever_the_size(django_assert_num_queries):
-    small, large = make_corpus("small"), make_corpus("large", speakers=4, utterances=4)
-    for corpus in (small, large):
-        hash_originals(corpus)
-        edition = make_edition(corpus)
-        with django_assert_num_queries(5):
-            describe_requirements(edition)
 
 
 def test_hash_is_of_the_samples_whatever_file_they_come_in():

@@ -61,22 +61,12 @@ def score(text):
 
 CHEATS = {
     "nan": (score(b"nan"), [("not-finite-score", 3)]),
-    "infinite": (score(b"-inf"), [("not-finite-score", 3)]),
-    "too large": (score(b"1e400"), [("not-finite-score", 3)]),
     "too large for Kaldi": (score(b"1e39"), [("not-finite-score", 3)]),
-    "hexadecimal": (score(b"0x1p3"), [("not-finite-score", 3)]),
-    "underscore": (score(b"1_0"), [("not-finite-score", 3)]),
     "lines of x": (lambda lines: [b"x"] * len(lines), [("malformed-line", n) for n in range(1, 33)]),
     "another score for a trial": (lambda lines: [*lines, lines[4][:-1]], [("repeated-score", 33)]),
     "upper case": (lambda lines: [line.upper() for line in lines], [("other-trials", 1)]),
-    "zero byte": (lambda lines: changed(lines, 1, b"a\0b c 1"), [("not-text", 2)]),
-    "empty": (lambda _: [], [("empty-file", None)]),
     "one score for all": (
         lambda lines: [b" ".join([*line.split()[:2], b"0.5"]) for line in lines],
-        [("equal-scores", None)],
-    ),
-    "equal in single precision": (
-        lambda lines: [b" ".join([*line.split()[:2], b"1e-60" + b"0" * n]) for n, line in enumerate(lines)],
         [("equal-scores", None)],
     ),
 }
@@ -90,13 +80,8 @@ def test_untrue_scores_are_errors_at_their_lines(team, sound, name):
     assert [(code, line) for code, line, severity in report if severity == "error"] == expected
 
 
-@pytest.mark.parametrize(
-    "form",
-    [lambda text: text.rstrip(b"\n"), lambda text: b"\xef\xbb\xbf" + text, lambda text: text.replace(b"\n", b"\r\n")],
-    ids=["no final line end", "byte order mark", "Windows line ends"],
-)
-def test_sound_scores_pass_in_any_form_of_text(team, sound, form):
-    submission = checked(team, {SCORES: form(sound[SCORES])})
+def test_sound_scores_pass_in_any_form_of_text(team, sound):
+    submission = checked(team, {SCORES: b"\xef\xbb\xbf" + sound[SCORES].rstrip(b"\n").replace(b"\n", b"\r\n")})
     assert {severity for *_, severity in about(submission, SCORES)} <= {"note"}
 
 
@@ -119,12 +104,10 @@ def test_scores_of_another_data_set_are_one_problem(team, sound):
     ("change", "expected"),
     [
         (lambda lines: lines[1:], [("missing-hypothesis", None)]),
-        (lambda lines: changed(lines, 0, lines[0].split()[0]), []),
         (lambda lines: [*lines, b"nowhere A WORD"], [("extra-hypothesis", 17)]),
-        (lambda lines: [*lines, lines[0]], [("repeated-entry", 17)]),
         (lambda lines: changed(lines, 3, lines[3] + b" A" * 2001), [("long-hypothesis", 4)]),
     ],
-    ids=["left out", "empty", "unknown", "twice", "endless"],
+    ids=["left out", "unknown", "endless"],
 )
 def test_hypotheses_are_held_against_the_utterances(team, sound, change, expected):
     lines = change(sound[TEXT].splitlines())
@@ -132,7 +115,7 @@ def test_hypotheses_are_held_against_the_utterances(team, sound, change, expecte
     assert [(code, line) for code, line, _ in report] == expected
 
 
-@pytest.mark.parametrize(("words", "codes"), [(80, []), (79, ["wrong-words"]), (90, ["wrong-words"])])
+@pytest.mark.parametrize(("words", "codes"), [(80, []), (79, ["wrong-words"])])
 def test_word_counts_are_held_against_the_transcripts(team, sound, words, codes):
     path = f"{STAMP}/results.txt"
     model = "exp/models/user_asr_eval_anon/decode_tones_asr_anon_tglarge/wer_12_0.0"
@@ -155,8 +138,8 @@ def matrix(values):
 
 @pytest.mark.parametrize(
     "values",
-    [np.full((4, 4), np.nan), np.full((4, 5), 0.5), np.diag([np.inf] * 4), np.full((4, 4), -0.1), np.eye(5)],
-    ids=["nan", "not square", "infinite", "negative", "more speakers"],
+    [np.full((4, 4), np.nan), np.eye(5)],
+    ids=["nan", "more speakers"],
 )
 def test_matrices_are_read(team, sound, values):
     folder = f"{STAMP}/similarity_matrices_DeID_Gvd/tones_trials_f"

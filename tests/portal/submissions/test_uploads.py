@@ -151,11 +151,9 @@ def test_head_tells_offset_length_metadata_and_expiry(sender, team):
     assert answer["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize("method", ["HEAD", "PATCH", "DELETE", "POST"])
-@pytest.mark.parametrize("version", [None, "0.2.2"])
-def test_another_version_is_refused(sender, method, version):
-    address = ADDRESS if method == "POST" else sender.begin()
-    answer = sender(method, address, Tus_Resumable=version or "", **{"Tus-Resumable": version or "none"})
+@pytest.mark.parametrize("method", ["PATCH", "POST"])
+def test_another_version_is_refused(sender, method):
+    answer = sender(method, ADDRESS if method == "POST" else sender.begin(), **{"Tus-Resumable": "0.2.2"})
     assert (answer.status_code, answer["Tus-Version"]) == (412, "1.0.0")
 
 
@@ -184,17 +182,11 @@ def test_part_with_a_checksum_counts_only_whole(sender, algorithm):
     assert upload_path(Upload.objects.get()).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("checksum", ["crc32 AAAA", "sha1", "sha1 ?!", "sha256 AAAA"])
+@pytest.mark.parametrize("checksum", ["crc32 AAAA", "sha1 ?!"])
 def test_checksum_that_cannot_be_checked_is_refused(sender, checksum):
     address = sender.begin()
     assert sender.send(address, 0, CONTENT, Upload_Checksum=checksum).status_code == 400
     assert sender.offset(address) == 0
-
-
-def test_part_of_another_type_is_refused(sender):
-    address = sender.begin()
-    answer = sender("PATCH", address, CONTENT, "application/json", Upload_Offset="0")
-    assert (answer.status_code, sender.offset(address)) == (415, 0)
 
 
 def test_more_bytes_than_announced_are_refused(sender):
@@ -203,14 +195,9 @@ def test_more_bytes_than_announced_are_refused(sender):
     assert sender.offset(address) == 0
 
 
-@pytest.mark.parametrize("offset", ["", "-1", "1.5", "x", "9" * 19])
+@pytest.mark.parametrize("offset", ["-1", "9" * 19])
 def test_offset_that_is_no_number_is_refused(sender, offset):
     assert sender.send(sender.begin(), offset, CONTENT).status_code == 400
-
-
-@pytest.mark.parametrize("size", ["", "-5", "many"])
-def test_length_that_is_no_number_is_refused(sender, size):
-    assert sender.create(size=size).status_code == 400
 
 
 def test_last_part_may_be_sent_again_when_its_answer_was_lost(sender):
@@ -269,18 +256,6 @@ def test_lost_bytes_are_told_and_not_invented(sender):
     assert sender.send(address, 1000, CONTENT[1000:]).status_code == 410
 
 
-def test_method_may_stand_in_a_header(sender):
-    address = sender.begin()
-    answer = sender("POST", address, CONTENT, Upload_Offset="0", X_HTTP_Method_Override="PATCH")
-    assert (answer.status_code, answer["Upload-Offset"]) == (204, str(len(CONTENT)))
-
-
-def test_other_methods_are_refused(sender):
-    assert sender("PUT", sender.begin()).status_code == 405
-    answer = sender("GET", ADDRESS)
-    assert (answer.status_code, answer["Allow"]) == (405, "POST, OPTIONS")
-
-
 # Termination and expiration ----------------------------------------------------------------------
 
 
@@ -334,14 +309,6 @@ def test_strays_are_removed_and_what_is_needed_stays(sender, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [needed]
 
 
-# Who ----------------------------------------------------------------------------------------------
-
-
-def test_visitor_is_asked_for_a_token(edition):
-    answer = Tus().create()
-    assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
-
-
 def test_uploads_of_others_look_like_unknown_ones(sender, edition):
     address = sender.begin()
     rival = Tus(make_team(edition).memberships.get().user)
@@ -352,6 +319,9 @@ def test_uploads_of_others_look_like_unknown_ones(sender, edition):
         assert found[0].content == found[1].content
     assert rival("POST", f"{address}/submit").status_code == 404
     assert sender.offset(address) == 0
+
+
+# Who ----------------------------------------------------------------------------------------------
 
 
 def test_colleagues_and_organizers_may_go_on(sender, team, organizer):
@@ -423,10 +393,7 @@ def test_new_systems_are_numbered_by_kind(sender, team):
     [
         ({"edition": "nothing"}, "no edition named “nothing”"),
         ({"system": "vpc-t99-p1"}, "has no system named “vpc-t99-p1”"),
-        ({"system_kind": "tertiary"}, "found “tertiary”"),
         ({"team": "99999"}, "No team of yours"),
-        ({"team": "x"}, "No team of yours"),
-        ({"filename": ""}, "has no name"),
         ({"filename": "archive.rar"}, "“archive.rar” is not a supported archive"),
         ({"sha256": "12"}, "64 hexadecimal digits"),
     ],
@@ -435,12 +402,6 @@ def test_metadata_that_fits_nothing_is_told(sender, metadata, words):
     answer = sender.create(**metadata)
     assert answer.status_code == 422
     assert words in sentence(answer)
-
-
-@pytest.mark.parametrize("metadata", ["edition ?", "edition /w==", "edition AA=="])
-def test_metadata_that_is_no_text_is_refused(sender, metadata):
-    answer = sender("POST", ADDRESS, Upload_Length="10", Upload_Metadata=metadata)
-    assert answer.status_code == 400
 
 
 def test_system_of_a_rival_cannot_be_continued(sender, edition):
@@ -484,10 +445,6 @@ def test_organizer_uploads_baselines(organizer, edition):
 # Eligibility --------------------------------------------------------------------------------------
 
 
-def test_person_without_a_team_is_told(edition):
-    assert "You belong to no team" in sentence(Tus(make_user()).create())
-
-
 def test_quota_is_asked_before_the_first_byte(sender, edition, team):
     edition.submissions_per_team = 2
     edition.save()
@@ -529,8 +486,7 @@ def test_disk_that_is_away_is_told_and_what_has_arrived_is_not_given_up(sender, 
     assert sender.send(address, 1000, CONTENT[1000:]).status_code == 204
 
 
-@pytest.mark.parametrize("failing", ["write", "fdatasync"])
-def test_full_disk_is_told_and_the_upload_goes_on_later(sender, monkeypatch, failing):
+def test_full_disk_is_told_and_the_upload_goes_on_later(sender, monkeypatch):
     address = sender.begin()
     sender.send(address, 0, CONTENT[:1000])
 
@@ -538,7 +494,7 @@ def test_full_disk_is_told_and_the_upload_goes_on_later(sender, monkeypatch, fai
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(receiving.os, failing, fail)
+        patch.setattr(receiving.os, "write", fail)
         answer = sender.send(address, 1000, CONTENT[1000:])
     assert (answer.status_code, "No space left on device" in sentence(answer)) == (507, True)
     assert sender("HEAD", address)["Upload-Offset"] == "1000"
@@ -576,11 +532,6 @@ def test_upload_refused_at_the_end_keeps_its_bytes_and_may_be_submitted_later(se
     assert upload_path(Upload.objects.get()).read_bytes() == CONTENT
     assert Submission.objects.filter(upload__isnull=False).count() == 1
     assert Job.objects.filter(kind="intake").count() == 1
-
-
-def test_unfinished_upload_cannot_be_submitted(sender):
-    answer = sender("POST", f"{sender.begin()}/submit")
-    assert (answer.status_code, Submission.objects.count()) == (409, 0)
 
 
 def test_deadline_during_the_upload_marks_it_late_or_refuses_it(sender, edition):

@@ -14,7 +14,7 @@ from portal.submissions.models import Submission, Upload
 from portal.submissions.resumable_uploads import upload_path
 from portal.teams.models import Team
 from tests.pages import read_page
-from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
+from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
 
 pytestmark = pytest.mark.django_db
 PAGE = "/editions/vpc/submit/"
@@ -86,30 +86,8 @@ def test_page_and_api_say_that_numbers_are_public_at_once(client, team, edition)
     assert said == [False, True, False]
 
 
-def test_page_says_which_systems_of_a_team_are_ranked_by_the_policy(client, team, edition):
-    rules = (
-        "primary or contrastive, the one with the best utility is ranked",
-        "Every system of a team is ranked, primary",
-    )
-    for several, told in zip(("best", "all"), rules, strict=True):
-        type(edition).objects.filter(pk=edition.pk).update(
-            leaderboard_policy={"minimum_eers": [10], "several_systems": several}
-        )
-        text = " ".join(page(client, owner_of(team)).split())
-        assert [rule in text for rule in rules] == [rule == told for rule in rules]
-
-
 def commands(text):
     return [unescape(strip_tags(line)) for line in re.findall(r'<div class="command"><code>(.+?)</code>', text)]
-
-
-def test_terminal_lines_for_a_first_system(client, team):
-    text = page(client, owner_of(team))
-    install, log_in, *lines = commands(text)
-    assert lines == ["vp pack vpc", "vp submit vpc/vpc.zip --edition vpc"]
-    assert install.startswith("python3 -m venv vp && . vp/bin/activate && pip install http://testserver/downloads/")
-    assert log_in == "vp login --server http://testserver"
-    assert reverse("api:expected", args=["vpc"]) in text
 
 
 def test_terminal_lines_for_a_correction_name_the_system(client, team, organizer):
@@ -139,49 +117,6 @@ def test_terminal_lines_are_what_vp_understands(client, team):
         assert _parser(words).parse_args(words).run
 
 
-def test_team_that_waits_is_offered_no_expected_file(client, edition):
-    waiting = make_team(edition, name="Late Voices", state=Team.State.WAITING, number=None)
-    text = page(client, owner_of(waiting))
-    assert reverse("api:expected", args=["vpc"]) not in text
-
-
-def test_organizer_chooses_a_team_or_uploads_a_baseline(client, team, organizer):
-    make_team_system(team, title="System of theirs")
-    waiting = make_team(team.edition, name="Waiting Voices", state="waiting", number=None)
-    text = page(client, organizer)
-    assert "A new baseline" in text
-    assert "T11 Quiet Voices" in text
-    assert waiting.name not in text
-    assert "System of theirs" in page(client, organizer, f"{PAGE}?team={team.pk}")
-
-
-def test_stranger_is_told_to_register(client, edition):
-    assert "You belong to no team of this edition" in page(client, make_user())
-
-
-def test_menu_marks_editions_where_an_archive_is_submitted(client, team):
-    client.force_login(owner_of(team))
-    page = read_page(client.get(PAGE))
-    assert re.search(r'aria-current="true">Editions</a>', page)
-
-
-def test_unlisted_edition_looks_like_an_unknown_one(client, edition):
-    edition.is_listed = False
-    edition.save()
-    client.force_login(make_user())
-    assert client.get(PAGE).status_code == client.get("/editions/nothing/submit/").status_code == 404
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_page_takes_as_many_queries_for_many_as_for_one(client, team, count, django_assert_num_queries):
-    for number in range(count):
-        make_submission(make_team_system(team, f"p{number}"))
-        upload_of(team)
-    client.force_login(owner_of(team))
-    with django_assert_num_queries(13):
-        client.get(PAGE)
-
-
 def test_complete_upload_is_submitted_once_its_reason_is_gone(client, team):
     upload = upload_of(team, offset=10, state="refused", refusal="The team has used all.")
     address = reverse("submissions:submit-upload", args=[upload.pk])
@@ -194,21 +129,6 @@ def test_complete_upload_is_submitted_once_its_reason_is_gone(client, team):
     assert answer.url == Submission.objects.get().get_absolute_url()
 
 
-def test_incomplete_upload_is_not_submitted(client, team):
-    client.force_login(owner_of(team))
-    answer = client.post(reverse("submissions:submit-upload", args=[upload_of(team).pk]), follow=True)
-    assert "6 bytes of this upload have not come yet" in answer.content.decode()
-    assert Submission.objects.count() == 0
-
-
-def test_rivals_neither_submit_nor_discard(client, team, edition):
-    upload = upload_of(team, offset=10, state="refused")
-    client.force_login(owner_of(make_team(edition)))
-    for name in ("submissions:submit-upload", "submissions:discard-upload"):
-        assert client.post(reverse(name, args=[upload.pk])).status_code == 404
-    assert Upload.objects.get(pk=upload.pk).state == "refused"
-
-
 def test_discarded_upload_is_gone_from_the_page(client, team, django_capture_on_commit_callbacks):
     upload = upload_of(team)
     client.force_login(owner_of(team))
@@ -217,12 +137,3 @@ def test_discarded_upload_is_gone_from_the_page(client, team, django_capture_on_
     assert "The upload of voices.zip is discarded." in answer.content.decode()
     assert "Unfinished uploads" not in answer.content.decode()
     assert not upload_path(upload).exists()
-
-
-def test_page_says_who_sees_the_title_and_gives_dates_as_everywhere(client, team, edition):
-    edition.submissions_close_at = timezone.now().replace(year=2030, month=1, day=2, hour=3, minute=4)
-    edition.save()
-    client.force_login(owner_of(team))
-    page = read_page(client.get("/editions/vpc/submit/"))
-    assert "the title is on the system’s page, which becomes public with the leaderboard" in page
-    assert "2030-01-02 03:04 UTC" in page
