@@ -14,7 +14,6 @@ from django.urls import reverse
 
 from portal.accounts.models import User
 from portal.accounts.selectors import waiting
-from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
 from tests.pages import read_page
 from tests.portal.factories import make_edition, make_operator, make_user
@@ -89,17 +88,6 @@ def test_sign_up_leads_by_the_mailed_link_to_the_page_that_was_wanted(client):
         False,
     )
     assert AuditEvent.objects.get(action="account.signed-up").actor == user
-
-
-def test_link_in_the_mail_leads_on_in_another_browser_too(client):
-    fields = {"name": "Ada Lovelace", "email": "ada@test.example", "password1": PASSWORD}
-    client.post("/sign-up/?next=/account/tokens/", fields)
-    link = link_of(mail.outbox[0])
-    elsewhere = Client()
-    answer = elsewhere.post(link, follow=True)
-    assert answer.redirect_chain == [("/account/tokens/", 302), ("/log-in/?next=/account/tokens/", 302)]
-    answer = elsewhere.post("/log-in/?next=/account/tokens/", {"login": "ada@test.example", "password": PASSWORD})
-    assert answer.headers["Location"] == "/account/tokens/"
 
 
 def test_link_in_the_mail_leads_to_no_other_site(client):
@@ -221,20 +209,6 @@ def test_members_of_teams_and_visitors_need_no_second_factor(client, settings):
     log_in(client, make_user().email)
     home = client.get("/")
     assert (home.status_code, "Your account has no second factor" in read_page(home)) == (200, False)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_second_factor_off_leaves_the_password_alone(client):
-    user = make_user()
-    log_in(client, user.email)
-    switch_second_factor_on(client)
-    client.post("/account/second-factor/app/off/")
-    assert Authenticator.objects.count() == 0
-    assert log_in(Client(), user.email).headers["Location"] == "/"
-    subjects = [message.subject for message in mail.outbox]
-    assert subjects[:1] + subjects[-1:] == ["The second factor is on", "The second factor is off"]
-    actions = AuditEvent.objects.filter(actor=user).order_by("id").values_list("action", flat=True)
-    assert list(actions) == ["account.second-factor-added"] * 2 + ["account.second-factor-removed"] * 2
 
 
 def test_picture_of_the_secret_is_for_the_session_that_sets_it_up(client):
@@ -403,19 +377,6 @@ def test_admin_has_no_log_in_of_its_own(client):
     assert client.get("/admin/login/").status_code == 404
 
 
-def test_operator_makes_an_account_and_changes_its_address(client):
-    client.force_login(make_operator())
-    fields = {"email": "Lise@Test.example", "name": "Lise", "password1": NEW, "password2": NEW}
-    client.post("/admin/accounts/user/add/", fields | {"usable_password": "true"})
-    lise = User.objects.get(name="Lise")
-    assert log_in(Client(), "lise@test.example", NEW).headers["Location"] == "/"
-    fields = {"email": "Meitner@test.example", "name": "Lise", "is_active": 1}
-    fields |= {"date_joined_0": "2026-01-01", "date_joined_1": "10:00"}
-    assert client.post(f"/admin/accounts/user/{lise.pk}/change/", fields).status_code == 302
-    assert [row.email for row in EmailAddress.objects.filter(user=lise, verified=True)] == ["meitner@test.example"]
-    assert log_in(Client(), "meitner@test.example", NEW).headers["Location"] == "/"
-
-
 def test_operator_removes_a_second_factor_without_seeing_its_secret(client):
     user = make_user()
     log_in(client, user.email)
@@ -462,20 +423,6 @@ def test_name_is_one_line_without_signs_that_cannot_be_seen(client):
     client.post("/account/", {"name": "Ada\nLovelace"})
     user.refresh_from_db()
     assert user.name == "Ada Lovelace"
-
-
-@pytest.mark.parametrize("server", [None, object()])
-def test_portal_without_mail_server_claims_no_mail(client, settings, server):
-    settings.MAIL_SERVER = server
-    page = client.get(reverse("account_signup")).content.decode()
-    assert ("A link is mailed there" in page, "It is your log-in name." in page) == (server is not None, server is None)
-    page = client.get(sign_up(client).headers["Location"]).content.decode()
-    assert ("A mail with a link was sent to" in page) == (server is not None)
-    assert "make demo" not in page
-    page = client.get(reverse("account_reset_password_done")).content.decode()
-    said = ("A mail was sent" in page, "The operator of this portal will give you a link" in page)
-    assert said == (server is not None, server is None)
-    assert if_mailed("a", "b") == ("a" if server else "b")
 
 
 @pytest.mark.parametrize(

@@ -68,16 +68,6 @@ def test_address_opens_nothing_once_there_is_an_operator(client, path):
         printed()
 
 
-def test_form_that_is_sent_twice_leads_to_the_account(client, path):
-    assert client.post(path, FIELDS).status_code == 302
-    assert client.post(path, FIELDS).headers["Location"] == "/"
-    client.logout()
-    page = client.post(path, FIELDS, follow=True)
-    assert page.redirect_chain[0][0].startswith("/log-in/")
-    assert "The first account is made already. Log in with it." in page.content.decode()
-    assert User.objects.count() == 1
-
-
 def test_person_with_an_account_takes_the_roles_with_it(client, path):
     user = make_user()
     taken = client.post(path, FIELDS | {"email": user.email.upper()})

@@ -81,13 +81,6 @@ def test_new_link_is_made_for_those_only_who_have_no_password(client, operator):
     assert len(mail.outbox) == 2
 
 
-def test_nobody_is_invited_twice(client, operator):
-    person = make_user()
-    answer = invite(client, email=person.email.upper())
-    assert (answer.status_code, User.objects.count()) == (422, 2)
-    assert "has an account" in read_page(answer)
-
-
 def test_roles_are_given_and_taken(client, operator):
     person = make_user()
     for sent, kept in ((["organizer", "operator"], (True, True, True)), (["organizer"], (True, False, False))):

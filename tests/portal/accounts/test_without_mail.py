@@ -183,16 +183,6 @@ def test_who_signed_up_before_the_invitation_is_let_in_by_its_link(client):
     assert is_in(client)
 
 
-def test_who_is_invited_and_has_an_account_is_led_to_log_in(client):
-    user = make_user(email="nia@test.example")
-    link = invited_by(make_team(make_edition()))
-    page = client.post(
-        f"/sign-up/?next={link}", {"name": "Nia", "email": user.email, "password1": "another password"}, follow=True
-    )
-    assert page.redirect_chain[-1][0].startswith("/log-in/?next=%2Fteams%2Finvitations%2F")
-    assert "This address has an account already. Log in with it." in page.content.decode()
-
-
 def test_link_to_register_a_team_lets_whoever_holds_it_in(client):
     edition = make_edition(is_listed=False)
     code = registration_code(edition, by=edition.organizers.get(), now=timezone.now())
@@ -235,13 +225,6 @@ def test_operator_confirms_who_waits_and_they_log_in(client, desk):
     assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []
     assert log_in(client, nia.email).headers["Location"] == "/"
     assert AuditEvent.objects.filter(action="account.address-confirmed", subject_id=str(nia.pk)).count() == 1
-
-
-def test_operator_sees_the_link_that_confirms(client, desk):
-    sign_up(client, "nia@test.example")
-    nia = User.objects.get(email="nia@test.example")
-    Client().post(link_on(desk.get(f"/people/{nia.pk}/")))
-    assert EmailAddress.objects.get(user=nia).verified
 
 
 def test_operator_passes_on_the_link_for_a_new_password(client, desk):
@@ -296,10 +279,3 @@ def test_address_of_another_account_is_not_confirmed(desk):
     page = desk.post(f"/people/{user.pk}/confirm/", follow=True).content.decode()
     assert "taken@test.example belongs to another account." in page
     assert not EmailAddress.objects.get(user=user).verified
-
-
-def test_nobody_waits_for_the_operator_where_mail_is_sent(client, desk, settings):
-    settings.MAIL_SERVER = "smtp://mail.example"
-    sign_up(client, "nia@test.example")
-    client.post("/password/", {"email": make_user().email})
-    assert list(desk.get("/people/?show=waiting").context["page"].object_list) == []

@@ -11,7 +11,6 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.challenges.models import DataFile, Edition
-from portal.challenges.rules import list_licence_texts
 from portal.challenges.selectors import USUAL_TERMS
 from portal.challenges.services import change_edition, copy_edition, prepare_data_files
 from portal.core import signed_urls, transfers
@@ -20,7 +19,6 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.teams.models import DataAcceptance, Team
 from portal.teams.selectors import data_access
-from tests.portal.api.calls import Api
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -148,22 +146,6 @@ def test_only_the_owner_of_the_corpus_and_operators_pass_its_speech_on():
         assert copied.shares_data is is_kept, person
 
 
-# The terms -----------------------------------------------------------------------------------------
-def test_page_links_the_text_of_each_licence_that_the_terms_name(edition):
-    client, _ = member_of(edition)
-    assert (
-        'href="https://creativecommons.org/licenses/by/4.0/legalcode">CC BY 4.0</a>'
-        in client.get(page(edition)).content.decode()
-    )
-    terms = "CC-BY-NC-SA-4.0 for speech, CC0 1.0 for lists and ODC-By 1.0."
-    assert list_licence_texts(terms) == {
-        "CC-BY-NC-SA-4.0": "https://creativecommons.org/licenses/by-nc-sa/4.0/legalcode",
-        "CC0 1.0": "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
-        "ODC-By 1.0": "https://opendatacommons.org/licenses/by/1-0/",
-    }
-    assert list_licence_texts("CC BY 4.05, CC BY-XX 4.0, see LICENCE.md") == {}
-
-
 def test_acceptance_is_kept_with_words_time_person_and_team_once(edition):
     client, team = member_of(edition)
     for _ in range(2):
@@ -185,17 +167,6 @@ def test_other_terms_are_accepted_anew_and_never_unread(edition):
     accept(client, edition, shown.replace("\n", "\r\n"))  # as browsers send it
     assert client.get(address(edition)).status_code == 200
     assert DataAcceptance.objects.count() == 2
-
-
-def test_terms_are_accepted_by_token_too(edition):
-    _, team = member_of(edition)
-    owner = team.memberships.get().user
-    answers = {
-        scope: Api(owner, [scope]).post("editions/vpc/data/accept", {"terms": TERMS}) for scope in ("read", "submit")
-    }
-    assert answers["read"].status_code == 403
-    first = [file["name"] for file in answers["submit"].json()["files"]][:2]
-    assert first == ["tones_enrolls-expected.csv", "tones_enrolls-kaldi.zip"]
 
 
 def test_download_goes_on_and_never_mixes_two_files(edition):

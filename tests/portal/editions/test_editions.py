@@ -179,25 +179,6 @@ def test_score_files_are_asked_for_only_where_teams_evaluate(client, organizer):
         assert edition.scores_required is not is_asked
 
 
-def test_edition_page_and_recipe_file_tell_the_limits_in_force(client, organizer):
-    live = {"minimum_eers": [7, 9], "late": "ranked", "several_systems": "all"}
-    make_edition(organizers=[organizer], name="mine", protocol="2022", leaderboard_policy=live)
-    client.logout()
-    page = client.get("/editions/mine/").content.decode()
-    assert "at least its limit (7, 9 %)" in page
-    assert "15, 20" not in page
-    assert "Every system of a team is ranked, primary or contrastive." in page
-    assert "Late submissions are ranked." in page
-    recipe = client.get("/editions/mine/recipe/").content.decode()
-    assert parse_recipe(recipe, file="mine.toml").track.ranking.minimum_eers == (7, 9)
-
-
-def test_recipe_file_that_is_no_text_is_refused(client, organizer):
-    file = SimpleUploadedFile("mine.toml", b"\xff\xfe")
-    response = client.post("/editions/new/", filled_in(organizer, protocol="own", recipe_file=file))
-    assert errors_of(response)["recipe_file"] == ["mine.toml: expected text in UTF-8, found the byte 0."]
-
-
 def test_corpus_that_contradicts_the_recipe_is_not_saved(client, organizer):
     corpus = make_corpus()
     response = client.post("/editions/new/", filled_in(organizer, corpus=corpus.name))
@@ -367,17 +348,6 @@ def test_form_without_marks_of_its_values_is_taken_as_it_is(client, organizer, s
     assert client.post("/editions/mine/edit/", sent).status_code == 302
 
 
-def test_deadline_in_the_past_is_told_when_it_is_given(client, organizer):
-    edition = make_edition(make_corpus(), organizers=[organizer], name="mine", recipe_text=recipe_for("tones"))
-    form = client.get("/editions/mine/edit/").context["form"]
-    sent = {field.html_name: field.value() for field in form if field.value() not in (None, False)}
-    sent |= {"corpus": edition.corpus.name, "submissions_close_at": "2020-12-01 23:59"}
-    told = "The deadline 2020-12-01 23:59 UTC is in the past."
-    page = client.post("/editions/mine/edit/", sent, follow=True)
-    assert told in page.content.decode()
-    assert told not in client.post("/editions/mine/edit/", sent, follow=True).content.decode()
-
-
 def test_unlisted_edition_is_seen_by_its_organizers_and_teams_only(client):
     organizer, member = make_organizer(), make_user()
     edition = make_edition(organizers=[organizer], is_listed=False, name="hidden", title="Hidden")
@@ -523,17 +493,6 @@ def test_each_visitor_reads_what_to_do_next(client):
         text = f"Approved teams {words} download the speech of the corpus; the same page decides it."
         assert text in client.get(edition.get_absolute_url()).context["steps"][0].text
         assert text in client.get("/").content.decode()
-
-
-def test_team_list_has_the_waiting_ones_first(client, organizer):
-    edition = make_edition(organizers=[organizer])
-    make_team(edition, name="Ants")
-    make_team(edition, name="Bats", state="waiting", number=None)
-    rows = client.get(f"/editions/{edition.name}/teams/").context["rows"]
-    assert [(str(team), team.label, badge) for team, badge in rows] == [
-        ("Bats", "", "waiting"),
-        ("Ants", "T01", "succeeded"),
-    ]
 
 
 def trail(client, edition, query=""):

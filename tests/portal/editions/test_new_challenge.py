@@ -3,7 +3,6 @@
 from urllib.parse import urlencode
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils.html import strip_tags
 
 from evaluation.protocols.evaluation_table import Evaluation
@@ -102,14 +101,6 @@ def test_teams_that_evaluate_need_no_engine(client, organizer, corpus, monkeypat
     assert (recipe.evaluation, recipe.results is None) == (Evaluation("teams"), False)
 
 
-def test_rules_are_not_shown_of_other_choices_than_those_that_were_made(client, organizer, corpus):
-    sent = shown(client, title="Mine", preview="on") | {"minimum_eers": "5, 70, 20"}
-    page = client.post("/editions/new/", sent, follow=True).content.decode()
-    assert ("The rules in sentences" in page, "the rules follow from it" in page) == (False, True)
-    page = client.post("/editions/new/", sent | {"minimum_eers": "5, 20"}, follow=True).content.decode()
-    assert ("The rules in sentences" in page, "the rules follow from it" in page) == (True, False)
-
-
 def test_training_set_is_offered_to_a_trained_attacker(client, organizer, corpus):
     assert "training" not in client.get(address()).context["form"].fields
     speech = corpus.data_sets.create(name="tones_train", role="training", split="train")
@@ -196,16 +187,6 @@ def test_recipe_can_be_downloaded_before_it_is_saved(client, organizer, corpus):
     assert parse_recipe(response.content.decode(), file="x").track.ranking.minimum_eers == (5,)
 
 
-def test_first_step_offers_corpora_and_every_kind_of_rules(client, organizer, corpus):
-    page = client.get("/editions/new/")
-    form = page.context["form"]
-    assert form["corpus"].value() == "tones"
-    assert "tones: 4 speakers, 16 utterances" in page.content.decode()
-    values = [str(option.data["value"]) for option in form["protocol"]]
-    assert values == ["proposed", "2020", "2022", "2024", "2026", "own"]
-    assert client.get("/editions/new/?corpus=tones").context["form"]["corpus"].value() == "tones"
-
-
 @pytest.mark.parametrize(
     ("corpus_name", "protocol", "said"),
     [
@@ -240,16 +221,6 @@ def test_shipped_rules_ask_for_a_track_where_there_are_several(client, organizer
     assert "emotion, test, English" not in page  # nobody says its language
     assert "libri_" not in page  # those are of the other track
     assert "tracks.track1" not in page
-
-
-def test_own_recipe_file_is_kept_while_its_rules_are_shown(client, organizer, corpus):
-    text = client.post("/editions/new/", shown(client, title="Mine", download="on")).content
-    sent = {"title": "Own", "protocol": "own", "corpus": "tones", "organizers": organizer.email, "preview": "on"}
-    sent |= {"submissions_per_team": 5, "largest_archive_gb": 1}
-    file = SimpleUploadedFile("own.toml", text)
-    page = client.post("/editions/new/", sent | {"recipe_file": file}, follow=True)
-    assert page.context["form"]["recipe_text"].value() == text.decode()
-    assert page.context["rules"].recipe.title == "Mine"
 
 
 def test_import_on_the_way_comes_back_to_the_form(client, organizer, tmp_path, settings):

@@ -387,22 +387,6 @@ def test_utterances_are_found_by_text_gender_and_speaker(client, organizer):
     assert _names(client.get(find, {"text": "nowhere"})) == []
 
 
-def test_search_in_a_data_set_stays_in_it(client, organizer):
-    make_corpus(speakers=2, utterances=1, with_audio=False)
-    response = client.get("/corpora/tones/sets/tones_trials_f/", {"text": "SENTENCE"})
-    assert _names(response) == ["tones-s0-001"]
-
-
-def test_utterances_come_in_pages_that_keep_the_search(client, organizer):
-    make_corpus(speakers=2, utterances=30, with_audio=False)
-    response = client.get("/corpora/tones/utterances/", {"gender": "f", "page": 2})
-    assert _names(response) == [f"tones-s0-{number:03d}" for number in range(25, 50)]
-    assert "gender=f&amp;page=1" in response.content.decode()
-    assert response.context["page"].paginator.count == 60
-    last = client.get("/corpora/tones/utterances/", {"page": 99})
-    assert last.context["page"].number == 5
-
-
 def test_plan_table_merges_genders_and_keeps_data_sets(organizer):
     corpus = make_corpus(speakers=3, utterances=2, with_audio=False)
     table = plan_table(data_set_table(corpus))

@@ -256,15 +256,3 @@ def test_organizer_sets_the_date_and_teams_see_it(client):
     page = client.get(edition.get_absolute_url()).content.decode()
     assert f"Will be deleted on {moment:%Y-%m-%d} or soon after" in page
     assert AuditEvent.objects.filter(action="edition.changed").first().data["changes"]["speech_kept_until"]
-
-
-def test_page_of_a_submission_on_a_frozen_leaderboard_says_why_it_is_not_evaluated_again(client):
-    now = timezone.now()
-    edition = tones_edition(speakers=2)
-    submission = make_unprotected_submission(edition)
-    type(submission).objects.update(state="evaluated", evaluated_at=now - DAY)
-    type(edition).objects.update(published_at=now, frozen_at=now)
-    client.force_login(edition.organizers.get())
-    page = client.get(submission.get_absolute_url()).content.decode()
-    assert "Evaluate again" not in page
-    assert "frozen with these numbers; unfreeze it" in page

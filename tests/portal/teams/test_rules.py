@@ -44,10 +44,6 @@ def test_link_to_register_ends_with_its_edition():
     assert "archived" in rules.link_problem(link, NOW - TICK)
 
 
-def test_invitation_lasts_a_fortnight():
-    assert timedelta(days=14) == rules.INVITATION_LASTS
-
-
 @pytest.mark.parametrize(
     ("now", "said"),
     [

