@@ -7,9 +7,7 @@ from datetime import timedelta
 import pytest
 from django.core import mail
 from django.core.cache import cache
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from portal.accounts.models import AccessToken
@@ -55,12 +53,6 @@ def test_me_tells_who_asks_by_which_token(challenge):
     assert (content["token"]["scopes"], content["organises"]) == (["read"], [])
     assert [one["label"] for one in content["teams"]] == ["T01"]
     assert Api(challenge.organizer).get("me").json()["organises"] == ["vpc"]
-
-
-def test_session_may_read_without_a_token(challenge):
-    client = Client()
-    client.force_login(challenge.owner)
-    assert client.get("/api/me").json()["token"] is None
 
 
 def test_expected_is_for_approved_teams_and_organizers_only(challenge, organizer):
@@ -180,11 +172,6 @@ def test_every_problem_is_a_problem_document(challenge, team):
     read_problem(team.get("submissions/?edition=%00"), 400)
 
 
-def test_refused_fields_are_named_one_by_one(challenge, organizer):
-    response = organizer.post(f"teams/{challenge.team.pk}/decide", {"decision": "x", "note": "n" * 3000})
-    assert {one["field"] for one in response.json()["errors"]} == {"decision", "note"}
-
-
 def test_failure_tells_nothing_of_the_inside(challenge, team, caplog):
     Submission.objects.filter(pk=challenge.submission.pk).update(report_summary=[{"no": "cause"}])
     sentence = read_problem(team.get(f"submissions/{challenge.submission.pk}/"), 500)
@@ -207,9 +194,8 @@ def test_session_changes_nothing_without_its_csrf_token(challenge):
     assert done.status_code == 200
 
 
-@pytest.mark.parametrize("secret", ["", "vpp_wrong", "vpp_" + "a" * 40])
-def test_wrong_token_is_refused_even_where_visitors_are_not(secret):
-    response = Client(headers={"authorization": f"Bearer {secret}"}).get("/api/editions/")
+def test_wrong_token_is_refused_even_where_visitors_are_not():
+    response = Client(headers={"authorization": "Bearer vpp_wrong"}).get("/api/editions/")
     assert "unknown, revoked or expired" in read_problem(response, 401)
     assert response["WWW-Authenticate"] == "Bearer"
 
@@ -281,21 +267,8 @@ def test_guessing_tokens_is_throttled_by_address(settings, empty_counts):
     assert 429 in [guess.get("/api/me").status_code for _ in range(6)]
 
 
-# Costs ---------------------------------------------------------------------------------------------
-
-
-def queries(api, path):
-    with CaptureQueriesContext(connection) as found:
-        assert api.get(path).status_code == 200
-    return len(found)
-
-
-def test_answers_are_kept_by_nobody(team):
-    assert "no-store" in team.get("me")["Cache-Control"]
-
-
-@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 5_000], ids=["lists", "objects"])
-def test_json_nested_without_end_is_the_senders_problem(challenge, body):
+def test_json_nested_without_end_is_the_senders_problem(challenge):
+    body = "[" * 100_000
     organizer = Api(challenge.organizer)
     address = "/api/editions/vpc/leaderboard/freeze"
     answer = organizer.client.post(address, body, content_type="application/json")

@@ -6,7 +6,6 @@ import io
 import pytest
 
 from portal.accounts.models import AccessToken
-from portal.api.schema import schema
 from portal.challenges.models import Corpus, Edition
 from portal.teams.models import Team
 from tests.portal.api.calls import Api, Challenge
@@ -48,31 +47,11 @@ def test_fields_that_a_body_may_not_have_are_refused_beside_what_else_is_wrong(c
     assert challenge.team.name == Team.objects.get(pk=challenge.team.pk).name
 
 
-def test_fields_are_refused_where_none_is_taken(team, challenge):
-    answer = team.post(f"teams/{challenge.team.pk}/withdraw", {"reason": "illness"})
-    assert fields_of(answer) == {"reason"}
-    assert answer.json()["detail"] == "reason: This address has no field of that name. It takes none."
-    assert Team.objects.get(pk=challenge.team.pk).state == challenge.team.state
-
-
-@pytest.mark.parametrize(
-    ("path", "takes"),
-    [
-        ("submissions/?teem=1", "edition, team, system, state, page, page_size"),
-        ("systems/?teem=1", "edition, team, page, page_size"),
-        ("editions/?teem=1", "page, page_size"),
-    ],
-)
-def test_parameters_that_a_list_does_not_know_are_refused(team, path, takes):
-    answer = team.get(path)
+def test_parameters_that_a_list_does_not_know_are_refused(team):
+    answer = team.get("systems/?teem=1")
     assert fields_of(answer) == {"teem"}
+    takes = "edition, team, page, page_size"
     assert answer.json()["detail"] == f"teem: This address has no parameter of that name. It takes {takes}."
-
-
-def test_description_says_that_bodies_have_no_other_fields():
-    schemas = schema()["components"]["schemas"]
-    assert schemas["TeamFieldsRequest"]["additionalProperties"] is False
-    assert "additionalProperties" not in schemas["FullTeam"]
 
 
 # Teams ---------------------------------------------------------------------------------------------
@@ -105,15 +84,6 @@ def test_members_are_listed_removed_and_handed_the_team(challenge, team):
     left = new_owner.post(member_path(challenge, challenge.owner, "remove")).json()["members"]
     assert [one["role"] for one in left] == ["owner"]
     read_problem(team.get(f"teams/{challenge.team.pk}/"), 404)
-
-
-def test_owner_or_organizer_withdraws_a_team(challenge, team, organizer):
-    read_problem(Api(challenge.member).post(f"teams/{challenge.team.pk}/withdraw"), 404)
-    assert team.post(f"teams/{challenge.team.pk}/withdraw").json()["state"] == "withdrawn"
-    assert "already" in read_problem(organizer.post(f"teams/{challenge.team.pk}/withdraw"), 409)
-
-
-# Submissions ---------------------------------------------------------------------------------------
 
 
 # Policies of leaderboards --------------------------------------------------------------------------------
@@ -158,20 +128,6 @@ def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer):
     assert [told for one, told in answers if one.status_code != 400 or told not in read_problem(one, 400)] == []
     challenge.edition.refresh_from_db()
     assert challenge.edition.leaderboard_policy == {}
-
-
-def test_policy_is_for_organizers_of_the_edition_only(challenge):
-    challenge.publish()
-    path = "editions/vpc/leaderboard/policy"
-    for user in (challenge.owner, make_organizer()):
-        api = Api(user)
-        answers = [
-            api.get(path),
-            api.send("PUT", path, {}),
-            api.send("PUT", "editions/vpc/leaderboard/recipe", {"protocol": "2024"}),
-        ]
-        for answer in answers:
-            read_problem(answer, 404)
 
 
 # Editions ------------------------------------------------------------------------------------------
@@ -232,17 +188,6 @@ def test_edition_that_does_not_hold_together_is_refused_field_by_field(challenge
     assert Edition.objects.count() == 1
 
 
-def test_editions_are_made_by_organizers_and_changed_by_their_own(challenge):
-    body = {"name": "vpc2030", "title": "New", "protocol": "2022"}
-    for user in (challenge.owner, make_organizer()):
-        read_problem(Api(user).send("PATCH", "editions/vpc/", {"title": "Mine"}), 404)
-        read_problem(Api(user).post("editions/vpc/copy", body), 404)
-        read_problem(Api(user).get("editions/vpc/audit"), 404)
-    read_problem(Api(challenge.owner).post("editions/", body), 404)
-    read_problem(Api().post("editions/", body), 401)
-    assert Edition.objects.count() == 1
-
-
 def test_audit_trail_comes_in_pages_and_as_csv(challenge, organizer):
     before = organizer.get("editions/vpc/audit").json()["count"]
     for action in ("publish", "unpublish"):
@@ -289,19 +234,19 @@ SCOPED = {
 }
 
 
-@pytest.mark.parametrize("scope", AccessToken.Scope.values)
-def test_token_does_only_what_its_scopes_say(challenge, scope):
+def test_token_does_only_what_its_scopes_say(challenge):
     numbers = {
         "submission": challenge.submission.pk,
         "document": challenge.submission.documents.get().pk,
         "team": challenge.team.pk,
         "member": challenge.team.memberships.get(user=challenge.member).pk,
     }
-    api = Api(challenge.rival, [scope])
-    for path, (method, scopes) in SCOPED.items():
-        answer = api.ask(method, path.format(**numbers))
-        is_refused = answer.status_code == 403 and "lacks the scope" in answer.json()["detail"]
-        assert is_refused == (scope not in scopes), (scope, path, answer.content)
+    for scope in AccessToken.Scope.values:
+        api = Api(challenge.rival, [scope])
+        for path, (method, scopes) in SCOPED.items():
+            answer = api.ask(method, path.format(**numbers))
+            is_refused = answer.status_code == 403 and "lacks the scope" in answer.json()["detail"]
+            assert is_refused == (scope not in scopes), (scope, path, answer.content)
 
 
 def test_recipe_is_proposed_from_a_corpus_and_makes_an_edition(organizer):

@@ -1,7 +1,6 @@
 """``vp`` against a portal that says no, says nothing, or is none; when all is well: processes/test_vp."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -18,10 +17,9 @@ from portal.accounts.tokens import create_token, revoke_token
 from portal.client import PORTAL_VERSION, RELEASE, api, results, submit
 from portal.client.api import Portal
 from portal.client.main import main
-from portal.client.status import describe_outcome
 from portal.intake.report import IntakeReport
 from portal.submissions.models import Submission, Upload
-from portal.submissions.resumable_uploads import UploadPlan, create_upload, hash_upload, upload_path
+from portal.submissions.resumable_uploads import hash_upload, upload_path
 from portal.teams.services import invite_member
 from tests.portal.archives import DESCRIPTION, anonymised, hand_in, zip_of
 from tests.portal.factories import make_corpus, make_edition, make_submission, make_team, make_team_system, make_user
@@ -80,14 +78,9 @@ def change(archive):
 # Which portal --------------------------------------------------------------------------------------
 
 
-def test_no_portal_is_told(capsys):
-    assert main(["status"]) == 2
-    assert capsys.readouterr().err == "Which portal? Give its address by --server or VP_SERVER, or run vp login.\n"
-
-
 @pytest.mark.parametrize(
     "text",
-    ["portal.example.org", "ftp://portal", "https://", "http://[::1", "https://a/?b", "http://h:x", "http://exa mple"],
+    ["portal.example.org", "http://[::1", "https://a/?b"],
 )
 def test_what_is_no_address_is_told(capsys, text):
     assert main(["status", "--server", text]) == 2
@@ -152,14 +145,6 @@ def test_kept_token_goes_to_its_own_server_only(stranger, monkeypatch):
         assert portal._client.headers["Authorization"] == "Bearer vpp_secret"
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"server": 1, "token": "a"}', "{"])
-def test_damaged_login_file_counts_as_none(tmp_path, capsys, content):
-    place = api.keep_login("https://portal.example.org", "vpp_secret")
-    place.write_text(content)
-    assert main(["status"]) == 2
-    assert "Which portal?" in capsys.readouterr().err
-
-
 def test_portal_of_another_version_is_told_once(stranger, capsys):
     stranger.handler.answer = (200, {"Portal-Version": "0.2.0"}, b'{"results": [], "next": null}')
     with api.open_portal(stranger.url) as portal:
@@ -217,16 +202,6 @@ def test_what_cannot_be_sent_is_told_before_anything_is(vp, team, archive, tmp_p
     assert Upload.objects.count() == 0
 
 
-def test_outcome_of_a_refused_archive_says_what_was_kept():
-    refused = {"state": "refused", "label": "T11-p1", "version": 1, "report_summary": [], "data_sets": []}
-    for documents, kept in (([], "send the whole archive again."), ([1], "hold only the files that change.")):
-        said = describe_outcome(refused | {"documents": documents})
-        assert said.startswith("T11-p1 version 1 was refused and does not count.")
-        assert said.endswith(kept)
-    same = describe_outcome(refused | {"report_summary": [{"code": "same-archive"}]} | {"documents": []})
-    assert same.endswith("--system T11-p1.")
-
-
 def test_correction_is_verified_with_what_it_inherits(vp, owner, tmp_path):
     """Exactly what the portal then says of it."""
     corpus = make_corpus("tones", speakers=2)
@@ -273,7 +248,7 @@ def test_upload_becomes_a_submission_of_the_system_that_was_named(vp, team, arch
     assert all(upload.claimed_sha256 for upload in Upload.objects.all())
 
 
-@pytest.mark.parametrize("words", [(), ("--kind", "primary"), ("--resume",)], ids=str)
+@pytest.mark.parametrize("words", [(), ("--resume",)], ids=str)
 def test_same_command_finds_what_was_taken(vp, team, archive, words):
     """It is as if the first had been interrupted while its archive was checked."""
     command = ("submit", archive, "--edition", "vpc", "--no-wait")
@@ -283,20 +258,10 @@ def test_same_command_finds_what_was_taken(vp, team, archive, words):
     assert (code, f"T11.zip was submitted before: submission {number}" in said) == (0, True), warned
 
 
-def test_same_further_version_is_found_too(vp, team, archive):
-    make_submission(make_team_system(team))
-    command = ("submit", archive, "--edition", "vpc", "--system", "T11-p1", "--no-wait")
-    assert vp(*command)[0] == 0
-    code, said, warned = vp(*command)
-    assert (code, "was submitted before" in said) == (0, True), warned
-    assert Submission.objects.count() == 2
-
-
-@pytest.mark.parametrize("state", ["refused", "withdrawn"])
-def test_archive_that_counts_for_nothing_is_sent_again(vp, team, archive, state):
+def test_archive_that_counts_for_nothing_is_sent_again(vp, team, archive):
     command = ("submit", archive, "--edition", "vpc", "--no-wait")
     assert vp(*command)[0] == 0
-    Submission.objects.update(state=state)
+    Submission.objects.update(state="refused")
     code, said, warned = vp(*command, "--system", "T11-p1")
     assert (code, "arrived completely" in said) == (0, True), warned
     assert Submission.objects.count() == 2
@@ -323,20 +288,6 @@ def test_archive_that_was_packed_anew_is_sent_from_its_beginning(vp, team, archi
     assert hash_upload(Submission.objects.get().upload)
 
 
-def test_upload_of_unknown_content_is_not_said_to_be_of_another(vp, team, archive):
-    """As other tus clients begin one, without the SHA-256."""
-    create_upload(
-        plan=UploadPlan(team.edition, team),
-        file_name=archive.name,
-        size=5000,
-        by=team.memberships.get().user,
-        now=timezone.now(),
-    )
-    code, _, warned = vp("submit", archive, "--edition", "vpc", "--no-wait")
-    told = "may be of other content and is kept; this one is sent from its beginning"
-    assert (code, told in " ".join(warned.split())) == (0, True), warned
-
-
 def break_off(sender, address):
     sender._send_part(address, 0)
     raise Unreachable("The line broke.")
@@ -355,22 +306,6 @@ def test_file_that_changes_while_it_is_sent_is_discarded(vp, team, archive, monk
     code, _, warned = vp("submit", archive, "--edition", "vpc", "--no-wait")
     assert (code, "the file has changed while it was sent. What was sent of it is discarded." in warned) == (2, True)
     assert Upload.objects.get().state == "abandoned"
-
-
-def test_file_that_is_touched_while_it_is_sent_goes_on(vp, team, archive, monkeypatch):
-    monkeypatch.setattr(submit, "PART_BYTES", 100)
-    send = submit.Sender._send_part
-
-    def touch_after_the_first(sender, address, offset):
-        if offset == 100:
-            os.utime(archive, (1, 1))
-        return send(sender, address, offset)
-
-    monkeypatch.setattr(submit.Sender, "_send_part", touch_after_the_first)
-    code, _, warned = vp("submit", archive, "--edition", "vpc", "--no-wait")
-    assert code == 0, warned
-    assert Upload.objects.get().state == "complete"
-    assert hash_upload(Submission.objects.get().upload)
 
 
 def test_upload_whose_bytes_are_lost_is_sent_again(vp, team, archive, monkeypatch):
@@ -449,17 +384,6 @@ def test_results_show_claims_beside_and_end_with_one_where_one_disagrees(vp, tea
     assert vp("results", system.name, "--csv")[1].startswith("system,version,data_set")
 
 
-def test_results_mark_linkability_of_few_targets(vp, team, monkeypatch):
-    monkeypatch.setattr("evaluation.metrics.linkability.FEW_TARGETS", 600)
-    linked = number(team.edition, "linkability", "", "libri_test_trials_f", 0.25)
-    make_objective_run(make_submission(make_team_system(team)), [linked])
-    said = vp("results", "T11-p1", "--all")[1]
-    [row] = [line for line in said.splitlines() if "Linkability" in line]
-    assert "0.25*" in row
-    assert "* libri test trials f, semi-informed: unreliable: 548 target trials." in " ".join(said.split())
-    assert "unreliable: 548 target trials" in vp("results", "T11-p1", "--csv")[1]
-
-
 def test_results_say_state_rank_and_that_a_version_was_withdrawn(vp, team):
     submission = make_submission(make_team_system(team))
     make_objective_run(submission, ranked_numbers(team.edition, eer=16.0, wer=8.5))
@@ -477,30 +401,6 @@ def test_results_say_state_rank_and_that_a_version_was_withdrawn(vp, team):
     assert "because the submission was withdrawn before it was evaluated" in said
 
 
-def test_results_before_the_evaluation_has_ended_do_not_list_measured_numbers_as_missing(capsys):
-    values = {"label": "T11-p1", "version": 1, "edition": "vpc", "state": "evaluating", "numbers": []}
-    speech = {"data_set": "a_set", "gender": "f", "metric": "pitch_correlation", "estimator": ""}
-    speech |= {"unit": "", "value": 0.5, "n": 4}
-    missing = [{"what": "Pitch correlation of a_set", "reason": "the submission has not been evaluated yet"}]
-    values |= {"measured_at": None, "speech": [speech], "missing": missing}
-    assert results._say_values(values, shows_all=False) == 0
-    said = capsys.readouterr().out
-    assert ("Missing" in said, said.endswith("No other number has been computed yet.\n")) == (False, True)
-
-
-def test_number_that_is_almost_nothing_is_written_without_an_exponent():
-    level = {"metric": "eer", "estimator": "kaldi", "value": -1.144e-06}
-    assert (results._plain(level), results._plain(level | {"value": 12.3456})) == ("0.000", "12.35")
-
-
-def test_label_of_two_editions_has_to_be_told_apart(vp, team, owner):
-    other = make_team(make_edition(name="later"), owner=owner, number=11)
-    for one in (team, other):
-        make_submission(make_team_system(one))
-    code, _, said = vp("results", "T11-p1")
-    assert (code, "several editions have it. Say which: later-t11-p1, vpc-t11-p1." in said) == (2, True)
-
-
 # What it loads -------------------------------------------------------------------------------------
 
 
@@ -509,26 +409,13 @@ def test_label_of_two_editions_has_to_be_told_apart(vp, team, owner):
     [
         ("from portal.client.main import main\ntry: main(['--help'])\nexcept SystemExit: pass", "httpx numpy django"),
         (
-            "import portal.client.submit, portal.client.status, portal.client.results, portal.client.login, httpx",
+            "from portal.client import login, results, status, submit, verify",
             "django torch pandas matplotlib",
         ),
-        ("import portal.client.verify, portal.client.status", "django torch pandas matplotlib"),
     ],
-    ids=["help", "commands", "verify"],
+    ids=["help", "commands"],
 )
 def test_vp_loads_little(code, unwanted):
     program = f"{code}\nimport sys\nprint('HELD', *[name for name in {unwanted.split()!r} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert answer.stdout.splitlines()[-1] == "HELD"
-
-
-def test_methods_are_listed_without_an_edition(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--list"])
-    assert (ended.value.code, "  mcadams-2022  B2" in capsys.readouterr().out) == (0, True)
-
-
-def test_proxy_that_cannot_be_used_is_told(capsys, monkeypatch):
-    monkeypatch.setenv("ALL_PROXY", "nonsense://127.0.0.1:1")
-    assert main(["status", "--server", "http://portal.example"]) == 2
-    assert "proxy settings" in capsys.readouterr().err
