@@ -45,10 +45,6 @@ def test_address_that_opens_something_is_not_logged(path, told):
     assert logged("%s: %s", "Internal Server Error", path) == f"Internal Server Error: {told}"
 
 
-def test_other_messages_stay_as_they_are():
-    assert logged("%d of %d %%", 1, 2) == "1 of 2 %"
-
-
 def test_log_of_accesses_of_the_web_server_holds_no_secret(caplog):
     """As gunicorn writes it, the page that led there included."""
     hide_secrets_of_server()

@@ -81,15 +81,9 @@ def test_empty_environment_gives_every_default():
         ),
         (
             "ANONYMIZERS_DIR",
-            "commands",
-            "PORTAL_ANONYMIZERS_DIR: expected the absolute path of an existing folder, found 'commands'.",
-        ),
-        (
-            "ANONYMIZERS_DIR",
             "/nonexistent",
             "PORTAL_ANONYMIZERS_DIR: expected the absolute path of an existing folder, found '/nonexistent'.",
         ),
-        ("LOG_LEVEL", "loud", "PORTAL_LOG_LEVEL: expected DEBUG, INFO, WARNING or ERROR, found 'loud'."),
         ("JOB_HARD_LIMIT_S", "60", "PORTAL_JOB_SOFT_LIMIT_S: expected less than PORTAL_JOB_HARD_LIMIT_S."),
         ("JOB_LOST_AFTER_S", "10", "PORTAL_JOB_LOST_AFTER_S: expected more than twice PORTAL_JOB_HEARTBEAT_S."),
     ],
@@ -117,13 +111,8 @@ def test_mail_server_is_read_from_its_url(text, host, port, user, password, star
 @pytest.mark.parametrize(
     "text",
     [
-        "mail.example.org",
         "http://mail.example.org",
-        "smtp://",
-        "smtp://mail.example.org:mail",
         "smtp://mail.example.org:0",
-        "smtp://mail.example.org/inbox",
-        "smtp://mail.example.org/?ssl",
         "smtps://mail.example.org/?tls",
         "smtp://[::1",
     ],
@@ -135,22 +124,11 @@ def test_mail_server_that_does_not_parse_is_refused_without_its_password(text):
     assert "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "text", ["portal.example.org", "ftp://x.org", "https://", "https://x.org/portal", "https://x.org?a"]
-)
+@pytest.mark.parametrize("text", ["ftp://x.org", "https://x.org/portal"])
 def test_site_that_is_no_address_of_a_host_is_refused(text):
     with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_SITE_URL": text})
     assert "PORTAL_SITE_URL: expected http://HOST or https://HOST" in str(raised.value)
-
-
-def test_address_of_prolific_names_a_host_and_its_token_is_taken_as_it_is():
-    found = read_environment({"PORTAL_PROLIFIC_TOKEN": " a-token "})
-    assert (found["PROLIFIC_TOKEN"], found["PROLIFIC_URL"]) == ("a-token", "https://api.prolific.com")
-    with pytest.raises(ImproperlyConfigured) as raised:
-        read_environment({"PORTAL_PROLIFIC_TOKEN": "a-token", "PORTAL_PROLIFIC_URL": "https://x.org/api"})
-    assert "PORTAL_PROLIFIC_URL: expected http://HOST or https://HOST" in str(raised.value)
-    assert "a-token" not in str(raised.value)
 
 
 def test_mail_goes_to_the_console_without_a_server_and_to_the_server_with_one(tmp_path):
@@ -163,7 +141,7 @@ def test_mail_goes_to_the_console_without_a_server_and_to_the_server_with_one(tm
     assert found[1] == ["django.core.mail.backends.smtp.EmailBackend", "mail.example.org", "587", "True"]
 
 
-@pytest.mark.parametrize("part", ["speech", "./speech", "/nonexistent", "/tmp:/var", "/etc/hostname"])
+@pytest.mark.parametrize("part", ["speech", "/nonexistent", "/etc/hostname"])
 def test_import_root_must_be_an_existing_folder_by_its_absolute_path(part, tmp_path):
     with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_IMPORT_ROOTS": f"{tmp_path}, {part}"})
@@ -179,19 +157,6 @@ def test_import_roots_have_commas_between_them_and_may_lie_at_home(tmp_path, mon
         (tmp_path / name).mkdir()
     found = read_environment({"PORTAL_IMPORT_ROOTS": f"{tmp_path}/one, ~/two : three,"})["IMPORT_ROOTS"]
     assert found == [tmp_path / "one", tmp_path / "two : three"]
-
-
-def test_folder_of_external_commands_may_be_empty_or_lie_at_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "commands").mkdir()
-    assert read_environment({})["ANONYMIZERS_DIR"] is None
-    assert read_environment({"PORTAL_ANONYMIZERS_DIR": "~/commands"})["ANONYMIZERS_DIR"] == tmp_path / "commands"
-
-
-def test_start_refuses_a_missing_import_root_with_a_sentence(tmp_path):
-    answer = manage("check", PORTAL_DATA_DIR=str(tmp_path), PORTAL_IMPORT_ROOTS="/nonexistent")
-    assert answer.returncode == 1
-    assert answer.stderr.splitlines()[1].endswith("(/nonexistent is not), found '/nonexistent'.")
 
 
 def test_folder_for_imports_is_made_at_start_and_stays_open_beside_others(tmp_path):
@@ -258,8 +223,6 @@ def test_every_setting_that_code_or_documentation_names_exists() -> None:
     ("environment", "level"),
     [
         ({"PORTAL_LOG_FORMAT": "json"}, "INFO"),
-        ({}, "WARNING"),
-        ({"PORTAL_LOG_LEVEL": "INFO"}, "INFO"),
         ({"PORTAL_LOG_FORMAT": "json", "PORTAL_LOG_LEVEL": "ERROR"}, "ERROR"),
     ],
 )
@@ -276,23 +239,23 @@ def test_hsts_is_chosen() -> None:
     assert print_settings("s.DEBUG", PORTAL_MODELS_DIR="/srv/models") == ["False"]
 
 
-@pytest.mark.parametrize(("target", "default"), [("run", "127.0.0.1:8000"), ("demo", "0.0.0.0:8000")])
 @pytest.mark.parametrize(
-    ("environment", "given", "address"),
+    ("target", "environment", "given", "address"),
     [
-        ({"PORTAL_ADDRESS": "127.0.0.1:9000"}, [], "127.0.0.1:9000"),
-        ({"PORTAL_ADDRESS": "127.0.0.1:9000"}, ["ADDRESS=127.0.0.1:9001"], "127.0.0.1:9001"),
-        ({}, [], ""),
+        ("run", {"PORTAL_ADDRESS": "127.0.0.1:9000"}, [], "127.0.0.1:9000"),
+        ("run", {"PORTAL_ADDRESS": "127.0.0.1:9000"}, ["ADDRESS=127.0.0.1:9001"], "127.0.0.1:9001"),
+        ("run", {}, [], "127.0.0.1:8000"),
+        ("demo", {}, [], "0.0.0.0:8000"),
     ],
 )
-def test_make_starts_the_portal_at_the_address_of_the_environment(target, default, environment, given, address):
+def test_make_starts_the_portal_at_the_address_of_the_environment(target, environment, given, address):
     inherited = (PREFIX, "MAKE", "ADDRESS")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(inherited)}
     root = Path(__file__).parents[3]
     said = subprocess.run(
         ["make", "-n", target, *given], cwd=root, env=clean | environment, capture_output=True, text=True, check=True
     ).stdout
-    assert f'PORTAL_ADDRESS="{address or default}" ' in said
+    assert f'PORTAL_ADDRESS="{address}" ' in said
 
 
 def test_place_of_files_is_read_strictly():

@@ -71,11 +71,6 @@ def test_archive_is_opened_where_it_lies(bucket_files):
     assert sum(received) < 2_000_000 + 4 * FIRST_BYTES < len(packed.getvalue())
 
 
-def test_empty_file_is_read(bucket_files):
-    storage.replace_named("derived/none", b"")
-    assert storage.read_stored("derived/none") == b""
-
-
 def test_age_is_that_of_the_last_storing(bucket_files):
     now, key = time.time(), storage.store_bytes(b"something", ".json")
     assert (storage.is_older(key, now - 60), storage.is_older(key, now + 60)) == (False, True)

@@ -13,10 +13,6 @@ def none_declared(monkeypatch):
     monkeypatch.setattr(steps, "_declared", [])
 
 
-def test_step_is_a_call():
-    assert steps.Step("builtins.dict")(submission=1) == {"submission": 1}
-
-
 @pytest.mark.parametrize("name", ["evaluation.app.attacks.services.start_nothing", "nowhere.start", "math.pi"])
 def test_portal_does_not_start_with_a_step_that_leads_nowhere(name):
     steps.Step("math.sqrt")

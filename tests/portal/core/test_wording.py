@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from common.packages import describe_missing
 from portal.core import labels as wording
-from portal.core.templatetags.portal import words
 
 
 def test_durations_read_as_people_say_them():
@@ -55,16 +54,6 @@ def test_facts_open_inner_objects_and_leave_out_what_is_empty():
         ("Level", "−26.0 dBov"),
         ("Kbit", "256 per s"),
     ]
-
-
-def test_parameters_read_as_in_the_papers():
-    assert [wording.symbol(name) for name in ("alpha", "depth")] == ["α", "depth"]
-
-
-def test_words_of_a_command_with_hyphens_stay_whole_and_are_escaped():
-    assert words("vp pack demo --add <A>-b.pdf") == (
-        'vp pack demo <span class="unbroken">--add</span> <span class="unbroken">&lt;A&gt;-b.pdf</span>'
-    )
 
 
 def test_line_on_what_cannot_run_holds_no_commands():

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 
 import pytest
 
@@ -16,9 +15,7 @@ ENROLLS, TRIALS = "toy_dev_enrolls", "toy_dev_trials_f"
 
 
 def test_the_challenges_directories_are_read(librispeech):
-    begin = time.perf_counter()
     draft = read_corpus(librispeech / "data", without_audio=True)
-    assert time.perf_counter() - begin < 30
     assert draft.is_usable
     assert {problem.code for problem in draft.problems} == {"not-enrolled"}
     assert (len(draft.utterances), len(draft.speakers)) == (4255, 80)
@@ -44,14 +41,6 @@ def test_the_challenges_trials_are_the_same_gender_product(librispeech):
     for each in draft.trial_lists:
         product = type(each)(each.name, each.enrolment_set, each.trial_set, "same-gender-product", 0, 0, None)
         assert sorted(trial_pairs(draft, product)) == sorted(trial_pairs(draft, each))
-
-
-def test_directories_without_their_audio_say_where_to_look(librispeech):
-    draft = read_corpus(librispeech / "data")
-    assert not draft.is_usable
-    assert len(found(draft, "missing-file")) == len(draft.utterances)
-    assert "“Folder of the audio files”, --audio-root" in draft.problems[0].remedy
-    assert draft.problems[0].found.endswith(" below the folder of the corpus")
 
 
 def test_toy_directories_are_read_with_their_audio(tmp_path):
@@ -144,17 +133,12 @@ def test_sets_without_lists_are_read_by_their_names(tmp_path):
 PROBLEMS = {
     "duplicate utterance": (f"{TRIALS}/utt2spk", "12-c 12", "11-c 12", "repeated-entry", 2),
     "no gender": (f"{TRIALS}/spk2gender", "12 f\n", "", "no-gender", None),
-    "unknown gender": (f"{TRIALS}/spk2gender", "12 f", "12 x", "unknown-gender", 2),
     "contradicting gender": (f"{TRIALS}/spk2gender", "12 f", "12 m", "contradicting-gender", 2),
     "no transcript": (f"{TRIALS}/text", "12-c HE SAID SO", "12-c", "no-transcript", 2),
-    "lower case": (f"{TRIALS}/text", "12-c HE", "12-c he", "transcript-not-normalised", 2),
     "pipe": (f"{TRIALS}/wav.scp", "12-c data/", "12-c sox x | data |", "pipe-refused", 2),
     "unknown model": (f"{TRIALS}/trials", "12 12-c", "19 12-c", "unknown-model", 5),
-    "unknown trial": (f"{TRIALS}/trials", "12 12-c", "12 19-c", "unknown-utterance", 5),
     "no target": (f"{TRIALS}/trials", "12-c target", "12-c nontarget", "contradicting-target", 5),
-    "no flag": (f"{TRIALS}/trials", "12-c target", "12-c", "malformed-line", 5),
     "unknown enrolment": (f"{ENROLLS}/enrolls", "12-a", "19-a", "unknown-utterance", 3),
-    "unknown text": (f"{TRIALS}/text", "13-c", "19-c", "unknown-utterance", 3),
     "other inverse": (f"{TRIALS}/spk2utt", "12 12-c", "12 13-c", "contradicting-speaker", 2),
     "missing audio": (f"{TRIALS}/wav.scp", "wav/12-c.wav", "wav/19-c.wav", "missing-file", 2),
     "listed twice": (f"{TRIALS}/wav.scp", "wav/12-c.wav", "wav/11-c.wav", "file-listed-twice", 2),
@@ -172,30 +156,6 @@ def test_each_problem_names_its_file_and_line(tmp_path, problem):
     places = [place for place in found(draft, code) if place[1] == line]
     wanted = file.replace("utt2spk", "wav.scp") if code == "bad-name" else file
     assert places == [(wanted, line)]
-
-
-def test_many_trials_of_one_unknown_model_are_one_problem(tmp_path):
-    corpora.kaldi(tmp_path)
-    with (tmp_path / TRIALS / "trials").open("a") as file:
-        file.writelines(f"{model} 11-c nontarget\n" for model in ("77",))
-        file.writelines(f"{i} 12-c nontarget\n" for i in range(1000, 9000))
-        file.writelines(f"88 {name} nontarget\n" for name in ("11-c", "12-c", "13-c"))
-    draft = read_corpus(tmp_path)
-    problems = [each for each in draft.problems if each.code == "unknown-model"]
-    assert problems[0].sentence() == (
-        f"{TRIALS}/trials, line 7: expected a speaker of {ENROLLS}, found 77 in 1 line. "
-        "Add it there, or remove the trials that name it."
-    )
-    assert len(problems) == 8002
-
-
-def test_a_refused_line_is_one_problem(tmp_path):
-    corpora.kaldi(tmp_path)
-    corpora.edit(tmp_path / ENROLLS / "wav.scp", "11-a data/toy_dev/wav/11-a.wav", "11-a sox x.wav -t wav - |")
-    corpora.edit(tmp_path / TRIALS / "spk2gender", "13 f", "13 x")
-    draft = read_corpus(tmp_path)
-    errors = [(each.code, each.file) for each in draft.problems if each.severity is Severity.ERROR]
-    assert errors == [("pipe-refused", f"{ENROLLS}/wav.scp"), ("unknown-gender", f"{TRIALS}/spk2gender")]
 
 
 def test_recordings_that_segments_cut_are_one_problem(tmp_path):
@@ -254,45 +214,6 @@ def test_an_utterance_says_the_same_in_every_directory(tmp_path):
     assert found(draft, "contradicting-speaker")[-1] == (f"{TRIALS}/wav.scp", 4)
     assert found(draft, "contradicting-transcript") == [(f"{TRIALS}/text", 4)]
     assert found(draft, "contradicting-file") == [(f"{TRIALS}/wav.scp", 4)]
-
-
-def test_a_missing_listing_is_named(tmp_path):
-    corpora.kaldi(tmp_path)
-    (tmp_path / TRIALS / "spk2gender").unlink()
-    assert found(read_corpus(tmp_path), "missing-file") == [(f"{TRIALS}/spk2gender", None)]
-
-
-def test_stray_audio_is_one_note(tmp_path):
-    corpora.kaldi(tmp_path)
-    corpora.write_text(tmp_path / "audio" / "99-a.wav", "")
-    draft = read_corpus(tmp_path)
-    assert "1 not listed, such as audio/99-a.wav" in sentence(draft, "not-listed")
-
-
-def test_a_wrong_gender_is_one_problem_however_many_utterances_the_speaker_has(tmp_path):
-    corpora.kaldi(tmp_path)
-    corpora.edit(tmp_path / ENROLLS / "spk2gender", "11 f", "11 m")
-    for name, line in {"utt2spk": "11-d 11", "text": "11-d SO", "wav.scp": "11-d 11-d.wav"}.items():
-        with (tmp_path / TRIALS / name).open("a") as file:
-            file.write(f"{line}\n")
-    assert found(read_corpus(tmp_path), "contradicting-gender") == [(f"{TRIALS}/spk2gender", 1)]
-    corpora.edit(tmp_path / TRIALS / "spk2gender", "11 f", "11 m")
-    corpora.edit(tmp_path / ENROLLS / "spk2gender", "11 m\n", "")
-    assert found(read_corpus(tmp_path), "no-gender") == [(f"{ENROLLS}/spk2gender", None)]
-
-
-def test_directory_without_utt2spk_beside_others_is_named(tmp_path):
-    corpora.kaldi(tmp_path)
-    (tmp_path / "toy_dev_trials_f" / "utt2spk").unlink()
-    draft = read_corpus(tmp_path, without_audio=True)
-    assert ("missing-file", "toy_dev_trials_f/utt2spk") in {(problem.code, problem.file) for problem in draft.problems}
-    assert not draft.is_usable
-
-
-def test_directories_beside_the_folder_that_was_handed_over_are_not_looked_at(tmp_path):
-    corpora.kaldi(tmp_path)
-    (tmp_path / ENROLLS / "utt2spk").unlink()
-    assert found(read_corpus(tmp_path / TRIALS, without_audio=True), "missing-file") == []
 
 
 def test_audio_whose_name_has_other_capitals_is_named(tmp_path):

@@ -1,7 +1,5 @@
 """LibriSpeech trees, and folders that are no corpus."""
 
-import pytest
-
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import detect_layout, read_corpus
 from tests.portal.corpora import corpora
@@ -109,17 +107,3 @@ def test_what_is_no_folder_is_no_corpus(tmp_path):
         assert (problem.code, problem.found) == ("missing-folder", words)
     (problem,) = read_corpus(tmp_path / "empty").problems
     assert problem.found == "an empty folder"
-
-
-@pytest.mark.parametrize("layout", list(Layout))
-def test_a_folder_read_as_another_layout_gives_one_problem(tmp_path, layout):
-    corpora.write_text(tmp_path / "chapter.txt", "It was a dark night.")
-    draft = read_corpus(tmp_path, layout)
-    assert (draft.layout, len(draft.problems), draft.is_usable) == (layout, 1, False)
-
-
-def test_a_layout_may_be_named_by_its_value(tmp_path):
-    corpora.librispeech(tmp_path)
-    assert read_corpus(tmp_path, "librispeech") == read_corpus(tmp_path)
-    with pytest.raises(ValueError, match="timit"):
-        read_corpus(tmp_path, "timit")

@@ -7,7 +7,7 @@ import pytest
 
 from common.problems import Severity
 from portal.intake.corpora.draft import Layout
-from portal.intake.corpora.reading import detect_layout, read_corpus
+from portal.intake.corpora.reading import read_corpus
 from tests.portal.corpora import corpora
 from tests.portal.corpora.corpora import found, sentence, sizes, trial_pairs
 
@@ -134,13 +134,6 @@ def test_a_data_set_has_one_role_in_all_corpora(tmp_path):
     assert not draft.is_usable
 
 
-def test_a_data_set_that_is_split_off_has_one_role_too(tmp_path):
-    rows, columns = _of_two_corpora(lambda corpus, _: ("second_enrolls", "trial") if corpus == "first" else ("", ""))
-    draft = read_corpus(corpora.manifest(tmp_path, rows, columns))
-    assert len(found(draft, "contradicting-role")) == 1
-    assert not draft.is_usable
-
-
 def test_transcripts_are_normalised_with_a_note(tmp_path):
     rows = corpora.manifest_rows()
     rows[1]["transcript"] = "Well,  isn't\nit?"
@@ -159,12 +152,6 @@ def test_lines_are_counted_past_quoted_line_breaks(tmp_path):
     assert found(draft, "unknown-gender") == [("utterances.csv", 4)]
 
 
-def test_synthetic_speech_is_known_as_such(tmp_path):
-    rows = [{**row, "synthetic": "yes"} for row in corpora.manifest_rows()]
-    draft = read_corpus(corpora.manifest(tmp_path, rows, (*corpora.COLUMNS, "synthetic")))
-    assert (draft.synthetic, draft.problems) == (True, ())
-
-
 def break_row(field, value, row=5):
     def change(rows):
         rows[row][field] = value
@@ -179,17 +166,12 @@ def break_row(field, value, row=5):
         (break_row("utterance_id", ""), "no-utterance"),
         (break_row("utterance_id", "../../etc/passwd"), "bad-name"),
         (break_row("speaker", ""), "no-speaker"),
-        (break_row("speaker", "b b"), "bad-name"),
         (break_row("gender", "M"), "contradicting-gender"),
         (break_row("transcript", "  "), "no-transcript"),
         (break_row("path", "a/a_0.flac"), "file-listed-twice"),
         (break_row("path", ""), "missing-file"),
         (break_row("path", "/etc/passwd"), "path-outside"),
-        (break_row("path", "../a_0.flac"), "path-outside"),
-        (break_row("path", "a/../../x.flac"), "path-outside"),
         (break_row("path", "C:/speech/a.flac"), "path-outside"),
-        (break_row("path", "https://speech.example/a.flac"), "path-outside"),
-        (break_row("duration_s", "long"), "wrong-duration"),
         (break_row("duration_s", "-2"), "wrong-duration"),
         (break_row("synthetic", "perhaps"), "unknown-word"),
     ],
@@ -212,12 +194,6 @@ def test_each_utterance_of_a_corpus_with_roles_needs_the_right_one(tmp_path, rol
     rows[5]["role"] = role
     draft = read_corpus(corpora.manifest(tmp_path, rows, (*corpora.COLUMNS, "role", "data_set")))
     assert found(draft, code) == [("utterances.csv", 7)]
-
-
-def test_names_of_data_sets_must_be_fit_for_files(tmp_path):
-    rows = [{**row, "role": "train", "data_set": "../up"} for row in corpora.manifest_rows()]
-    draft = read_corpus(corpora.manifest(tmp_path, rows, (*corpora.COLUMNS, "role", "data_set")))
-    assert "found “../up”" in sentence(draft, "bad-name")
 
 
 @pytest.mark.parametrize(("gender", "code"), [("", "no-gender"), ("x", "unknown-gender")])
@@ -272,13 +248,6 @@ def test_a_broken_row_is_one_problem_and_makes_no_set(tmp_path):
     assert draft.trial_lists == ()
 
 
-def test_every_missing_file_is_a_row(tmp_path):
-    folder = corpora.manifest(tmp_path, corpora.manifest_rows(each=50))
-    for file in folder.glob("?/*.flac"):
-        file.unlink()
-    assert found(read_corpus(folder), "missing-file") == [("utterances.csv", line) for line in range(2, 202)]
-
-
 def test_a_missing_file_is_named(tmp_path):
     corpora.manifest(tmp_path)
     (tmp_path / "b" / "b_1.flac").unlink()
@@ -286,16 +255,6 @@ def test_a_missing_file_is_named(tmp_path):
         "utterances.csv, line 7: expected the audio of b_1, found no file b/b_1.flac. "
         "Add the file, or remove the entry."
     )
-
-
-def test_all_problems_come_at_once(tmp_path):
-    rows = corpora.manifest_rows()
-    rows[1]["speaker"] = ""
-    rows[2]["gender"] = "M"
-    rows[3]["path"] = "/etc/passwd"
-    rows[4]["utterance_id"] = "a_0"
-    codes = [problem.code for problem in read_corpus(corpora.manifest(tmp_path, rows)).problems]
-    assert {"no-speaker", "contradicting-gender", "path-outside", "duplicate-utterance"} <= set(codes)
 
 
 def test_audio_that_is_not_listed_is_one_note(tmp_path):
@@ -366,25 +325,13 @@ def test_windows_line_ends_and_a_byte_order_mark_are_tolerated(tmp_path):
     assert draft.is_usable
 
 
-def test_the_only_csv_file_is_the_manifest(tmp_path):
-    corpora.manifest(tmp_path, name="speech.csv")
-    assert detect_layout(tmp_path) is Layout.MANIFEST
-    assert len(read_corpus(tmp_path).utterances) == 16
-
-
-def test_options_of_kaldi_directories_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="Kaldi directories"):
-        read_corpus(corpora.manifest(tmp_path), without_audio=True)
-
-
-@pytest.mark.parametrize(("listed", "stored"), [("NFC", "NFD"), ("NFD", "NFC")])
-def test_paths_with_accents_are_found_however_the_disk_spells_them(tmp_path, listed, stored):
+def test_paths_with_accents_are_found_however_the_disk_spells_them(tmp_path):
     rows = corpora.manifest_rows((("jürgen", "M"), ("max", "M"), ("ann", "F"), ("zoé", "F")))
     folder = corpora.manifest(
-        tmp_path / "toy", [{name: unicodedata.normalize(stored, cell) for name, cell in row.items()} for row in rows]
+        tmp_path / "toy", [{name: unicodedata.normalize("NFD", cell) for name, cell in row.items()} for row in rows]
     )
     file = folder / "utterances.csv"
-    file.write_text(unicodedata.normalize(listed, file.read_text()))
+    file.write_text(unicodedata.normalize("NFC", file.read_text()))
     draft = read_corpus(folder)
     assert draft.problems == ()
     assert [speaker.name for speaker in draft.speakers] == ["ann", "jürgen", "max", "zoé"]

@@ -15,7 +15,7 @@ from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import relation_to, systems_for
-from tests.portal.factories import make_corpus, make_edition, make_operator, make_organizer, make_system, make_user
+from tests.portal.factories import make_corpus, make_edition, make_operator, make_organizer, make_system
 
 pytestmark = pytest.mark.django_db
 
@@ -65,12 +65,6 @@ def test_corpus_is_its_owners_and_its_editions(owner, corpus):
     assert (system in systems_for(other), relation_to(other, system)) == (False, Relation.OTHER)
     for page in ("/", "/corpora/", "/systems/", "/editions/new/"):
         assert "tones" not in client_of(other).get(page).content.decode(), page
-
-
-def test_member_who_organises_an_edition_sees_no_corpus(corpus):
-    member = make_user()
-    make_edition(corpus, organizers=[member])
-    assert not corpora_for(member).exists()
 
 
 def test_owner_shares_a_corpus_and_takes_it_back(owner, corpus):

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Answer, Block, Flag, Session, Study
 from listening.app.monitor.services import flag_sessions
 from listening.tasks import Task
 from portal.demo import listeners
-from portal.demo.studies import PLANS
 from tests.listening.factories import make_study
 
 pytestmark = pytest.mark.django_db
@@ -72,13 +70,6 @@ def test_better_numbers_sound_better():
     assert good.different_distance - good.same_distance > bad.different_distance - bad.same_distance
 
 
-def test_latent_numbers_stay_in_range_whatever_was_measured():
-    for rho in (-1.0, 0.0, 1.0, 1.5):
-        for words in (0.0, 1.0, 3.0):
-            model = listeners.model_sound(rho, words)
-            assert all(0 <= value <= 1 for value in (model.naturalness, model.intelligibility, model.voice_kept))
-
-
 def test_boards_are_whole_and_drawn_groups_are_as_many_as_speakers_declared():
     study = make_study(
         evaluators=3,
@@ -105,14 +96,3 @@ def test_transcripts_hold_mostly_what_was_said():
         ["sentence" in text for text in Answer.objects.filter(session__study=study).values_list("text", flat=True)]
     )
     assert said > 0.6
-
-
-def test_originals_are_the_originals_of_the_model(study):
-    models = listeners.make_models(study, listeners.presented(study))
-    assert models[ORIGINAL] == listeners.ORIGINAL_SPEECH
-    assert {code for code in models if "\t" not in code} == {ORIGINAL, *study.systems.values_list("code", flat=True)}
-
-
-def test_every_closed_study_of_the_demo_says_that_its_listeners_are_simulated():
-    assert [plan.form for plan in PLANS] == list(Study.Form.values)
-    assert all("simulated listeners" in plan.title for plan in PLANS)

@@ -32,10 +32,6 @@ def test_network_address_is_that_of_this_machine_for_others(in_a_network):
     assert terminal.network_address("0.0.0.0:8000") == "192.168.7.20:8000"
 
 
-def test_network_address_is_empty_for_a_server_that_listens_to_this_machine_only(in_a_network):
-    assert terminal.network_address("127.0.0.1:8000") == ""
-
-
 def test_network_address_is_empty_without_a_network(monkeypatch):
     def refuse(probe, place):
         raise OSError("Network is unreachable")
@@ -49,8 +45,3 @@ def test_answer_to_network_admits_the_address_that_a_phone_uses(in_a_network, en
     assert environment["PORTAL_SITE_URL"] == "http://127.0.0.1:8000"
     assert environment["PORTAL_ALLOWED_HOSTS"].split(",")[-1] == "192.168.7.20"
     assert "127.0.0.1" in environment["PORTAL_ALLOWED_HOSTS"].split(",")
-
-
-def test_answer_to_network_admits_nobody_else_on_a_loopback_address(in_a_network, environment):
-    terminal.answer_to_network("127.0.0.1:8000")
-    assert environment["PORTAL_ALLOWED_HOSTS"] == "localhost"

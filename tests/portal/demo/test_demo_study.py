@@ -4,11 +4,9 @@ import pytest
 from django.utils import timezone
 
 from listening.app.models import Study
-from listening.app.studies.settings import parse_screening
 from portal.demo.challenge import ENTRIES, TEAMS
 from portal.demo.studies import (
     LONGEST_REASON,
-    PLAN,
     PLANS,
     SAMPLED,
     begin_simulated_studies,
@@ -27,11 +25,6 @@ from tests.portal.factories import (
     make_team_system,
 )
 from tests.portal.objective_runs import tones_edition
-
-
-def test_evaluators_of_the_demo_need_no_headphones():
-    screening = parse_screening(PLAN["screening"])
-    assert (screening.sound, screening.headphones) == (True, "none")
 
 
 @pytest.mark.django_db

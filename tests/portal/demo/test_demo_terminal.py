@@ -1,6 +1,5 @@
 """What the demo writes on the terminal, and what it leaves out: mails to its own people, while it is at work."""
 
-from portal.demo.management.commands.demo import list_addresses
 from portal.demo.terminal import QuietMail, Screen
 
 HEAD = "Mail to wide@demo.example: Demo challenge: T01-p1 version 1 was accepted"
@@ -40,21 +39,6 @@ def test_every_mail_is_printed_once_the_demo_is_over() -> None:
     assert lines_of(0, *given) == given
 
 
-def test_addresses_stand_in_columns_below_the_heading_of_their_journey() -> None:
-    journeys = {
-        "Reader": {"leaderboard": ("/a/", "the ranking")},
-        "Evaluator": {"listen": ("/b/c/", "the listening test")},
-    }
-    assert list_addresses("http://127.0.0.1:8000", journeys) == [
-        "",
-        "Reader",
-        "  leaderboard  http://127.0.0.1:8000/a/    the ranking",
-        "",
-        "Evaluator",
-        "  listen       http://127.0.0.1:8000/b/c/  the listening test",
-    ]
-
-
 def test_line_that_moves_stays_below_what_is_said_and_goes_when_it_is_settled() -> None:
     written: list[str] = []
     screen = Screen(written.append, moves=True)
@@ -64,12 +48,3 @@ def test_line_that_moves_stays_below_what_is_said_and_goes_when_it_is_settled() 
     screen.settle()
     clear = "\r\x1b[K"
     assert "".join(written) == f"1 of 2{clear}Something else\n1 of 2{clear}2 of 2{clear}"
-
-
-def test_output_that_is_no_terminal_has_whole_lines_only() -> None:
-    written: list[str] = []
-    screen = Screen(written.append, moves=False)
-    screen.show("1 of 2")
-    screen("Something else")
-    screen.settle()
-    assert [one for one in written if one] == ["Something else\n"]

@@ -3,7 +3,6 @@
 import pytest
 
 from portal.documentation.manual import search_manual
-from tests.pages import read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -26,24 +25,7 @@ def test_small_words_of_a_question_do_not_count():
     assert search_manual("how")  # nothing else is asked
 
 
-def test_fields_of_a_recipe_are_found():
-    assert "/docs/recipe-fields/#" in "".join(one.section.address for one in search_manual("attackers by portal"))
-
-
 @pytest.mark.parametrize("query", ["", "  ", "…", "nosuchword"])
 def test_nothing_is_found_for_words_that_stand_nowhere(client, query):
     assert search_manual(query) == []
     assert client.get("/docs/", {"q": query}).status_code == 200
-
-
-def test_query_is_text_and_not_long(client):
-    page = client.get("/docs/", {"q": "<b>portal</b>" + "x" * 500}).content.decode()
-    assert "<b>portal" not in page
-    assert "x" * 300 not in page
-    assert "Nothing with" in read_page(client.get("/docs/", {"q": "portal" * 100}))
-
-
-def test_cells_of_a_table_do_not_run_into_the_sentence_after_them(client):
-    text = " ".join("".join(one.excerpt) for one in search_manual("equal error rate"))
-    assert " · " in text
-    assert "these words: “equal error rate”" in client.get("/docs/?q=equal+error+rate").content.decode()

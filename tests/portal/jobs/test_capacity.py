@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from portal.core.models import Heartbeat
-from portal.core.processes import choose_processes, worker_command
+from portal.core.processes import choose_processes
 from portal.jobs import services, tasks, workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, JobState
@@ -71,14 +71,6 @@ def test_job_that_no_worker_can_take_says_what_is_missing():
     make_worker("large", LARGE)
     [job] = with_estimates([job])
     assert job.wait == "A worker has room and takes it in a moment."
-
-
-def test_worker_of_a_version_that_tells_less_takes_everything():
-    details = {"queues": ["cpu"], "processes": 2, "has_card": False}
-    Heartbeat.objects.create(name="old", kind=workers.KIND, at=timezone.now(), details=details)
-    [old] = workers.known_workers(timezone.now())
-    assert (old.capacity.processes, old.capacity.memory_bytes) == (2, None)
-    assert old.capacity.can_take("cpu", "test-done", "whisper-base")
 
 
 def test_message_goes_on_to_a_worker_that_can_run_the_job(messages, monkeypatch):
@@ -167,21 +159,13 @@ def test_memory_of_a_card_counts_in_its_queue_alone(messages):
     ("queues", "cores", "gigabytes", "expected"),
     [
         ("cpu", 1, 8, 1),
-        ("cpu", 2, 24, 2),
         ("cpu", 4, 4, 2),
-        ("cpu", 16, 64, 4),
         ("cpu", 64, 256, 16),
         ("gpu", 16, 64, 1),
     ],
 )
 def test_number_of_jobs_at_a_time_follows_the_machine(queues, cores, gigabytes, expected):
     assert choose_processes(queues, cores=cores, memory_bytes=gigabytes * GB) == expected
-
-
-def test_worker_logs_as_much_as_the_setting_says(settings):
-    settings.LOG_LEVEL = "ERROR"
-    command = worker_command("cpu", processes=1)
-    assert command[command.index("--loglevel") + 1] == "ERROR"
 
 
 def test_engine_is_missing_only_where_neither_this_machine_nor_a_worker_has_it():

@@ -38,10 +38,3 @@ def test_kinds_that_use_a_card_say_how_much_memory_of_it():
     }
     small = Capacity(card="a card", card_memory_bytes=3 * GB)
     assert [name for name in small.kinds_beyond(Queue.GPU) if name in SHIPPED] == []
-
-
-def test_limits_of_time_end_nothing_that_may_take_hours(settings):
-    """Computations, checks of archives, imports of corpora and deletions have none: a large challenge needs hours."""
-    limited = {name: kind.time_limit_s for name, kind in SHIPPED.items() if kind.time_limit_s}
-    assert limited == {"send-notice": 300, "import-ratings": 3600, "try-anonymizers": 7200}
-    assert max(limited.values()) < settings.JOB_SOFT_LIMIT_S

@@ -11,7 +11,6 @@ from portal.jobs.terminal import (
     failure_report,
     progress_line,
     show_job,
-    write_report,
 )
 from tests.portal.factories import make_problem
 
@@ -26,11 +25,6 @@ def running(**fields):
 def test_line_tells_stage_count_and_estimate():
     job = running(progress_from=0, progress_since=timezone.now() - timedelta(seconds=12))
     assert progress_line(job) == "B2 on trials: Anonymising 12 of 48 (25 %), about 36 s left"
-
-
-def test_line_without_a_pace_has_no_estimate():
-    assert progress_line(running()) == "B2 on trials: Anonymising 12 of 48 (25 %)"
-    assert progress_line(Job(title="B2", state=JobState.WAITING)) == "B2: Waiting"
 
 
 def test_each_stage_and_end_gets_a_line(capsys):
@@ -62,11 +56,3 @@ def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():
         "warning: no text",
         "  lists/text, line 3: expected text, found nothing. Add it.",
     ]
-
-
-def test_written_report_has_every_row_and_no_formula(tmp_path):
-    problems = [make_problem(file=f"={number}.wav") for number in range(7)]
-    write_report(Job(problems=problems), tmp_path / "report.csv")
-    head, *rows = (tmp_path / "report.csv").read_text().splitlines()
-    assert head == "code,file,expected,found,remedy,severity,line,count,data_set"
-    assert [row.split(",")[1] for row in rows] == [f"'={number}.wav" for number in range(7)]

@@ -6,7 +6,6 @@ import pytest
 from django.utils import timezone
 
 from portal.jobs import services, tasks
-from portal.jobs.kinds import kinds_that_come_first
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import claim_job, create_job
 from portal.jobs.turns import find_next
@@ -85,15 +84,3 @@ def test_choice_is_one_query(make, django_assert_num_queries):
     oldest = Job.objects.get(title="a1").pk
     with django_assert_num_queries(1):
         assert find_next("cpu") == oldest
-
-
-def test_people_wait_for_these():
-    assert set(kinds_that_come_first()) - {"test-awaited"} == {
-        "design-study",
-        "import-corpus",
-        "import-ratings",
-        "intake",
-        "prepare-study",
-        "send-notice",
-        "try-anonymizers",
-    }

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
-from django.test import Client
 from django.utils import timezone
 
 from portal.core import clock
@@ -15,8 +14,7 @@ from portal.jobs.checks import check_workers
 from portal.jobs.models import Job
 from portal.jobs.scheduler import sweep
 from portal.jobs.selectors import queue_states, with_estimates
-from portal.jobs.services import claim_job
-from tests.portal.factories import make_job, make_operator
+from tests.portal.factories import make_job
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 LONG = timedelta(minutes=5)
@@ -141,47 +139,6 @@ def test_silent_worker_is_forgotten_after_an_hour_and_no_other_heartbeat_with_it
     assert [worker.name for worker in workers.known_workers(timezone.now())] == ["box 1"]
     sweep()
     assert set(Heartbeat.objects.values_list("name", flat=True)) == {"box 1", "other", "scheduler"}
-
-
-def test_job_knows_the_worker_that_claimed_it(monkeypatch):
-    monkeypatch.setattr(workers._process, "worker", "box 1")
-    job = make_job()
-    claim_job(job.pk)
-    assert Job.objects.get().worker == "box 1"
-
-
-def rows(page):
-    """Text of the cells in the table of workers, row by row."""
-    table = page.split('id="workers"')[1].split("</table>")[0].split("<tbody>")[1]
-    cells = [row.split("</t") for row in table.split("<tr>")[1:]]
-    return [[" ".join(_text(cell).split()) for cell in row[:6]] for row in cells]
-
-
-def _text(html):
-    return "".join(part.split(">")[-1] for part in html.split("<"))
-
-
-def test_operations_lists_each_worker_once_with_queues_jobs_and_last_sign(client):
-    client.force_login(make_operator())
-    make_worker("box 1", processes=2, silent_s=3)
-    make_worker("box 2", queues=["gpu"], silent_s=120)
-    make_job("running", queue="cpu", worker="box 1", title="First")
-    make_job("running", queue="light", worker="box 1", title="Second")
-    assert rows(client.get("/operations/").content.decode()) == [
-        ["box 1", "light, cpu", "2", "1 core", "First, Second", "3.0 s ago"],
-        ["box 2", "gpu", "1", "1 core", "nothing", "2 min ago silent"],
-    ]
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_operations_query_count_does_not_grow_with_workers(count, django_assert_num_queries):
-    client = Client()
-    client.force_login(make_operator())
-    for number in range(count):
-        make_worker(f"box {number}")
-        make_job("running", queue="cpu", worker=f"box {number}")
-    with django_assert_num_queries(12):
-        client.get("/operations/")
 
 
 def wait_of(job):
