@@ -112,7 +112,7 @@ def measure_crowd() -> list[Figure]:
     )
     stored = Counter(row[:3] for row in rows)
     ratings = {row[:3]: row[3] for row in rows}
-    expected = EVALUATORS * TRIALS_OF_EACH * len(study.tasks)
+    expected = EVALUATORS * TRIALS_OF_EACH * len(study.asked)
     lost = expected - sum(ratings.get(key) == rating for key, rating in acknowledged.items())
     doubled = sum(stored.values()) - len(stored)
     return [

@@ -192,12 +192,6 @@ def test_light_import_inside_of_a_function_is_found():
 # Form of the files ----------------------------------------------------------------------------------
 
 
-def test_no_module_is_longer_than_600_lines():
-    assert {
-        module_name(path): lines for path in python_files() if (lines := len(path.read_text().splitlines())) > 600
-    } == {}
-
-
 def test_only_tables_of_numbers_have_a_layout_of_their_own():
     """``# fmt: skip`` stands on what holds at least eight numbers."""
     wrong = []

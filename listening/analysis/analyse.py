@@ -129,15 +129,16 @@ class _Run:
         gold = read_right_answers(self.inputs.study.design)
         scale = self.inputs.study.scale
         self.counts |= count_missed_controls(ratings, scale, self.settings, gold)
-        [screening] = self._keep("Screening rules", "common", make_screening_table, ratings, scale, self.settings, gold)
+        given = (ratings, scale, self.settings, gold, self.inputs.study.comparing)
+        [screening] = self._keep("Screening rules", "common", make_screening_table, *given)
         for kind in KINDS:
             self._about_scores(ratings, kind, screening)
 
     def _about_scores(self, ratings: Ratings, kind: str, screening: DataTable) -> None:
-        settings, scale = self.settings, self.inputs.study.scale
+        settings, scale, comparing = self.settings, self.inputs.study.scale, self.inputs.study.comparing
         self._step(f"Scores, {kind}")
-        scored = score_ratings(ratings, scale, settings, kind)
-        with_excluded = score_ratings(ratings, scale, settings, kind, with_excluded=True)
+        scored = score_ratings(ratings, scale, settings, kind, comparing=comparing)
+        with_excluded = score_ratings(ratings, scale, settings, kind, comparing=comparing, with_excluded=True)
         if not len(scored.ratings):
             self.notes.append(f"No ratings count for {kind} scores: every session is left out, or too short.")
             self._done += _STEPS_OF_RATINGS - 1
@@ -152,7 +153,7 @@ class _Run:
         keep("Mixed model", make_model_tables, scored, settings)
         keep("Reliability", make_reliability_tables, ratings, scored, settings)
         keep("Listeners", make_listener_tables, ratings, scored, with_excluded, settings, screening)
-        keep("Effect of exclusions", make_effect_tables, ratings, scale, settings, kind, screening)
+        keep("Effect of exclusions", make_effect_tables, ratings, scale, settings, kind, screening, comparing)
         if self.inputs.objective is None:
             self.notes.append(
                 "No objective measures were given, so there are no word errors of the recogniser and no pitch "

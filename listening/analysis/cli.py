@@ -35,9 +35,8 @@ from listening.analysis.reading.answer_values import KINDS
 from listening.analysis.reading.answers import USUAL_PATTERN, AnswerOptions, read_answers
 from listening.analysis.reading.input_files import GREATEST_RATING
 from listening.analysis.reading.inputs import ORIGINAL, Inputs, Scale, Settings, parse_settings
-from listening.analysis.reading.ratings import ReadOptions, read_objective, read_ratings
+from listening.analysis.reading.ratings import RATED, ReadOptions, read_objective, read_ratings
 from listening.analysis.tables import Results, describe_answers, describe_inputs, describe_ratings, describe_tables
-from listening.tasks import RATED
 
 _WORDS = {"raw": "raw ratings", "normalised": "ranks normalised within listeners, 0 to 1"}
 

@@ -14,12 +14,14 @@ import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from common.tables import Column, DataTable, Table, Value
+from listening.questions import AskedQuestion, read_question
 
 Scores = Literal["raw", "normalised", "common"]
 Row = dict[str, Any]  # cells by the names of columns
@@ -83,6 +85,11 @@ class Results:
     remarks: Sequence[str]
     versions: Mapping[str, str]
     tables: Mapping[str, DataTable] = field(default_factory=dict)
+
+    @cached_property
+    def questions(self) -> dict[str, AskedQuestion]:
+        """What was asked, by key, in the order of asking."""
+        return {one["key"]: read_question(one) for one in self.study.get("questions", ())}
 
     def table(self, scores: str, name: str) -> DataTable | None:
         return self.tables.get(f"{scores}/{name}")

@@ -1,7 +1,7 @@
 """A study and its design, the people who listen, what they answered, and the analyses of that.
 
-Study ─ StudySystem, StudyText, Stimulus, Item (what is presented) · Block (the trials of one evaluator) ─ Trial
-(an item at its place) · Participant ─ Session ─ Answer, Play, Serve, ScreeningResult, SessionEvent · Flag,
+Study ─ Question, StudySystem, StudyText, Stimulus, Item (what is presented) · Block (the trials of one evaluator) ─
+Trial (an item at its place) · Participant ─ Session ─ Answer, Play, Serve, ScreeningResult, SessionEvent · Flag,
 ExclusionRule ─ Exclusion · Analysis.
 """
 
@@ -14,8 +14,9 @@ from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
+from django.utils.functional import cached_property
 
-from listening.tasks import Task
+from listening.questions import FEWEST_POINTS, MOST_POINTS, AskedQuestion, Kind, Screen, find_form, read_question
 from portal.challenges.models import DataSet, Edition, Utterance
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
@@ -84,6 +85,7 @@ class Study(models.Model):
         BROADCASTER = "broadcaster"
         CALL_CENTRE = "call-centre", "call centre"
         OWN = "own", "own text"
+        NONE = "none", "none: instructions alone"
 
     class Platform(models.TextChoices):
         OWN = "own", "own link"
@@ -94,16 +96,11 @@ class Study(models.Model):
     title = models.CharField(max_length=120)
     edition = models.ForeignKey(Edition, on_delete=models.PROTECT, related_name="studies")
     data_sets = models.ManyToManyField(DataSet, related_name="studies", blank=True)
-    form = models.CharField(max_length=13, choices=Form.choices, default=Form.RATING)
     state = models.CharField(max_length=9, choices=State.choices, default=State.DRAFT)
     is_simulated = models.BooleanField(default=False, help_text="Its answers are simulated, as every page says.")
     link_key = models.CharField(max_length=32, unique=True, default=_link_key)
 
-    tasks = models.JSONField(default=list)  # of `Task`, in the order of asking
     pages = models.CharField(max_length=8, choices=Pages.choices, default=Pages.TOGETHER)
-    scale_points = models.PositiveSmallIntegerField(
-        default=10, validators=[MinValueValidator(2), MaxValueValidator(10)]
-    )
     plays_at_most = models.PositiveSmallIntegerField(null=True, blank=True)  # None: as often as wanted
     role_play = models.CharField(max_length=11, choices=RolePlay.choices, default=RolePlay.BROADCASTER)
     languages = models.JSONField(default=list)  # of the texts on offer, the first one is the default: ["en", "fr"]
@@ -160,6 +157,25 @@ class Study(models.Model):
     def get_absolute_url(self) -> str:
         return reverse("studies:detail", args=[self.name])
 
+    @cached_property
+    def asked(self) -> tuple[AskedQuestion, ...]:
+        """The questions in the order of asking; they are fixed at the launch."""
+        return tuple(one.as_asked() for one in self.questions.all()) if self.pk else ()
+
+    @property
+    def asked_keys(self) -> list[str]:
+        return [one.key for one in self.asked]
+
+    @property
+    def last_asked_key(self) -> str:
+        """Of the question that is answered last of a trial; empty where nothing is asked."""
+        return self.asked[-1].key if self.asked else ""
+
+    @property
+    def form(self) -> Form:
+        """What evaluators do on the whole, as the kinds of its questions say."""
+        return self.Form(find_form(self.asked))
+
     @property
     def is_designed(self) -> bool:
         return bool(self.certificate)
@@ -167,6 +183,33 @@ class Study(models.Model):
     @property
     def is_launched(self) -> bool:
         return self.launched_at is not None
+
+
+class Question(models.Model):
+    """What evaluators are asked about each trial; `listening.questions.AskedQuestion` says what its fields hold."""
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="questions")
+    position = models.PositiveSmallIntegerField()
+    key = models.SlugField(max_length=40)
+    kind = models.CharField(max_length=9, choices=[(one.value, one.value) for one in Kind])
+    screen = models.CharField(max_length=6, choices=[(one.value, one.value) for one in Screen])
+    points = models.PositiveSmallIntegerField(
+        default=10, validators=[MinValueValidator(FEWEST_POINTS), MaxValueValidator(MOST_POINTS)]
+    )
+    listen_again = models.BooleanField(default=False)
+    wording = models.JSONField(default=dict)
+    results = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["position", "pk"]
+        constraints = [models.UniqueConstraint(fields=["study", "key"], name="question_key_once")]
+
+    def __str__(self) -> str:
+        return self.key
+
+    def as_asked(self) -> AskedQuestion:
+        names = ("key", "kind", "screen", "points", "listen_again", "wording", "results")
+        return read_question({name: getattr(self, name) for name in names})
 
 
 class StudySystem(models.Model):
@@ -239,7 +282,7 @@ class Item(_Row):
     """What one trial presents: sample A, and where it is compared sample B; or the samples of a board.
 
     `system` is empty for original speech, `is_target` where no voices are compared. `expected`: of a gold item by
-    task the lowest and highest right rating, such as ``{"verifiability": [9, 10]}``.
+    question the lowest and highest right rating, such as ``{"verifiability": [9, 10]}``.
     """
 
     class Purpose(models.TextChoices):
@@ -500,15 +543,15 @@ class Exclusion(_Row):
 
 
 class Answer(_Row):
-    """What one session said about one task of one trial; never changed once it is there.
+    """What one session said about one question of one trial; never changed once it is there.
 
-    `rating` of a rated task, `text` of a transcription, `data` of a board. `client_ms`: between the trial's
-    appearance and the answer by the browser's clock. `is_late`: it waited in the browser for a connection.
+    `task`: key of the question. `rating` of a scale, `text` of a transcription, `data` of a board. `client_ms`: between
+    the trial's appearance and the answer by the browser's clock. `is_late`: it waited in the browser for a connection.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="answers")
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="answers")
-    task = models.CharField(max_length=15, choices=[(task.value, task.label) for task in Task])
+    task = models.CharField(max_length=40)
     rating = models.PositiveSmallIntegerField(null=True)
     text = models.TextField(blank=True)
     data = models.JSONField(default=dict, blank=True)

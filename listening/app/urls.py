@@ -3,6 +3,7 @@
 from django.urls import include, path
 
 from listening.app.monitor import views as monitor_views
+from listening.app.questions import views as question_views
 from listening.app.results import views as result_views
 from listening.app.sessions import views as session_views
 from listening.app.studies import views as study_views
@@ -16,6 +17,8 @@ studies = (
         path("import/", result_views.import_ratings, name="import"),
         path("<slug:study>/", study_views.study_detail, name="detail"),
         path("<slug:study>/edit/", study_views.edit_study, name="edit"),
+        path("<slug:study>/questions/", question_views.questions, name="questions"),
+        path("<slug:study>/questions/<slug:language>/", question_views.question_preview, name="question-preview"),
         path("<slug:study>/texts/", text_views.texts, name="texts"),
         path("<slug:study>/words/<slug:language>/", text_views.words, name="words"),
         path("<slug:study>/words/<slug:language>.csv", text_views.words_file, name="words-file"),

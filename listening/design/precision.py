@@ -23,7 +23,7 @@ import numpy as np
 
 from common.errors import ProblemsError
 from evaluation.metrics.detection import interpolated_eers
-from listening.tasks import COMPARING, RATED
+from listening.questions import AskedQuestion
 
 RAW_INFLATION = 1.9
 NORMALISED_INFLATION = 1.3
@@ -78,12 +78,11 @@ class PrecisionPlan:
 
 
 def interval_width(
-    task: str, trials_per_class: int, eer: float, *, reference_trials: int | None = None, inflation: float = 1.0
+    trials_per_class: int, eer: float, *, reference_trials: int | None = None, inflation: float = 1.0
 ) -> float:
     """Half-width of the 95 % interval of an equal error rate.
 
     Args:
-        task: for naturalness and intelligibility the two classes are the originals and one system.
         trials_per_class: ratings of each class; of the system where there are `reference_trials`.
         eer: the expected rate, in (0, 1).
         reference_trials: ratings of the originals, where they differ in number.
@@ -92,7 +91,7 @@ def interval_width(
     Raises:
         ProblemsError: fewer than two ratings of a class, or a rate outside of (0, 1).
     """
-    targets = trials_per_class if reference_trials is None or task in COMPARING else reference_trials
+    targets = trials_per_class if reference_trials is None else reference_trials
     if min(targets, trials_per_class) < FEWEST_OF_A_CLASS or not 0 < eer < 1:
         raise ProblemsError(
             f"Expected at least {FEWEST_OF_A_CLASS} ratings of each class and a rate between 0 and 1, found "
@@ -107,8 +106,7 @@ def plan_precision(
     trials: int,
     originals: int,
     systems: Sequence[str],
-    tasks: Sequence[str] = RATED,
-    scale_points: int = 10,
+    questions: Sequence[AskedQuestion],
     seconds_per_trial: float = 25.0,
     other_minutes: float = OTHER_MINUTES,
     other_trials: int = 0,
@@ -121,8 +119,8 @@ def plan_precision(
 
     Args:
         systems: their names; the anonymised trials are shared evenly among them.
-        tasks: those that are rated; others have no rows.
-        seconds_per_trial: listening and answering, all tasks of a trial together.
+        questions: those that are answered on a scale; others have no rows.
+        seconds_per_trial: listening and answering, all questions of a trial together.
         other_minutes: consent, questions, sound check and instructions.
         other_trials: practice, gold and bridge trials of each evaluator, which are paid and not scored.
 
@@ -137,10 +135,10 @@ def plan_precision(
     each, more = divmod(evaluators * (trials - originals), len(systems))
     factors = (inflation, raw_inflation)
     rows = [
-        _row(system, task, each + (number < more), evaluators * originals, scale_points, expected_eer, factors)
+        _row(system, one, each + (number < more), evaluators * originals, expected_eer, factors)
         for number, system in enumerate(systems)
-        for task in RATED
-        if task in tasks
+        for one in questions
+        if one.is_rated
     ]
     minutes = other_minutes + (trials + other_trials) * seconds_per_trial / 60
     hours = evaluators * minutes / 60
@@ -148,18 +146,22 @@ def plan_precision(
 
 
 def _row(
-    system: str, task: str, ratings: int, originals: int, scale_points: int, eer: float, factors: tuple[float, float]
+    system: str, question: AskedQuestion, ratings: int, originals: int, eer: float, factors: tuple[float, float]
 ) -> SystemPrecision:
-    if task in COMPARING:
+    if question.compares_voices:
         targets, nontargets = ratings - ratings // 2, ratings // 2
     else:
         targets, nontargets = originals, ratings
     is_known = min(targets, nontargets) >= FEWEST_OF_A_CLASS
-    naive = interval_width(task, nontargets, eer, reference_trials=targets) if is_known else nan
+    naive = (
+        interval_width(nontargets, eer, reference_trials=None if question.compares_voices else targets)
+        if is_known
+        else nan
+    )
     normalised, raw = factors
     standard = _NORMAL_95 / sqrt(ratings) if ratings else nan
-    of_means = normalised * NORMALISED_DEVIATION * standard, raw * RAW_DEVIATION * (scale_points - 1) * standard
-    return SystemPrecision(system, task, ratings, targets, nontargets, normalised * naive, naive, *of_means)
+    of_means = normalised * NORMALISED_DEVIATION * standard, raw * RAW_DEVIATION * (question.points - 1) * standard
+    return SystemPrecision(system, question.key, ratings, targets, nontargets, normalised * naive, naive, *of_means)
 
 
 @lru_cache(maxsize=512)

@@ -1,4 +1,4 @@
-"""The wordings that evaluators read as they are shipped: consent, both role plays, instructions for each task, thanks.
+"""The wordings that evaluators read as they are shipped: consent, both role plays, instructions, thanks.
 
 They are Markdown in this folder, in English and French; the questions before the trials are JSON.
 A study copies them into rows of its own when it is made and
@@ -9,48 +9,51 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
 
-from listening.tasks import RATED
+from listening.questions import FIRST_PRESET, AskedQuestion, find_form, load_preset
 
 FOLDER = Path(__file__).parent
 LANGUAGES = {"en": "English", "fr": "Français"}  # in which every wording and every page is shipped
 SHIPPED_LANGUAGES = tuple(LANGUAGES)
 RIGHT_TO_LEFT = frozenset({"ar", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"})
-OWN = "own"  # the role play of a study that brings its wording
+WITHOUT_STORY = ("own", "none")  # role plays: of a study that brings its wording, or has none
 
 
-def shipped_text(
-    kind: str, role_play: str, language: str, *, tasks: Iterable[str] = RATED, scale_points: int = 10
-) -> str:
+def shipped_text(kind: str, role_play: str, language: str, *, questions: Sequence[AskedQuestion] | None = None) -> str:
     """The wording in Markdown that comes with the portal; in English where there is none in this language.
 
     Args:
         kind: ``consent``, ``role-play``, ``instructions`` or ``thanks``.
-        role_play: ``broadcaster``, ``call-centre``, or ``own``, whose wording is empty; each with a
-            story for ratings, for voice maps and for transcriptions.
+        role_play: ``broadcaster``, ``call-centre``, each with a story for ratings, for voice maps and for
+            transcriptions; or one of `WITHOUT_STORY`, whose wording is empty.
+        questions: those of the first preset where they are left out.
     """
     language = language if language in LANGUAGES else "en"
+    questions = load_preset(FIRST_PRESET).questions if questions is None else questions
     if kind == "role-play":
-        asked = next((f"-{task}" for task in tasks if task not in RATED), "")
-        return "" if role_play == OWN else _read(language, f"{kind}-{role_play}{asked}")
+        form = find_form(questions)
+        story = f"{kind}-{role_play}" + ("" if form == "rating" else f"-{form}")
+        return "" if role_play in WITHOUT_STORY else _read(language, story)
     if kind == "instructions":
-        parts = [_read(language, kind), *(_read(language, f"{kind}-{task}") for task in tasks)]
-        return "\n\n".join(parts).replace("{top}", str(scale_points))
-    return _read(language, kind).replace("{what}", _say_what(language, list(tasks)))
+        parts = [one.words(language).instructions.replace("{top}", str(one.points)) for one in questions]
+        return "\n\n".join(filter(None, [_read(language, kind), *parts]))
+    return _read(language, kind).replace("{what}", _say_what(language, questions))
 
 
-def _say_what(language: str, tasks: list[str]) -> str:
+def _say_what(language: str, questions: Sequence[AskedQuestion]) -> str:
     """What an evaluator does with the recordings, for the consent."""
     words = json.loads((FOLDER / "consent.json").read_text(encoding="utf-8"))[language]
-    rated = [words[task] for task in tasks if task in RATED]
+    rated = [one.words(language).consent for one in questions if one.is_rated]
+    rated = list(filter(None, rated)) or [words["how"]] * bool(rated)
     said = ", ".join(rated[:-1]) + words["and"] * (len(rated) > 1) + rated[-1] if rated else ""
-    return ", ".join([f"{words['say']} {said}"] * bool(said) + [words[task] for task in tasks if task not in RATED])
+    others = [one.words(language).consent for one in questions if not one.is_rated]
+    return ", ".join([f"{words['say']} {said}"] * bool(said) + others)
 
 
 def shipped_questionnaire() -> list[dict[str, Any]]:

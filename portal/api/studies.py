@@ -24,7 +24,7 @@ class StudySerializer(Shape):
     name = serializers.SlugField(source="study.name", help_text="Its name in addresses.")
     title = serializers.CharField(source="study.title")
     form = serializers.ChoiceField(Study.Form.choices, source="study.form")
-    tasks = serializers.ListField(child=serializers.CharField(), source="study.tasks")
+    tasks = serializers.ListField(child=serializers.CharField(), source="study.asked_keys")
     is_simulated = serializers.BooleanField(
         source="study.is_simulated", help_text="Its answers come from a program; nobody listened."
     )

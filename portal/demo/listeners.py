@@ -38,7 +38,6 @@ from listening.analysis.simulation import (
 )
 from listening.app.models import Answer, Block, ItemSample, Participant, Play, Session, Study, Trial
 from listening.app.sessions.payloads import validate_board
-from listening.tasks import Task
 
 UNKNOWN_PITCH = 0.5
 SECONDS_A_TASK = 5.0
@@ -89,9 +88,7 @@ def answer_study(study: Study, now: datetime) -> None:
     Where that time is too short for anybody to listen in, the launch is moved to before.
     """
     trials = presented(study)
-    answer = {Study.Form.RATING: _rate, Study.Form.LINKABILITY: _place, Study.Form.TRANSCRIPTION: _write}[
-        Study.Form(study.form)
-    ]
+    answer = {Study.Form.RATING: _rate, Study.Form.LINKABILITY: _place, Study.Form.TRANSCRIPTION: _write}[study.form]
     said: dict[int, list[Said]] = defaultdict(list)
     for one in answer(study, trials, make_models(study, trials), np.random.default_rng(study.seed)):
         said[one.trial.block].append(one)
@@ -173,19 +170,20 @@ def _key(system: str, utterance: str) -> str:
 
 
 def _rate(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
-    asked = [(trial, task) for trial in trials for task in study.tasks]
+    asked = [(trial, task) for trial in trials for task in study.asked_keys]
     rated = []
     for trial, task in asked:
         first, is_target = trial.samples[0], int(bool(trial.is_target))
         key = _key(first.system, first.utterance)
         rated.append(RatedTrial(trial.block, key, is_target, first.utterance, first.speaker, task))
-    scale = {task: (1.0, float(study.scale_points)) for task in study.tasks}
+    points = {one.key: one.points for one in study.asked}
+    scale = {task: (1.0, float(highest)) for task, highest in points.items()}
     ratings = simulate_ratings(rated, models, scale, numbers)
     careless = trials[-1].block
     for (trial, task), rating in zip(asked, ratings.tolist(), strict=True):
-        low, high = trial.expected.get(task, (1, study.scale_points))
+        low, high = trial.expected.get(task, (1, points[task]))
         is_careless = trial.block == careless
-        chosen = int(numbers.integers(1, study.scale_points + 1)) if is_careless else min(high, max(low, rating))
+        chosen = int(numbers.integers(1, points[task] + 1)) if is_careless else min(high, max(low, rating))
         yield Said(trial, task, rating=chosen)
 
 
@@ -206,22 +204,17 @@ def _place(study: Study, trials: Sequence[Presented], models: Models, numbers: n
         given = {"speakers": speakers, "samples": board, "moves": moves, "left_out": 0}
         slots = [one.slot for one in trial.samples]
         kept = validate_board(given, slots=slots, dimensions=study.board_dimensions, has_groups=study.board_groups)
-        yield Said(trial, Task.LINKABILITY, data=kept)
+        yield Said(trial, study.asked_keys[0], data=kept)
 
 
-def _write(
-    study: Study,  # noqa: ARG001
-    trials: Sequence[Presented],
-    models: Models,
-    numbers: np.random.Generator,
-) -> Iterator[Said]:
+def _write(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
     sentences = [
         HeardSentence(trial.block, _key(one.system, one.utterance), one.utterance, one.words.lower())
         for trial in trials
         for one in trial.samples[:1]
     ]
     for trial, text in zip(trials, simulate_transcripts(sentences, models, numbers), strict=True):
-        yield Said(trial, Task.TRANSCRIPTION, text=text, data={"nothing": not text})
+        yield Said(trial, study.asked_keys[0], text=text, data={"nothing": not text})
 
 
 # Rows ----------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from listening.app.studies.rules import RELAXATIONS
 from listening.app.studies.selectors import find_played
 from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
+from listening.questions import load_preset
 from portal.accounts.models import User
 from portal.challenges.models import DataSet, Edition
 from portal.challenges.services import DEMO
@@ -69,7 +70,7 @@ def run_demo_study(*, edition: Edition, organizer: User, say: Screen) -> Study |
     """
     title = "Demo listening test (systems of simulated teams)"
     # Nobody hears samples of a system while an open listening test plays it.
-    plan = DemoStudy("listening", title, Study.Form.RATING, PLAN, without=SAMPLED)
+    plan = DemoStudy("listening", title, "voiceprivacy-2022", PLAN, without=SAMPLED)
     study = _designed(edition, plan, organizer, say, "Planning a listening test on these systems")
     if study is None:
         return None
@@ -144,13 +145,14 @@ class DemoStudy:
 
     Attributes:
         name: follows that of the edition.
+        preset: what evaluators are asked.
         numbers: fields of `Study`.
         without: team whose first system it leaves out; none where empty.
     """
 
     name: str
     title: str
-    form: str
+    preset: str
     numbers: dict[str, Any] = field(default_factory=dict)
     without: str = ""
 
@@ -159,20 +161,20 @@ PLANS = (
     DemoStudy(
         "ratings",
         "Demo ratings (simulated listeners)",
-        Study.Form.RATING,
+        "voiceprivacy-2022",
         {"evaluators": 24, "trials_per_evaluator": 16, "originals_per_evaluator": 8}
         | {"practice_trials": 1, "gold_trials": 1, "bridge_trials": 4},
     ),
     DemoStudy(
         "voices",
         "Demo voice map (simulated listeners)",
-        Study.Form.LINKABILITY,
+        "linkability",
         {"evaluators": 12, "trials_per_evaluator": 1, "board_samples": 12, "board_groups": True} | NO_CONTROLS,
     ),
     DemoStudy(
         "words",
         "Demo transcription (simulated listeners)",
-        Study.Form.TRANSCRIPTION,
+        "transcription",
         {"evaluators": 12, "trials_per_evaluator": 10, "originals_per_evaluator": 2, "plays_at_most": 2} | NO_CONTROLS,
     ),
 )
@@ -241,7 +243,7 @@ def _create(edition: Edition, plan: DemoStudy, organizer: User, relaxations: Seq
         data_sets=choose_heard_sets(edition),
         name=f"{edition.name}-{plan.name}",
         title=plan.title if edition.name == DEMO else f"{plan.title} of {edition.name}",
-        form=plan.form,
+        questions=load_preset(plan.preset).questions,
         responsible="VoicePrivacy Portal (demo)",
         contact=organizer.email,
         keep_months=12,

@@ -15,7 +15,7 @@ export class TrialPage {
   constructor(trial, tasks, services, before = []) {
     Object.assign(this, { trial, tasks, services, before });
     this.settings = services.settings;
-    this.samples = samplesOf(trial, tasks);
+    this.samples = samplesOf(trial, tasks, services.settings);
     this.root = document.createElement("div");
     this.key = newKey();
     this.listeners = { start: [], end: [], change: [] };
@@ -277,9 +277,9 @@ export class TrialPage {
   }
 }
 
-/** The samples that these tasks need. */
-export function samplesOf(trial, tasks) {
-  const isSingle = !tasks.includes("verifiability") && !tasks.includes("linkability");
+/** The samples that these tasks need: all of a board, of other trials B only where voices are compared. */
+export function samplesOf(trial, tasks, { form, voices }) {
+  const isSingle = form !== "linkability" && !tasks.some((task) => voices.includes(task));
   const { position, samples } = trial;
   return samples.slice(0, isSingle ? 1 : undefined).map((sample) => ({ position, ...sample }));
 }

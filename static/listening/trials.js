@@ -16,7 +16,8 @@ const TWICE_MS = 500; // a second tap, for the trial before
 const { dataset } = part("trials"); // with the addresses
 
 const store = new Store(dataset.session);
-const settings = { form: dataset.form, pages: "", playsAtMost: null }; // but for the form, as the portal tells them
+// Pages and plays as the portal tells them; `voices`: tasks for which B is heard, too.
+const settings = { form: dataset.form, voices: dataset.voices.split(" "), pages: "", playsAtMost: null };
 let mount = null; // of the form's module
 let known = []; // trials that the portal told, in order, the next one first
 let progress = { done: 0, total: 0 };
@@ -110,7 +111,7 @@ function take(reply) {
 }
 
 function prefetch() {
-  clips.want(upcoming().slice(0, 3).flatMap((trial) => samplesOf(trial, pageTasks(trial))));
+  clips.want(upcoming().slice(0, 3).flatMap((trial) => samplesOf(trial, pageTasks(trial), settings)));
 }
 
 function pageTasks(trial) {

@@ -11,7 +11,7 @@ from listening.app.studies import designing, services
 from listening.app.studies.services import best_sets
 from portal.challenges.models import Role
 from portal.submissions.models import Submission, SubmittedFile
-from tests.listening.rated import RATED
+from tests.listening.rated import RATED, questions_of
 from tests.portal.factories import make_corpus, make_edition, make_organizer, store_tone
 
 _number = count(1)
@@ -44,7 +44,7 @@ def add_system(edition, label, *, hertz=300, state=Submission.State.EVALUATED):
     return submission
 
 
-def make_draft(edition, **fields):
+def make_draft(edition, *, tasks=RATED, points=None, **fields):
     """A study of every system of an edition that was never designed."""
     number = next(_number)
     by = edition.organizers.first()
@@ -58,12 +58,12 @@ def make_draft(edition, **fields):
         "gold_trials": 2,
         "bridge_trials": 1,
         "seed": 2022,
-        "tasks": list(RATED),
         "pay_per_hour": 12,
         **TOLD,
     }
     systems = Submission.objects.filter(system__edition=edition).order_by("system__label")
     chosen: dict[str, Any] = {"systems": list(systems), "data_sets": best_sets(edition)}
+    chosen["questions"] = questions_of(tasks, points)
     return services.create_study(edition=edition, by=by, **chosen | defaults | fields)
 
 

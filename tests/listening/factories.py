@@ -8,9 +8,10 @@ import numpy as np
 from django.utils import timezone
 
 from listening.app.models import Block, Item, ItemSample, Stimulus, Study, Trial
+from listening.app.studies.services import ask_questions
 from listening.stimuli.making import write_wav
 from portal.core.storage import store_bytes
-from tests.listening.rated import RATED
+from tests.listening.rated import RATED, questions_of
 from tests.portal.factories import make_corpus, make_edition, make_organizer, tone
 
 RATE_HZ = 16000
@@ -18,7 +19,18 @@ SECONDS = 0.6  # of each stimulus
 _number = count(1)
 
 
-def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edition=None, organizer=None, **fields):
+def make_study(
+    *,
+    evaluators=2,
+    trials=4,
+    systems=2,
+    state=Study.State.OPEN,
+    edition=None,
+    organizer=None,
+    tasks=RATED,
+    points=None,
+    **fields,
+):
     """A launched study: every evaluator meets the same kinds of items in another order, half of them originals."""
     number = next(_number)
     if edition is None:
@@ -31,7 +43,6 @@ def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edi
             "title": f"Study {number}",
             "edition": edition,
             "state": state,
-            "tasks": list(RATED),
             "languages": ["en", "fr"],
             "evaluators": evaluators,
             "trials_per_evaluator": trials,
@@ -45,6 +56,7 @@ def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edi
         }
         | fields
     )
+    ask(study, tasks, points)
     of_study = [_make_system(study, index) for index in range(systems)]
     items = _make_items(study, of_study, trials)
     blocks = Block.objects.bulk_create(Block(study=study, number=number) for number in range(1, evaluators + 1))
@@ -54,6 +66,11 @@ def make_study(*, evaluators=2, trials=4, systems=2, state=Study.State.OPEN, edi
         for position in range(1, len(items) + 1)
     )
     return study
+
+
+def ask(study, tasks=RATED, points=None):
+    """Let a study ask these questions."""
+    ask_questions(study, questions_of(tasks, points))
 
 
 def _make_system(study, index):

@@ -3,8 +3,7 @@
 from django.utils import timezone
 
 from listening.app.models import Item, Study
-from listening.tasks import Task
-from tests.listening.factories import make_stimulus
+from tests.listening.factories import ask, make_stimulus
 from tests.portal.factories import make_corpus, make_edition, make_organizer
 
 SAMPLES = 4
@@ -12,7 +11,7 @@ SAMPLES = 4
 
 def make_board_study(*, name="board-study", samples=SAMPLES, boards=2, evaluators=2, **fields):
     """Boards of three speakers, half of the samples original."""
-    study, system, utterances = _make_study(name, Study.Form.LINKABILITY, Task.LINKABILITY, fields, boards, evaluators)
+    study, system, utterances = _make_study(name, "linkability", fields, boards, evaluators)
     for block in study.blocks.all():
         for position in range(1, boards + 1):
             item = Item.objects.create(study=study, key=f"board-{block.number}-{position}", system=system)
@@ -27,9 +26,7 @@ def make_board_study(*, name="board-study", samples=SAMPLES, boards=2, evaluator
 def make_transcription_study(*, name="writing-study", trials=2, evaluators=2, **fields):
     """Trials with one sample each, original and anonymised in turn."""
     defaults = {"plays_at_most": 2} | fields
-    study, system, utterances = _make_study(
-        name, Study.Form.TRANSCRIPTION, Task.TRANSCRIPTION, defaults, trials, evaluators
-    )
+    study, system, utterances = _make_study(name, "transcription", defaults, trials, evaluators)
     for number in range(trials):
         of = system if number % 2 else None
         item = Item.objects.create(study=study, key=f"writing-{number}", system=of)
@@ -39,7 +36,7 @@ def make_transcription_study(*, name="writing-study", trials=2, evaluators=2, **
     return study
 
 
-def _make_study(name, form, task, fields, trials, evaluators):
+def _make_study(name, task, fields, trials, evaluators):
     corpus = make_corpus(name, speakers=3, utterances=3)
     edition = make_edition(corpus, organizers=[make_organizer()])
     study = Study.objects.create(
@@ -47,9 +44,7 @@ def _make_study(name, form, task, fields, trials, evaluators):
             "name": name,
             "title": "Kiwistudy",
             "edition": edition,
-            "form": form,
             "state": Study.State.OPEN,
-            "tasks": [task],
             "languages": ["en", "fr"],
             "evaluators": evaluators,
             "trials_per_evaluator": trials,
@@ -61,6 +56,7 @@ def _make_study(name, form, task, fields, trials, evaluators):
         }
         | fields
     )
+    ask(study, [task])
     label = f"secretive-{name}"
     of_edition = edition.systems.create(name=label, label=label, title="Secretive", corpus=corpus)
     system = study.systems.create(submission=of_edition.submissions.create(version=1), code=label)

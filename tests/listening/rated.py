@@ -1,5 +1,15 @@
-"""What the studies of tests ask: a further task is none of theirs."""
+"""What the studies of tests ask: questions of presets, by their keys."""
 
-from listening.tasks import Task
+from dataclasses import replace
 
-RATED = (Task.VERIFIABILITY, Task.NATURALNESS, Task.INTELLIGIBILITY)
+from listening.questions import list_presets, load_preset
+
+RATED = ("verifiability", "naturalness", "intelligibility")
+ASKED = {one.key: one for preset in list_presets() for one in preset.questions}
+VOICE_PRIVACY = load_preset("voiceprivacy-2022").questions
+
+
+def questions_of(tasks=RATED, points=None):
+    """The questions with these keys, on scales of other points where they are given."""
+    found = tuple(ASKED[task] for task in tasks)
+    return tuple(replace(one, points=points) for one in found) if points else found

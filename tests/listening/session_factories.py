@@ -39,7 +39,7 @@ def answer_trials(
             **fields,
         )
         for place, trial in enumerate(chosen)
-        for task in session.study.tasks
+        for task in session.study.asked_keys
     )
     if plays:
         play_trials(session, chosen)

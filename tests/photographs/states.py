@@ -131,7 +131,7 @@ def list_states(pages: list[Found], portal: str) -> list[tuple[str, str, str, Ac
     found += [("home", page.address, page.role, open_account_menu) for page in with_menu]
     if start := first.get("editions:new"):
         found.append((start.pattern, start.address, start.role, make_challenge))
-    study = Study.objects.filter(state=Study.State.OPEN, form=Study.Form.RATING).first()
+    study = Study.objects.filter(state=Study.State.OPEN, questions__kind="scale").first()
     if study is not None:
         address = reverse("listen:join", args=[study.link_key])
         # Of their own: the browser of somebody who takes part is led back into the session.

@@ -301,7 +301,7 @@ class LargeChallenge(Challenge):
         through = Edition.organizers.through
         through.objects.bulk_create(through(edition=one, user=self.organizer) for one in editions)
         Study.objects.bulk_create(
-            Study(name=f"other-{n}", title=f"Other {n}", edition=edition, tasks=["naturalness"], languages=["en"])
+            Study(name=f"other-{n}", title=f"Other {n}", edition=edition, languages=["en"])
             for n, edition in enumerate(editions)
         )
 

@@ -235,6 +235,8 @@ MATRIX = {
     "studies:new": FOR_ORGANIZERS,
     "studies:detail": FOR_NOBODY_HERE,
     "studies:edit": FOR_NOBODY_HERE,
+    "studies:questions": FOR_NOBODY_HERE,
+    "studies:question-preview": FOR_NOBODY_HERE,
     "studies:texts": FOR_NOBODY_HERE,
     "studies:words": FOR_NOBODY_HERE,
     "studies:words-file": FOR_NOBODY_HERE,
@@ -395,6 +397,7 @@ POSTS = {
     **dict.fromkeys(
         (
             "studies:edit",
+            "studies:questions",
             "studies:texts",
             "studies:words",
             "studies:design",
@@ -735,6 +738,7 @@ def _of_a_study() -> dict[str, list[Any]]:
     arguments: dict[str, list[Any]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}
     arguments |= {"studies:list": [], "studies:new": [], "studies:import": []}
     return arguments | {
+        "studies:question-preview": [study.name, languages[0]],
         "studies:words": [study.name, "ar"],
         "studies:words-file": [study.name, "ar"],
         "studies:results-system": [study.name, "secretive"],

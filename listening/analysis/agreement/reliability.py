@@ -32,7 +32,6 @@ from common.tables import DataTable
 from listening.analysis.models.intervals import draw_listeners, percentile_interval
 from listening.analysis.reading.inputs import BRIDGE, Ratings, Scored, Settings
 from listening.analysis.tables import Row, make_table
-from listening.tasks import RATED
 
 _CELLS_AT_ONCE = 200_000  # small enough to stay in the processor's cache
 
@@ -230,7 +229,7 @@ def make_reliability_tables(all_ratings: Ratings, scored: Scored, settings: Sett
     """
     maker = _Rows(scored, draw_listeners(scored.listeners.size, settings), settings)
     rows: list[Row] = []
-    for task in RATED:
+    for task in scored.scale:
         given, bridge = select_given(scored, task), select_bridge(all_ratings, scored, task)
         if given.item.size or bridge.item.size:
             rows += maker.of_bridge_set(task, bridge)

@@ -61,7 +61,7 @@ def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         scores,
         f"eer-{task}",
         f"{sentence(task)}: equal error rate of each system",
-        _explain_rates(task),
+        _explain_rates(compares_voices=view.compares_voices(scores, task)),
         "Systems that share a letter do not differ significantly." if len(columns) > 1 else "",
         _detection_size(rows),
         intervals=has_interval(rows, "eer"),
@@ -94,7 +94,7 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
     systems = [place for place, name in enumerate(names) if name != ORIGINAL]
     axis_words = (
         ("False alarms: different speakers taken for one, %", "Misses: same speaker not recognised, %")
-        if task == "verifiability"
+        if view.compares_voices(scores, task)
         else ("False alarms: system taken for original, %", "Misses: original taken for processed, %")
     )
 
@@ -107,7 +107,7 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
             scores,
             f"det-{task}" if system is None else f"det-{task}-of-{view.slugs[system]}",
             f"{sentence(task)}: DET curve{'s' if system is None else f' of {view.labels[system]}'}",
-            _explain_rates(task),
+            _explain_rates(compares_voices=view.compares_voices(scores, task)),
             _HOW,
             "Panels in the order of equal error rates, all other systems in grey." if heads else "",
             _detection_size(rows),
@@ -334,9 +334,9 @@ def _make_curve(name: str, points: Sequence[Record], rate: Record, *, is_anchor:
     )
 
 
-def _explain_rates(task: str) -> str:
+def _explain_rates(*, compares_voices: bool) -> str:
     """What a miss and a false alarm are, and which way is better."""
-    if task == "verifiability":
+    if compares_voices:
         return (
             "Listeners tell pairs of the same speaker from pairs of different ones, speech of one system; near 50 % "
             "they guess. Privacy only if originals are low."

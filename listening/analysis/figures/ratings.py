@@ -20,8 +20,8 @@ from evaluation.figures.scatter_plots import CountPlot, Measure
 from listening.analysis.figures.labels import count, interval, listed, number, percent, sentence, short_group
 from listening.analysis.figures.view import Figure, Record, View, find_limits, group_rows, has_interval, ordered
 from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.scoring.objective import SUBJECTIVE
 from listening.analysis.tables import Scores
-from listening.tasks import RATED
 
 _DIFFERENCE_COLUMNS = (
     "first first_label second second_label listeners difference difference_low difference_high permutation_p "
@@ -298,7 +298,7 @@ def scatter_figures(view: View, scores: Scores) -> Iterator[Figure]:
     utterances = [row for row in view.rows(scores, "utterances") if row["system"] != ORIGINAL]
     for row in view.rows(scores, "correlations"):
         first, second = (_MEASURES.get(str(row[end])) for end in ("first", "second"))
-        if first is None or second is None or row["pearson"] is None or not {first[0], second[0]} & set(RATED):
+        if first is None or second is None or row["pearson"] is None or not {first[0], second[0]} & set(SUBJECTIVE):
             continue
         # The subjective measure upwards; of two, the first.
         x, y = (first[0], second[0]) if second[0] == "naturalness" else (second[0], first[0])

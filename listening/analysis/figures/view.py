@@ -29,7 +29,6 @@ from listening.analysis.figures.labels import (
 )
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results, Scores
-from listening.tasks import RATED
 
 ALL_FORMATS: tuple[ImageFormat, ...] = ("svg", "pdf", "png")
 # Of a file that is downloaded rather than shown: PDF and PNG are for print, on white paper.
@@ -216,7 +215,12 @@ class View:
         """Those that have scores, in the order of asking."""
         table = self.results.table(scores, "summary")
         found = set(table.values("task")) if table else set()
-        return [task for task in RATED if task in found] + sorted(str(task) for task in found - set(RATED))
+        asked = [task for task in self.results.study["tasks"] if task in found]
+        return asked + sorted(str(task) for task in found.difference(asked))
+
+    def compares_voices(self, scores: Scores, task: str) -> bool:
+        """Whether A was judged against B, so that pairs of one speaker and of two have means of their own."""
+        return any(row["kind"] != "all" for row in self.rows(scores, "summary", task))
 
     def rows(self, scores: Scores, name: str, task: str | None = None) -> list[Record]:
         """The rows of a table, those of a task where one is given; none where there is no such table."""

@@ -159,7 +159,7 @@ def make_cells(scored: Scored) -> list[RatedCell]:
         for system in scored.systems(task):
             chosen = of_task & (ratings.system == system)
             cells.append(RatedCell(task, system, ALL, np.flatnonzero(chosen)))
-            if task == "verifiability":
+            if task in scored.comparing:
                 for kind, is_target in ((TARGET, 1), (NONTARGET, 0)):
                     rating = np.flatnonzero(chosen & (ratings.is_target == is_target))
                     if rating.size:
@@ -189,4 +189,4 @@ def cluster_means(scored: Scored, cells: Sequence[RatedCell], settings: Settings
 
 def class_strata(scored: Scored) -> Ints:
     """Of each rating its stratum: of pairs of voices their class, for how many of either there are was chosen."""
-    return np.where(scored.ratings.task == "verifiability", scored.ratings.is_target, 0)
+    return np.where(np.isin(scored.ratings.task, sorted(scored.comparing)), scored.ratings.is_target, 0)

@@ -313,7 +313,7 @@ def listener_differences(scored: Scored, pairs: Pairs) -> Floats:
     names, place = np.unique(scored.ratings.system[chosen], return_inverse=True)
     system = np.array([pairs.systems.index(name) for name in names], np.int64)[place]
     shape = (scored.listeners.size, len(pairs.systems))
-    kinds = scored.ratings.is_target[chosen] if pairs.task == "verifiability" else np.zeros(score.size, np.int64)
+    kinds = scored.ratings.is_target[chosen] if pairs.task in scored.comparing else np.zeros(score.size, np.int64)
     total, classes = np.zeros((shape[0], len(pairs))), np.zeros((shape[0], len(pairs)))
     for kind in np.unique(kinds):
         of_kind = kinds == kind
@@ -375,7 +375,7 @@ def _difference_rows(
     decisive = _decisive_p(columns, settings.least_clusters)
     below = round(1 - settings.level, 10)
     columns |= {"decisive_p": decisive, "is_told_apart": [None if np.isnan(p) else p < below for p in decisive]}
-    notes = [_note(int(count), pairs.task, settings) for count in listeners]
+    notes = [_note(int(count), settings, compares_voices=pairs.task in scored.comparing) for count in listeners]
     return _rows(pairs, {**columns, "rank_biserial": rank_biserial(differences), "remark": notes})
 
 
@@ -481,8 +481,8 @@ def _intervals(
     return low, high
 
 
-def _note(listeners: int, task: str, settings: Settings) -> str:
-    both = "both in one class (same or different speakers)" if task == "verifiability" else "both"
+def _note(listeners: int, settings: Settings, *, compares_voices: bool) -> str:
+    both = "both in one class (same or different speakers)" if compares_voices else "both"
     if not listeners:
         return f"No listener rated {both}."
     if listeners < settings.least_clusters:

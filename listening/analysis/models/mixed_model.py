@@ -350,14 +350,16 @@ def make_model(scored: Scored, task: str) -> Model:
     dummies = np.zeros((system.size, len(systems)))
     dummies[np.arange(system.size), system] = 1.0
     dummies[:, 0] = 1.0
-    covariates, notes = _covariates(task, ratings.position, ratings.is_target, dummies)
+    covariates, notes = _covariates(task in scored.comparing, ratings.position, ratings.is_target, dummies)
     columns = {"listener": ratings.listener, "utterance": ratings.utterance, "speaker": ratings.speaker}
     parts, left_out = _random_parts(columns, system)
     x = np.column_stack([dummies, *covariates.values()])
     return Model(task, scored.score[chosen], x, systems, list(covariates), parts, left_out, notes)
 
 
-def _covariates(task: str, position: Ints, is_target: Ints, dummies: Floats) -> tuple[dict[str, Floats], list[str]]:
+def _covariates(
+    compares_voices: bool, position: Ints, is_target: Ints, dummies: Floats
+) -> tuple[dict[str, Floats], list[str]]:
     """Centred columns by name, and sentences on those that are left out."""
     found: dict[str, Floats] = {}
     notes = []
@@ -367,7 +369,7 @@ def _covariates(task: str, position: Ints, is_target: Ints, dummies: Floats) -> 
         found["position"] = position - position.mean()
     else:
         notes.append("Position in the session is determined by the system and left out.")
-    if task == "verifiability":
+    if compares_voices:
         same = (is_target == 1).astype(np.float64)
         same -= same.mean()
         if _is_new(same, np.column_stack([dummies, *found.values()])):

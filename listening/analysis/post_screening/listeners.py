@@ -33,7 +33,7 @@ def add_left_out(scored: Scored, with_excluded: Scored) -> Scored:
     )
     score = np.concatenate([scored.score, with_excluded.score[is_out]])
     listeners, listener = np.unique(ratings.listener, return_inverse=True)
-    return Scored(scored.kind, ratings, score, listener.astype(np.int64), listeners, scored.scale)
+    return Scored(scored.kind, ratings, score, listener.astype(np.int64), listeners, scored.scale, scored.comparing)
 
 
 LEAST_CELLS = 3
@@ -73,7 +73,7 @@ def select_rated(scored: Scored, task: str) -> Rated:
     """The scores of a task, with its cells and items numbered."""
     ratings = scored.ratings.rows(scored.ratings.task == task)
     _, cell = np.unique(ratings.system, return_inverse=True)
-    if task == "verifiability":
+    if task in scored.comparing:
         _, cell = np.unique(cell * 3 + ratings.is_target, return_inverse=True)
     _, item = np.unique(ratings.item, return_inverse=True)
     chosen = scored.ratings.task == task

@@ -35,7 +35,7 @@ from listening.analysis.post_screening.listeners import (
     measure_agreement,
     select_rated,
 )
-from listening.analysis.reading.inputs import BRIDGE, GOLD, PRACTICE, RAW, Ratings, Scale, Scored, Settings
+from listening.analysis.reading.inputs import BRIDGE, COMPARING, GOLD, PRACTICE, RAW, Ratings, Scale, Scored, Settings
 from listening.analysis.scoring.detection import Point, estimate_points
 from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.tables import DICTIONARY, Row, make_table
@@ -341,14 +341,21 @@ _FINDERS = {
 RULES = tuple(Rule(name, **DICTIONARY["rules"][name], find=find) for name, find in _FINDERS.items())
 
 
-def make_screening_table(ratings: Ratings, scale: Scale, settings: Settings, gold: Gold | None = None) -> DataTable:
+def make_screening_table(
+    ratings: Ratings,
+    scale: Scale,
+    settings: Settings,
+    gold: Gold | None = None,
+    comparing: frozenset[str] = COMPARING,
+) -> DataTable:
     """``screening``: every rule, then every listener, those who are left out too.
 
     Args:
         ratings: of every purpose.
         gold: lowest and highest right rating by control item and task, as ``{"item": {"naturalness": [9, 10]}}``.
+        comparing: tasks in which voices are compared.
     """
-    panel = _panel(ratings, scale, settings, gold or {})
+    panel = _panel(ratings, scale, settings, gold or {}, comparing)
     sessions = _sessions(ratings)
     rows = [
         {"rule": rule.name, "session": sessions[found.listener], **asdict(found), "task": found.task or None}
@@ -375,7 +382,12 @@ def _is_range(ends: Any) -> bool:
 
 
 def make_effect_tables(
-    ratings: Ratings, scale: Scale, settings: Settings, kind: str, screening: DataTable
+    ratings: Ratings,
+    scale: Scale,
+    settings: Settings,
+    kind: str,
+    screening: DataTable,
+    comparing: frozenset[str] = COMPARING,
 ) -> list[DataTable]:
     """``exclusion_effect``: for all exclusions in force, and for each rule that would leave out more.
 
@@ -384,10 +396,12 @@ def make_effect_tables(
     Args:
         kind: ``raw`` or ``normalised``.
         screening: as `make_screening_table` gives it.
+        comparing: tasks in which voices are compared.
     """
 
     def points(of: Ratings, *, with_excluded: bool = False) -> dict[tuple[str, str], Point]:
-        return estimate_points(score_ratings(of, scale, settings, kind, with_excluded=with_excluded))
+        scored = score_ratings(of, scale, settings, kind, comparing=comparing, with_excluded=with_excluded)
+        return estimate_points(scored)
 
     now = points(ratings)
     rows: list[Row] = []
@@ -403,9 +417,12 @@ def make_effect_tables(
     return [make_table("exclusion_effect", rows)]
 
 
-def _panel(ratings: Ratings, scale: Scale, settings: Settings, gold: Gold) -> Panel:
-    counting = score_ratings(ratings, scale, settings, RAW)
-    everyone: Scored = add_left_out(counting, score_ratings(ratings, scale, settings, RAW, with_excluded=True))
+def _panel(
+    ratings: Ratings, scale: Scale, settings: Settings, gold: Gold, comparing: frozenset[str] = COMPARING
+) -> Panel:
+    counting = score_ratings(ratings, scale, settings, RAW, comparing=comparing)
+    every = score_ratings(ratings, scale, settings, RAW, comparing=comparing, with_excluded=True)
+    everyone: Scored = add_left_out(counting, every)
     stands = (ratings.excluded == "") | ~np.isin(ratings.listener, counting.listeners)
     return Panel(everyone, ratings.rows(stands & (ratings.purpose != PRACTICE)), scale, gold)
 

@@ -43,7 +43,7 @@ from listening.analysis.reading.inputs import (
     parse_settings,
 )
 from listening.analysis.reading.text_tables import Problems, TextTable, map_cells, parse_number, read_text, split_table
-from listening.tasks import RATED
+from listening.questions import parse_question
 
 GREATEST_RATING = 1_000_000  # squares of squares of what lies beyond are no numbers any more
 GREATEST_POSITION = 10**9
@@ -61,6 +61,7 @@ def parse_study(data: Mapping[str, Any], name: str) -> StudyFacts:
     """
     kinds: dict[str, type] = dict.fromkeys(("name", "title", "form"), str)
     kinds |= {"tasks": list, "scale": dict, "is_simulated": bool, "labels": dict, "design": dict, "attribution": str}
+    kinds |= {"questions": list}
     problems = Problems(name)
     for key, kind in kinds.items():
         if not isinstance(data.get(key), kind):
@@ -87,7 +88,9 @@ def parse_study(data: Mapping[str, Any], name: str) -> StudyFacts:
         problems.add("a list of texts as notes of the design", repr(notes)[:60], _AS_MADE)
     problems.raise_any()
     scale = {task: (ends[0], ends[1]) for task, ends in data["scale"].items()}
-    return StudyFacts(**{**data, "tasks": tuple(data["tasks"]), "scale": scale})
+    asked = tuple(parse_question(one, problems.name) for one in data["questions"])
+    scale = {task: scale[task] for task in sorted(scale, key=(*data["tasks"], *scale).index)}  # in the order of asking
+    return StudyFacts(**{**data, "tasks": tuple(data["tasks"]), "scale": scale, "questions": asked})
 
 
 _WORDS: Mapping[type, str] = {str: "text", list: "a list", dict: "an object", bool: "true or false"}
@@ -120,7 +123,7 @@ _WORDS_COUNTED = _within(0, _MOST_WORDS, may_miss=True)
 _RULES: Mapping[type[Any], Sequence[tuple[str, _Rule]]] = {
     Ratings: (
         *((name, _NAME) for name in ("listener", "system", "item")),
-        ("task", _one_of(*RATED)),
+        ("task", _NAME),
         ("is_target", _one_of(-1, 0, 1)),
         ("gender", _one_of("f", "m", "")),
         ("purpose", _one_of(SCORED, BRIDGE, GOLD, PRACTICE)),

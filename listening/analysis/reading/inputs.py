@@ -20,7 +20,7 @@ import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
 from common.errors import ProblemsError
-from listening.tasks import RATED
+from listening.questions import FIRST_PRESET, AskedQuestion, load_preset
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -109,6 +109,8 @@ def _out_of_range(chosen: Settings) -> list[str]:
 Scale = Mapping[str, tuple[float, float]]  # lowest and highest rating by task
 ORIGINAL = "original"
 SCORED, PRACTICE, GOLD, BRIDGE = "scored", "practice", "gold", "bridge"
+# Tasks in which voices are compared, where nothing else is known of what was asked.
+COMPARING = frozenset(one.key for one in load_preset(FIRST_PRESET).questions if one.compares_voices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ class Ratings(_Columns):
 
     Attributes:
         listener, session: who, and in which visit.
-        task: one of `RATED`.
+        task: key of the question.
         system: `ORIGINAL` or a name.
         is_target: 1 where both samples are of one speaker, 0 where not, -1 where no voices are compared.
         item: what was presented; equal for everybody who rated it.
@@ -256,9 +258,10 @@ class StudyFacts:
 
     Attributes:
         form: ``rating``, ``linkability``, ``transcription``, or ``answers`` where questions are of any kind.
-        tasks: in the order of asking.
+        tasks: keys of the questions in the order of asking.
         scale: lowest and highest rating by task.
         labels: what a system is called on pages, by its name; itself where missing.
+        questions: what was asked, with its wording.
         design: seed, fingerprint and version of the design, and whatever else makes the study reproducible; of the form
             ``answers`` by the name of each question its ``kind``, and what that needs to know.
     """
@@ -272,10 +275,17 @@ class StudyFacts:
     labels: Mapping[str, str] = field(default_factory=dict)
     design: Mapping[str, Any] = field(default_factory=dict)
     attribution: str = ""
+    questions: tuple[AskedQuestion, ...] = ()
+
+    @property
+    def comparing(self) -> frozenset[str]:
+        """The tasks in which voices are compared."""
+        return frozenset(one.key for one in self.questions if one.compares_voices) if self.questions else COMPARING
 
     def as_data(self) -> dict[str, Any]:
         scale = {task: list(ends) for task, ends in self.scale.items()}
-        return {**asdict(self), "tasks": list(self.tasks), "scale": scale}
+        questions = [one.as_data() for one in self.questions]
+        return {**asdict(self), "tasks": list(self.tasks), "scale": scale, "questions": questions}
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +315,8 @@ class Scored:
         score: shape (ratings,), the rating, or its normalised rank in [0, 1].
         listener: shape (ratings,), number of the listener in `listeners`.
         listeners: names, sorted.
-        scale: lowest and highest score by task.
+        scale: lowest and highest score by task, in the order of asking.
+        comparing: the tasks in which A was judged against B.
     """
 
     kind: str
@@ -314,11 +325,12 @@ class Scored:
     listener: Ints
     listeners: Texts
     scale: Scale
+    comparing: frozenset[str]
 
     @property
     def tasks(self) -> list[str]:
-        """In the order of `RATED`."""
-        return [task for task in RATED if (self.ratings.task == task).any()]
+        """In the order of asking."""
+        return [task for task in self.scale if (self.ratings.task == task).any()]
 
     def systems(self, task: str) -> list[str]:
         """The original first, then by name."""

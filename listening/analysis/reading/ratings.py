@@ -56,7 +56,7 @@ from listening.analysis.reading.text_tables import (
     split_table,
 )
 from listening.analysis.tables import DICTIONARY
-from listening.tasks import RATED
+from listening.questions import FEWEST_POINTS, FIRST_PRESET, MOST_POINTS, load_preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,8 @@ class InputColumn:
 
 COLUMNS = tuple(InputColumn(name, tuple(one["aliases"]), one["meaning"]) for name, one in DICTIONARY["ratings"].items())
 NEEDED = tuple(name for name, one in DICTIONARY["ratings"].items() if one.get("is_needed"))
+ASKED = {one.key: one for one in load_preset(FIRST_PRESET).questions}
+RATED = tuple(ASKED)
 TASKS: Mapping[str, str] = {
     **{task: task for task in RATED},
     **dict.fromkeys(("quality", "mos", "natural", "speech quality"), "naturalness"),
@@ -211,7 +213,13 @@ def make_facts(table: TextTable, options: ReadOptions, scale: Scale, form: str, 
     """Facts of a study of which nothing is known but a file of ratings in that form."""
     tasks = tuple(one for one in RATED if one in scale)
     design = {"read_from": Path(table.problems.name).name, "form": form, "remarks": list(notes)}
-    return StudyFacts(options.study, options.title, "rating", tasks, scale, design=design)
+    questions = tuple(replace(ASKED[one], points=_points(scale[one][1])) for one in tasks)
+    return StudyFacts(options.study, options.title, "rating", tasks, scale, design=design, questions=questions)
+
+
+def _points(highest: float) -> int:
+    """Return the points of a question with about this scale: those of a file may have any ends."""
+    return int(min(max(highest, FEWEST_POINTS), MOST_POINTS))
 
 
 def _with_usual_names(table: TextTable) -> TextTable:

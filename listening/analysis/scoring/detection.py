@@ -157,7 +157,6 @@ def _interval(pairs: _Pair, number: int, limit: float, level: float) -> Row:
     return {"difference_low": low, "difference_high": high, "is_told_apart": int(is_apart)}
 
 
-VERIFIABILITY = "verifiability"
 # The part of a DET curve, on either side of the equal error rate, from which its slope is read.
 _SLOPE_REACH = 0.1
 # Above this a mean cost of listeners does not come: the largest |l| is the logarithm of their number.
@@ -166,12 +165,16 @@ _MOST_BITS = 64.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Test:
-    """Who is to be detected among whom: numbers of the ratings of targets and of nontargets."""
+    """Who is to be detected among whom: numbers of the ratings of targets and of nontargets.
+
+    `compares_voices`: they are pairs of one speaker and of two, of one system; else originals and the system.
+    """
 
     task: str
     system: str
     target: Ints
     nontarget: Ints
+    compares_voices: bool
 
     @property
     def has_both(self) -> bool:
@@ -219,15 +222,21 @@ def list_tests(scored: Scored, task: str) -> list[Test]:
     """The tests of a task: of each system, and of the originals where voices are compared."""
     ratings = scored.ratings
     of_task = ratings.task == task
-    if task == VERIFIABILITY:
+    if task in scored.comparing:
+        pairs = [(system, of_task & (ratings.system == system)) for system in scored.systems(task)]
         return [
-            Test(task, system, *(np.flatnonzero(of_system & (ratings.is_target == one)) for one in (1, 0)))
-            for system in scored.systems(task)
-            for of_system in (of_task & (ratings.system == system),)
+            Test(
+                task,
+                system,
+                np.flatnonzero(of_system & (ratings.is_target == 1)),
+                np.flatnonzero(of_system & (ratings.is_target == 0)),
+                compares_voices=True,
+            )
+            for system, of_system in pairs
         ]
     pool = np.flatnonzero(of_task & (ratings.system == ORIGINAL))
     return [
-        Test(task, system, pool, np.flatnonzero(of_task & (ratings.system == system)))
+        Test(task, system, pool, np.flatnonzero(of_task & (ratings.system == system)), compares_voices=False)
         for system in scored.systems(task)
         if system != ORIGINAL
     ]
@@ -324,7 +333,7 @@ def make_intervals(found: Sequence[Found], listener: Ints, item: Ints, settings:
 
 def _training(tests: Sequence[Test], test: Test) -> Test | None:
     """What ratings are calibrated on: see `calibration`."""
-    if test.task != VERIFIABILITY:
+    if not test.compares_voices:
         return test
     return next((one for one in tests if one.system == ORIGINAL and one.has_both), None)
 
@@ -404,14 +413,14 @@ def _note(test: Test, found: Found | None, scored: Scored, settings: Settings) -
     if found.cllr is None:
         said.append(
             "No C_llr: there are too few original pairs of one speaker and of two to calibrate ratings on."
-            if test.task == VERIFIABILITY
+            if test.compares_voices
             else "No C_llr: too few listeners to calibrate ratings on those of others."
         )
     return " ".join(said)
 
 
 def _class_words(test: Test) -> tuple[str, str]:
-    if test.task == VERIFIABILITY:
+    if test.compares_voices:
         return "pairs of one speaker", "pairs of two speakers"
     return "original speech", "this system"
 
@@ -438,7 +447,7 @@ def estimate_points(scored: Scored) -> dict[tuple[str, str], Point]:
         of_task = scored.ratings.task == task
         for system in scored.systems(task):
             chosen = of_task & (scored.ratings.system == system)
-            is_pooled = task == VERIFIABILITY and bool((scored.ratings.is_target[chosen] >= 0).any())
+            is_pooled = task in scored.comparing and bool((scored.ratings.is_target[chosen] >= 0).any())
             mean = None if is_pooled else float(scored.score[chosen].mean())
             listeners = int(np.unique(scored.listener[chosen]).size)
             points[task, system] = Point(listeners, int(chosen.sum()), mean, _eer(scored, tests.get(system)))

@@ -27,6 +27,7 @@ import numpy as np
 from common.arrays import Flags, Floats, Ints, Texts
 from listening.analysis.reading.inputs import (
     BRIDGE,
+    COMPARING,
     GOLD,
     NORMALISED,
     ORIGINAL,
@@ -38,7 +39,6 @@ from listening.analysis.reading.inputs import (
     Scored,
     Settings,
 )
-from listening.tasks import RATED
 
 FORMULAS: Mapping[str, Callable[[Floats, Ints], Floats]] = {
     "rank01/avg": lambda rank, count: (rank - 1) / (count - 1),
@@ -93,14 +93,21 @@ class LeftOut:
 
 
 def score_ratings(
-    ratings: Ratings, scale: Scale, settings: Settings, kind: str, *, with_excluded: bool = False
+    ratings: Ratings,
+    scale: Scale,
+    settings: Settings,
+    kind: str,
+    *,
+    comparing: frozenset[str] = COMPARING,
+    with_excluded: bool = False,
 ) -> Scored:
     """The ratings that count for a kind of scores, with their scores.
 
     Args:
         ratings: all that were read.
-        scale: lowest and highest rating by task.
+        scale: lowest and highest rating by task, in the order of asking.
         kind: ``raw`` or ``normalised``.
+        comparing: tasks in which voices are compared.
         with_excluded: keep the sessions that a rule in force leaves out.
     """
     counting = ratings.purpose == SCORED
@@ -112,9 +119,10 @@ def score_ratings(
     listeners, listener = np.unique(chosen.listener, return_inverse=True)
     listener = listener.astype(np.int64)
     if kind == RAW:
-        return Scored(RAW, chosen, chosen.rating.astype(np.float64), listener, listeners, dict(scale))
+        return Scored(RAW, chosen, chosen.rating.astype(np.float64), listener, listeners, dict(scale), comparing)
     ranks = normalise_ranks(chosen.rating, _listener_and_task(chosen, listener), settings.normalisation)
-    return Scored(NORMALISED, chosen, ranks.score, listener, listeners, dict.fromkeys(scale, (0.0, 1.0)))
+    ends = dict.fromkeys(scale, (0.0, 1.0))
+    return Scored(NORMALISED, chosen, ranks.score, listener, listeners, ends, comparing)
 
 
 def count_left_out(ratings: Ratings, settings: Settings) -> LeftOut:
@@ -143,13 +151,13 @@ def _in_short_session(ratings: Ratings, settings: Settings) -> Flags:
     """Whether a rating is of a session that was not finished and holds too few ratings of its task."""
     if not len(ratings) or ratings.is_finished.all():
         return np.zeros(len(ratings), np.bool_)
-    task = _task_numbers(ratings)
-    _, part = np.unique(_session_numbers(ratings) * len(RATED) + task, return_inverse=True)
+    tasks, task = np.unique(ratings.task, return_inverse=True)
+    _, part = np.unique(_session_numbers(ratings) * tasks.size + task, return_inverse=True)
     is_original = ratings.system == ORIGINAL
     enough = np.bincount(part) >= settings.partial_trials
     for of_kind in (is_original, ~is_original):
         # Where a task has no originals at all, nobody can have rated enough of them.
-        is_asked = np.bincount(task, of_kind, len(RATED)) > 0
+        is_asked = np.bincount(task, of_kind, tasks.size) > 0
         has_enough = np.bincount(part, of_kind) >= settings.partial_of_each_kind
         asked_of_part = np.zeros(enough.size, np.bool_)
         asked_of_part[part] = is_asked[task]
@@ -199,15 +207,9 @@ def _number(count: int, of: str) -> str:
     return f"{count:,} {of}{'' if count == 1 else 's'}"
 
 
-def _task_numbers(ratings: Ratings) -> Ints:
-    numbers = np.zeros(len(ratings), np.int64)
-    for number, task in enumerate(RATED):
-        numbers[ratings.task == task] = number
-    return numbers
-
-
 def _listener_and_task(ratings: Ratings, listener: Ints) -> Ints:
-    return listener * len(RATED) + _task_numbers(ratings)
+    tasks, task = np.unique(ratings.task, return_inverse=True)
+    return np.asarray(listener * max(tasks.size, 1) + task, np.int64)
 
 
 def _session_numbers(ratings: Ratings) -> Ints:

@@ -97,7 +97,7 @@ def _points(cell: RatedCell, shared: _Shared) -> Row:
     items = np.unique(scored.ratings.utterance[cell.rating][shared.is_known[cell.rating]]).size
     low_whisker, high_whisker = score[score >= lower - reach].min(), score[score <= upper + reach].max()
     counts = {"n": score.size, "listeners": listeners, "items": items, "remark": _note(cell, shared)}
-    if cell.kind == ALL and cell.task == "verifiability" and (scored.ratings.is_target[cell.rating] >= 0).any():
+    if cell.kind == ALL and cell.task in scored.comparing and (scored.ratings.is_target[cell.rating] >= 0).any():
         return cell.names | counts
     return (
         cell.names

@@ -124,6 +124,7 @@ def _study_rows(study: Study) -> Iterator[Row]:
         "exported_at": timezone.now(),
         "is_locked": blinds.are_down,
         "edition": study.edition.name,
+        "tasks": study.asked_keys,
         "pay_per_hour": str(study.pay_per_hour),
         "data_sets": list(study.data_sets.order_by("name").values_list("name", flat=True)),
         "seed": blinds.unless_down(study.seed),
@@ -171,6 +172,7 @@ def _exclusions(study: Study) -> QuerySet[Any]:
 
 
 READ: Mapping[str, Callable[[Study], QuerySet[Any]]] = {
+    "questions": lambda study: study.questions.order_by("position"),
     "texts": lambda study: study.texts.order_by("kind", "language", "version"),
     "blocks": lambda study: study.blocks.order_by("number"),
     "items": lambda study: study.items.order_by(),

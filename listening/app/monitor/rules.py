@@ -53,6 +53,7 @@ class Record:
     """What the rules look at.
 
     Attributes:
+        points: of the scale of each question.
         planned: trials of the session without practice.
         unheard: of each answered trial whether one of its recordings was never played to its end.
         ratings: by task, in the order of answering.
@@ -61,7 +62,7 @@ class Record:
         notes: what was noted about the playbacks of each trial that has such notes.
     """
 
-    scale_points: int
+    points: Mapping[str, int]
     planned: int
     ratings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     timings: Sequence[Timing] = ()
@@ -90,24 +91,24 @@ def findings(record: Record) -> list[FlagFinding]:
 
 
 def straight_lining(record: Record) -> dict[str, Any]:
-    """The task with the longest stretch of one and the same rating."""
+    """The question with the longest stretch of one and the same rating."""
     lengths = {task: longest_repeat(ratings, 1) for task, ratings in record.ratings.items()}
     return _longest(lengths, record)
 
 
 def low_variance(record: Record) -> dict[str, Any]:
-    """The task whose ratings vary least, where they do vary; equal ones are straight-lining."""
-    limit = variance_limit(record.scale_points)
+    """The question whose ratings vary least on its scale, where they do vary; equal ones are straight-lining."""
     told = {task: ratings for task, ratings in record.ratings.items() if len(ratings) >= record.enough}
-    low = {task: variance for task, ratings in told.items() if 0 < (variance := pvariance(ratings)) < limit}
+    limits = {task: variance_limit(record.points[task]) for task in told}
+    low = {task: variance for task, ratings in told.items() if 0 < (variance := pvariance(ratings)) < limits[task]}
     if not low:
         return {}
-    task = min(low, key=lambda one: low[one])
-    return {"task": task, "variance": round(low[task], 3), "limit": round(limit, 3), "of": len(told[task])}
+    task = min(low, key=lambda one: low[one] / limits[one])
+    return {"task": task, "variance": round(low[task], 3), "limit": round(limits[task], 3), "of": len(told[task])}
 
 
 def alternating(record: Record) -> dict[str, Any]:
-    """The task with the longest stretch of a repeated pattern of two to four ratings."""
+    """The question with the longest stretch of a repeated pattern of two to four ratings."""
     lengths = {
         task: max(longest_repeat(ratings, period) for period in PERIODS) for task, ratings in record.ratings.items()
     }
@@ -184,9 +185,9 @@ def sentence(kind: str, data: Mapping[str, Any]) -> str:
     return f"Found by a screening rule of the analysis, in the ratings{task}{numbers}."
 
 
-def variance_limit(scale_points: int) -> float:
+def variance_limit(points: int) -> float:
     """The limit of five points, carried to another scale by the square of its range."""
-    return VARIANCE_ON_FIVE_POINTS * ((scale_points - 1) / 4) ** 2
+    return VARIANCE_ON_FIVE_POINTS * ((points - 1) / 4) ** 2
 
 
 def longest_repeat(ratings: Sequence[int], period: int) -> int:

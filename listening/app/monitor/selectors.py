@@ -98,7 +98,7 @@ def usable_answers(study: Study, *, without: Collection[int] = ()) -> QuerySet[A
     sessions = Session.objects.filter(study=study, is_preview=False, state__in=COUNTED).exclude(pk__in=without)
     return Answer.objects.filter(
         session__in=sessions.exclude(standing_exclusion()).order_by(),
-        task=study.tasks[-1] if study.tasks else "",
+        task=study.last_asked_key,
         trial__item__purpose=Item.Purpose.SCORED,
     ).order_by()
 
@@ -344,7 +344,7 @@ def count_answers_since(moment: datetime) -> int:
 
 def _answered(study: Study) -> dict[int, int]:
     """Completely answered trials by session."""
-    answers = Answer.objects.filter(session__study=study, task=study.tasks[-1] if study.tasks else "").order_by()
+    answers = Answer.objects.filter(session__study=study, task=study.last_asked_key).order_by()
     return dict(answers.values_list("session").annotate(Count("pk")))
 
 

@@ -31,6 +31,7 @@ from listening.app.sessions.attention import is_unheard, missed_of_gold
 from listening.app.sessions.block_leases import end_session, release_block
 from listening.app.sessions.selectors import required_slots
 from listening.app.studies.rules import is_stalled
+from listening.questions import AskedQuestion
 from portal.core import audit
 from portal.jobs.services import NotPossible
 
@@ -287,6 +288,7 @@ def _look_at(keys: Sequence[int], now: datetime) -> None:
 
 def _records(sessions: Sequence[Session]) -> dict[int, Record]:
     keys = [one.pk for one in sessions]
+    asked = {pk: study.asked for pk, study in {one.study_id: one.study for one in sessions}.items()}
     planned = _planned(sessions)
     answers = _answers(keys)
     samples = _samples({row["trial__item"] for rows in answers.values() for row in rows})
@@ -295,14 +297,14 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
     notes = _notes(keys)
     return {
         one.pk: Record(
-            scale_points=one.study.scale_points,
+            points={question.key: question.points for question in asked[one.study_id]},
             planned=planned.get(one.block_id or 0, 0),
             ratings=_ratings(answers[one.pk]),
-            timings=_timings(one, answers[one.pk], samples),
+            timings=_timings(one, answers[one.pk], asked[one.study_id], samples),
             gold=_gold(answers[one.pk]),
             headphones=headphones[one.pk],
             notes=notes[one.pk],
-            unheard=_unheard(answers[one.pk], samples, plays[one.pk]),
+            unheard=_unheard(answers[one.pk], asked[one.study_id], samples, plays[one.pk]),
         )
         for one in sessions
     }
@@ -348,9 +350,9 @@ def _samples(items: Iterable[int]) -> dict[int, Samples]:
     return dict(found)
 
 
-def _to_hear(samples: Samples, tasks: Collection[str]) -> Samples:
-    """Return those that have to be heard for these tasks."""
-    return {slot: samples[slot] for slot in required_slots(tasks, samples) & samples.keys()}
+def _to_hear(samples: Samples, asked: Iterable[AskedQuestion]) -> Samples:
+    """Return those that have to be heard for these questions."""
+    return {slot: samples[slot] for slot in required_slots(asked, samples) & samples.keys()}
 
 
 def _plays(keys: Sequence[int]) -> dict[int, dict[int, list[tuple[str, int, bool]]]]:
@@ -366,6 +368,7 @@ def _plays(keys: Sequence[int]) -> dict[int, dict[int, list[tuple[str, int, bool
 
 def _unheard(
     answers: Iterable[dict[str, Any]],
+    asked: Sequence[AskedQuestion],
     samples: Mapping[int, Samples],
     plays: Mapping[int, Sequence[tuple[str, int, bool]]],
 ) -> list[bool]:
@@ -373,10 +376,18 @@ def _unheard(
     tasks: dict[tuple[int, int], list[str]] = defaultdict(list)
     for row in answers:
         tasks[row["trial"], row["trial__item"]].append(row["task"])
-    return [is_unheard(_to_hear(samples[item], asked), plays.get(trial, ())) for (trial, item), asked in tasks.items()]
+    return [
+        is_unheard(_to_hear(samples[item], [one for one in asked if one.key in answered]), plays.get(trial, ()))
+        for (trial, item), answered in tasks.items()
+    ]
 
 
-def _timings(session: Session, answers: Iterable[dict[str, Any]], samples: Mapping[int, Samples]) -> list[Timing]:
+def _timings(
+    session: Session,
+    answers: Iterable[dict[str, Any]],
+    asked: Sequence[AskedQuestion],
+    samples: Mapping[int, Samples],
+) -> list[Timing]:
     """Of each trial the shorter of what the browser told and what passed here since the trial before.
 
     Of an answer that waited for a connection only the browser knows how long it took.
@@ -392,7 +403,7 @@ def _timings(session: Session, answers: Iterable[dict[str, Any]], samples: Mappi
         if before is not None and not any(row["is_late"] for row in rows):
             known.append((received_at - before).total_seconds())
         if known:
-            timings.append(Timing(min(known), sum(_to_hear(samples[item], session.study.tasks).values())))
+            timings.append(Timing(min(known), sum(_to_hear(samples[item], asked).values())))
         before = received_at
     return timings
 

@@ -34,8 +34,7 @@ from listening.app.models import Analysis, Participant, Session, Study
 from listening.app.results.inputs import listener_key, session_key
 from listening.app.results.services import start_analysis
 from listening.app.sessions.platforms import person_keys
-from listening.app.studies.services import check_names
-from listening.tasks import RATED
+from listening.app.studies.services import ask_questions, check_names
 from portal.challenges.models import Edition
 from portal.core import audit
 from portal.core.storage import read_stored, store_bytes
@@ -256,7 +255,6 @@ def _ratings(found: Inputs, file_name: str) -> Ratings:
 
 def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: str, is_simulated: bool) -> Study:
     """The row of the study: closed, never launched, without a design."""
-    highest = max(high for _, high in found.study.scale.values())
     study = Study(
         name=name,
         title=title,
@@ -264,8 +262,6 @@ def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: s
         state=Study.State.CLOSED,
         closed_at=timezone.now(),
         is_simulated=is_simulated,
-        tasks=[task for task in RATED if task in found.study.tasks],
-        scale_points=int(min(max(highest, 2), 10)),
         languages=["en"],
         practice_trials=0,
         gold_trials=0,
@@ -273,6 +269,7 @@ def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: s
     )
     check_names(study, by)
     study.save()
+    ask_questions(study, found.study.questions)
     return study
 
 

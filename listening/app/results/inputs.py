@@ -37,7 +37,7 @@ from listening.analysis.reading.inputs import ORIGINAL, Inputs, Objective, Place
 from listening.app.models import Answer, Exclusion, Item, Session, Study, StudySystem, StudyText
 from listening.app.monitor.selectors import standing_exclusion
 from listening.app.studies.selectors import PresentedItem, presented_items
-from listening.tasks import COMPARING, Task
+from listening.questions import AskedQuestion, Kind
 from portal.challenges.models import Edition
 from portal.jobs.models import JobState
 from portal.submissions.models import Submission
@@ -46,7 +46,7 @@ State = Session.State
 COUNTED = (State.FINISHED, State.EXPIRED, State.TECHNICAL)
 PLAN = (
     *("evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials"),
-    *("bridge_trials", "scale_points", "pages", "plays_at_most", "role_play", "screening", "relaxations", "seed"),
+    *("bridge_trials", "pages", "plays_at_most", "role_play", "screening", "relaxations", "seed"),
     *("certificate", "stimuli"),
 )
 KEY_LENGTH = 16
@@ -115,7 +115,8 @@ def compute_basis(study: Study) -> str:
     parts = {
         Changed.METHOD: ANALYSIS_VERSION,
         Changed.STUDY: [
-            [getattr(study, name) for name in ("name", "title", "form", "tasks", "is_simulated", "imported")],
+            [getattr(study, name) for name in ("name", "title", "is_simulated", "imported")],
+            [one.as_data() for one in study.asked],
             [str(getattr(study, name)) for name in PLAN],
             study.texts.filter(kind__in=StudyText.READ).aggregate(count=Count("pk"), last=Max("pk")),
         ],
@@ -225,12 +226,13 @@ def _facts(study: Study, systems: Mapping[str, StudySystem], items: Iterable[Pre
     return StudyFacts(
         name=study.name,
         title=study.title,
-        form=study.form,
-        tasks=tuple(study.tasks),
-        scale={task: (1.0, float(study.scale_points)) for task in study.tasks} if study.form == "rating" else {},
+        form=str(study.form),
+        tasks=tuple(study.asked_keys),
+        scale={one.key: (1.0, float(one.points)) for one in study.asked if one.is_rated},
         is_simulated=study.is_simulated,
         labels={code: one.submission.system.label or code for code, one in sorted(systems.items())},
         design=json.loads(json.dumps(design, default=str)),
+        questions=study.asked,
     )
 
 
@@ -264,18 +266,19 @@ def _answers(
         fields.append("data")
     answers = Answer.objects.filter(session__study=study, session__in=list(visits)).order_by("session", "pk")
     ratings, placements, written = [], [], []
+    asked = {one.key: one for one in study.asked}
     places: dict[int, dict[int, int]] = defaultdict(dict)
     for session, item_pk, trial, task, rating, text, *data in answers.values_list(*fields):
         visit, item = visits[session], items[item_pk]
         position = places[session].setdefault(trial, len(places[session]) + 1)
         if item.purpose == Item.Purpose.PRACTICE:
             continue
-        if task == Task.LINKABILITY:
+        if asked[task].kind == Kind.PLACEMENT:
             placements += _placed(visit, item, data[0])
-        elif task == Task.TRANSCRIPTION:
+        elif asked[task].kind == Kind.TEXT:
             written.append(_written(visit, item, text, data[0], transcripts))
         elif rating is not None:
-            ratings.append(_rated(visit, item, task, rating, position))
+            ratings.append(_rated(visit, item, asked[task], rating, position))
     return {
         "ratings": Ratings(*_columns(ratings, "UUUUiUUUUUfiUbU")) if study.form == Study.Form.RATING else None,
         "placements": Placements(*_columns(placements, "UUUUUUUffUiU")) if placements else None,
@@ -283,11 +286,11 @@ def _answers(
     }
 
 
-def _rated(visit: _Visit, item: PresentedItem, task: str, rating: int, position: int) -> tuple[Any, ...]:
-    """Voices are compared, and sample B is heard for, in verifiability alone."""
+def _rated(visit: _Visit, item: PresentedItem, question: AskedQuestion, rating: int, position: int) -> tuple[Any, ...]:
+    """The row of a rating; only for a question that compares voices sample B is heard."""
     a, b = item.samples["a"], item.samples.get("b")
-    compares = task in COMPARING and item.is_target is not None
-    asked = (task, item.system or ORIGINAL, int(item.is_target or 0) if compares else -1, item.key)
+    compares = question.compares_voices and item.is_target is not None
+    asked = (question.key, item.system or ORIGINAL, int(item.is_target or 0) if compares else -1, item.key)
     heard = (a.utterance, b.utterance if compares and b else "", a.speaker, a.sex)
     end = (item.purpose, visit.is_finished, visit.excluded)
     return (visit.listener, visit.session, *asked, *heard, rating, position, *end)

@@ -17,7 +17,7 @@ from common.tables import Column, Value
 from listening.analysis.figures.detection import PAIRS
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
-from listening.tasks import RATED_TASKS
+from listening.questions import AskedQuestion
 from portal.core.labels import MISSING, decimals
 
 METHOD = tomllib.loads(Path(__file__).with_name("method.toml").read_text(encoding="utf-8"))
@@ -36,16 +36,23 @@ NORMALISATIONS = {"rank01/avg": "(rank − 1) / (n − 1)", "midrank": "(rank �
 CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 EVERY = "all"  # in place of the name of a system
 WORDS: Mapping[str, Mapping[str, str]] = METHOD["words"] | {
-    **{key: {name: words.title for name, words in RATED_TASKS.items()} for key in ("first", "second", "task")},
     "pairs": PAIRS,
     "system": {EVERY: "all systems together"},
 }
+OF_QUESTIONS = frozenset({"first", "second", "task"})  # columns that may name a question
 TRUTHS = frozenset({"is_told_apart", "is_caught"})
 
 
 def label_of(name: str, labels: Mapping[str, str]) -> str:
     """What a system is called on pages."""
     return labels.get(name) or (ORIGINAL_LABEL if name == ORIGINAL else name)
+
+
+def word_of(results: Results, column: str, value: str) -> str:
+    """Return what a value of a column is called on pages; itself where nothing else is known."""
+    if column in OF_QUESTIONS and value in results.questions:
+        return results.questions[value].title
+    return WORDS.get(column, {}).get(value, value)
 
 
 def name_scores(scores: str, form: str) -> str:
@@ -112,7 +119,7 @@ def rounded(value: float, low: Value, high: Value, digits: int, *, is_share: boo
 
 
 def rate_in_words(
-    task: str,
+    question: AskedQuestion,
     *,
     is_original: bool,
     rate: float | None,
@@ -130,24 +137,23 @@ def rate_in_words(
             this was not tested.
         difference: what such a difference was.
     """
-    words = RATED_TASKS[task]
     if rate is None:
-        return NO_RATE_OF_VOICES if words.compares_voices else "No rate: too few ratings"
+        return NO_RATE_OF_VOICES if question.compares_voices else "No rate: too few ratings"
     is_guess = may_be_guessing(rate, low, high, auc)
-    if words.compares_voices and is_original:
+    if question.compares_voices and is_original:
         said = _step(rate, "on_originals")
-    elif words.compares_voices and is_guess:
+    elif question.compares_voices and is_guess:
         said = "Listeners were not significantly better than guessing"
-    elif words.compares_voices and rate > CHANCE:
+    elif question.compares_voices and rate > CHANCE:
         said = "Listeners confused speakers more often than by guessing"
-    elif words.compares_voices:
+    elif question.compares_voices:
         said = _step(rate, "of_voices")
     elif is_like_original or (is_like_original is None and is_guess):
         said = difference or "It was not rated significantly below unprotected speech"
     elif rate > CHANCE:
         said = "It was rated above unprotected speech"
     else:
-        said = f"{_step(rate, 'below_originals')} {words.worse} than unprotected speech"
+        said = f"{_step(rate, 'below_originals')} {question.worse} than unprotected speech"
     return said if low is not None else f"{said}; too few listeners for an interval"
 
 

@@ -21,7 +21,7 @@ from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.labels import CHANCE, EVERY, label_of
 from listening.app.results.tables import Record, Shape, System, as_number, find_column, read_systems
-from listening.tasks import RATED_TASKS, RatedTask
+from listening.questions import AskedQuestion
 
 MOST_NAMED = 3  # systems that do not differ from the best one; of more only the number is said
 MOST_ROWS = 40  # of a panel; the tables have all
@@ -54,12 +54,14 @@ def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
 
 
 def _rated(shape: Shape, tasks: Sequence[str]) -> Iterator[str]:
-    found = ((one, _by_mean(shape, name)) for name, one in RATED_TASKS.items() if name in tasks)
+    asked = [one for name, one in shape.results.questions.items() if name in tasks]
+    found = ((one, _by_mean(shape, one.key)) for one in asked)
     quality = [(one, systems) for one, systems in found if systems and not one.compares_voices]
     if quality and not (shape.few and len(quality[0][1]) > 1):
         yield _best(shape, *quality[0], quality[1:])
-    if "verifiability" in tasks:
-        yield from _recognised(shape)
+    for one in asked:
+        if one.compares_voices:
+            yield from _recognised(shape, one.key)
 
 
 def _by_mean(shape: Shape, task: str) -> list[System]:
@@ -68,7 +70,7 @@ def _by_mean(shape: Shape, task: str) -> list[System]:
 
 
 def _best(
-    shape: Shape, task: RatedTask, own: Sequence[System], others: Iterable[tuple[RatedTask, Sequence[System]]]
+    shape: Shape, task: AskedQuestion, own: Sequence[System], others: Iterable[tuple[AskedQuestion, Sequence[System]]]
 ) -> str:
     """Which system has the highest mean of a task, and from which others it does not differ significantly.
 
@@ -77,10 +79,10 @@ def _best(
         others: further tasks, each with its systems by their means.
     """
     first, name = own[0], _name(shape, own[0])
-    systems = (one.all for one in read_systems(shape, task.task) if one.name == ORIGINAL)
+    systems = (one.all for one in read_systems(shape, task.key) if one.name == ORIGINAL)
     number = _beside_original(shape, first.all, next(systems, None), "summary", "mean")
     if len(own) == 1:
-        return f"One system was rated: {name}, mean {task.task} {number}."
+        return f"One system was rated: {name}, mean {task.key} {number}."
     alike = _alike(shape, own, lambda one: one.all.get("group"))
     said = f"{name} {task.said_of_best} of {len(own)} systems (mean {number}){f' and {alike}' if alike else ''}"
     is_tested = bool(alike)
@@ -95,12 +97,12 @@ def _best(
     return f"{said}." if is_tested else f"In this sample {said}; {UNTESTED}."
 
 
-def _recognised(shape: Shape) -> Iterator[str]:
+def _recognised(shape: Shape, task: str) -> Iterator[str]:
     """With which system speakers are hardest to recognise, beside unprotected speech and guessing.
 
     A rate above guessing, and not only by chance, is no privacy: such systems are named apart.
     """
-    systems = read_systems(shape, "verifiability")
+    systems = read_systems(shape, task)
     known = _by(systems, lambda one: one.detection.get("eer"))
     if not known:
         yield "How recognisable speakers are is not known: ratings of both kinds of pairs are needed."
@@ -299,8 +301,8 @@ def _panels(shape: Shape, tasks: Sequence[str], form: str) -> Iterator[dict[str,
         yield _panel("Words not understood: WER", _named(shape, rows), "transcription", "wer", None, None, "")
     for task in tasks:
         systems = read_systems(shape, task)
-        title = RATED_TASKS[task].title
-        if RATED_TASKS[task].compares_voices:
+        title = shape.results.questions[task].title
+        if shape.results.questions[task].compares_voices:
             rows = [dict(one.detection, system=one.name) for one in systems]
             yield _panel(f"{title}: EER", _named(shape, rows), "detection", "eer", (0.0, 0.7), CHANCE, "guessing")
         else:

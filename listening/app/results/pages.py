@@ -40,8 +40,7 @@ from listening.app.results.tables import (
 )
 from listening.app.sessions.selectors import list_questions
 from listening.app.studies.selectors import shown_text
-from listening.app.studies.settings import Question, label_in
-from listening.tasks import RATED_TASKS, asked_of_trial
+from listening.app.studies.settings import BackgroundQuestion, label_in
 from listening.texts import LANGUAGES, direction_of
 from portal.jobs.selectors import with_estimates
 
@@ -104,29 +103,30 @@ def list_asked(study: Study) -> list[dict[str, Any]]:
             "direction": direction_of(language),
             "texts": [shown_text(study, kind, language, below=2) for kind in ("role-play", "instructions")],
             "before": [(label_in(one.labels, language), _answers(one, language)) for one in questions],
-            "in_trials": _asked_in_trials(study, language),
+            "in_trials": list(_asked_in_trials(study, language)),
         }
         for language in study.languages
     ]
 
 
-def _answers(question: Question, language: str) -> str:
+def _answers(question: BackgroundQuestion, language: str) -> str:
     """The answers among which evaluators chose; empty where they were free."""
     if question.kind == "number":
-        return f"{question.lowest}–{question.highest}" if question.highest < Question.highest else ""
+        return f"{question.lowest}–{question.highest}" if question.highest < BackgroundQuestion.highest else ""
     return " · ".join(label_in(one.labels, language) for one in question.choices)
 
 
-def _asked_in_trials(study: Study, language: str) -> list[str]:
-    with translation.override(language):
-        rated = [RATED_TASKS[task] for task in study.tasks if task in RATED_TASKS]
-        ends = [(gettext(one.lowest), gettext(one.highest)) for one in rated]
-        found = [
-            f"{gettext(one.question)} {gettext(one.hint)} 1: {lowest}; {study.scale_points}: {highest}"
-            for one, (lowest, highest) in zip(rated, ends, strict=True)
-        ]
-        others = asked_of_trial(study.form, dimensions=study.board_dimensions)
-        return found + [gettext(words) for part, words in others.items() if part != "group" or study.board_groups]
+def _asked_in_trials(study: Study, language: str) -> Iterator[str]:
+    """Yield each question with its hint and the words of its points; of a board what else is asked on it."""
+    for one in study.asked:
+        words = one.words(language)
+        labels_of_points = "; ".join(f"{point}: {label}" for point, label in one.labels(language).items())
+        yield " ".join(filter(None, (words.question, words.hint, labels_of_points)))
+    if study.form == Study.Form.LINKABILITY:
+        with translation.override(language):
+            if study.board_groups:
+                yield gettext("Give each sample a group: one letter for each speaker that you hear.")
+            yield gettext("How many different speakers do you hear among these samples?")
 
 
 def say_trials(study: Study) -> str:
@@ -149,7 +149,7 @@ def say_trials(study: Study) -> str:
 def tasks_of(results: Results, scores: str) -> list[str]:
     """Those that were rated, in the order of asking."""
     rated = {row["task"] for row in results.records(scores, "summary")}
-    return [task for task in results.study["tasks"] if task in rated and task in RATED_TASKS]
+    return [task for task in results.questions if task in rated]
 
 
 def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str, Order]) -> dict[str, Any] | None:
@@ -159,7 +159,7 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
         return None
     return {
         "name": task,
-        "words": RATED_TASKS[task],
+        "words": shape.results.questions[task],
         "headline": table,
         "has_letters": any(one.key in {"group", "rate_group"} for one in table.columns),
         "finding": _finding(shape, task),
@@ -189,7 +189,7 @@ def _of_task(shape: Shape, task: str, *names: str) -> list[Table]:
 def _finding(shape: Shape, task: str) -> str:
     """The task in a sentence: the widest statement that its groups allow."""
     systems = [one for one in read_systems(shape, task) if one.name != ORIGINAL]
-    is_rate = RATED_TASKS[task].compares_voices
+    is_rate = shape.results.questions[task].compares_voices
     table, name = ("detection", "eer") if is_rate else ("summary", "mean")
     row = (lambda one: one.detection) if is_rate else (lambda one: one.all)
     known = [(float(value), one) for one in systems if isinstance(value := row(one).get(name), (int, float))]
@@ -214,7 +214,7 @@ def _reach(what: str, found: Sequence[tuple[str, str]]) -> str:
 
 def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str, Any]]:
     """Systems against each other in a task, each test under its own heading: by rates, if any, and by means."""
-    of_rates = shape.records("eer_differences", task=task) if RATED_TASKS[task].compares_voices else []
+    of_rates = shape.records("eer_differences", task=task) if shape.results.questions[task].compares_voices else []
     of_means = shape.records("differences", task=task)
     drawn = [one for one in figures if one["task"] == task and one["place"] == "comparison"]  # of means
     if of_rates:
@@ -236,7 +236,7 @@ def _comparison(
         told = f": {matrix['apart']} of {pairs}" if matrix["pairs"] else ": not tested"
     return {
         "name": f"{task}-means" if by and not is_of_rates else task,
-        "title": f"{RATED_TASKS[task].title}{by}",
+        "title": f"{shape.results.questions[task].title}{by}",
         "summary": f"Which systems differ significantly{by}{told}",
         "matrix": matrix,
         "is_of_rates": is_of_rates,
@@ -344,7 +344,8 @@ def listeners_in_words(results: Results) -> str:
 def listeners_page(results: Results, reader: Reader, figures: Figures) -> dict[str, Any]:
     shape = Shape(reader, results)
     tasks = dict.fromkeys(str(row["task"]) for row in shape.records("listeners"))
-    tables = [(RATED_TASKS[task].title, _of_task(shape, task, "listeners")) for task in tasks if task in RATED_TASKS]
+    asked = [one for one in results.questions.values() if one.key in tasks]
+    tables = [(one.title, _of_task(shape, one.key, "listeners")) for one in asked]
     rules = dict.fromkeys(str(row["rule"]) for row in shape.records("screening", scores="common"))
     return {
         "tables": [(title, table) for title, found in tables for table in found],

@@ -55,7 +55,6 @@ CSV_COLUMNS = ("study", "is_simulated", "scores", "system", "label", "by", "meas
 
 PERCENT_DIGITS, DIGITS = 1, 3
 LEADERBOARD_LEVEL = 0.95  # of the intervals on leaderboards
-OF_VOICES = ("verifiability_eer", "linkability_eer")
 EARLIER = "An earlier version of it was heard."
 
 
@@ -164,7 +163,8 @@ class ObjectiveComparison:
         return bool(self._voices() and privacy_in_doubt(*self._rate_of_unprotected()))
 
     def _voices(self) -> list[PanelValue]:
-        return [number for row in self.rows for number in row.numbers if number.quantity.key in OF_VOICES]
+        numbers = (number for row in self.rows for number in row.numbers if number.quantity.by == LISTENERS)
+        return [number for number in numbers if number.quantity.key.endswith("_eer")]
 
     def _rate_of_unprotected(self) -> tuple[float | None, float | None]:
         """Equal error rate of unprotected speech and the upper end of its interval, as shares."""
@@ -266,6 +266,21 @@ NOT_RATED, ONE_KIND_RATED = "not rated", "one kind of pairs only"
 FORMS = {form: [_Column(**one) for one in columns] for form, columns in METHOD["beside"].items()}
 
 
+def _columns_of(results: Results) -> list[_Column]:
+    """The columns of a form of study, and one for each further question that is answered on a scale."""
+    columns = list(FORMS[results.study["form"]])
+    known = {one.rows["task"] for one in columns if "task" in one.rows}
+    for question in results.questions.values() if results.study["form"] == Study.Form.RATING else ():
+        of = {"task": question.key}
+        if question.key in known:
+            continue
+        if question.compares_voices:
+            columns.append(_Column(f"{question.key}_eer", f"{question.title}: EER", "%", "detection", "eer", of))
+        else:
+            columns.append(_Column(question.key, question.title, "", "summary", "mean", of | {"kind": "all"}))
+    return columns
+
+
 def compare_with_objective(
     results: Results,
     scores: str,
@@ -282,7 +297,7 @@ def compare_with_objective(
         original: unprotected speech as the leaderboard has it.
         attack: the attack model of the systems' EERs.
     """
-    columns_of_form = FORMS[results.study["form"]]
+    columns_of_form = _columns_of(results)
     found = (
         (_listeners(one, results, scores) if one.table else _computed(one, columns, attack)) for one in columns_of_form
     )

@@ -18,7 +18,6 @@ from listening.app.results.labels import METHOD, SCORES, label_of
 from listening.app.results.opening import ENOUGH, say_basis
 from listening.app.results.pages import tasks_of
 from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
-from listening.tasks import RATED_TASKS
 
 MOST_OTHER_CURVES = 30
 ENDS = {"naturalness": "Naturalness", "intelligibility": "Intelligibility"}
@@ -79,8 +78,8 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     others = list(systems.values())
     return {
         "name": task,
-        "words": RATED_TASKS[task],
-        "said": _number_alone(own, task) if shape.few else tables.system_in_words(shape, own, task, original),
+        "words": shape.results.questions[task],
+        "said": _number_alone(own, task, shape) if shape.few else tables.system_in_words(shape, own, task, original),
         "alike": _alike(own, others, task, shape),
         "numbers": _numbers(own, original, others, task, shape),
         "det": _det(shape, task, name),
@@ -93,9 +92,9 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     }
 
 
-def _number_alone(own: System, task: str) -> str:
+def _number_alone(own: System, task: str, shape: Shape) -> str:
     """The number that a task is about, with what it rests on, compared with nothing."""
-    if not RATED_TASKS[task].compares_voices:
+    if not shape.results.questions[task].compares_voices:
         number, _ = labels.number_and_span(own.all, tables.find_column(CONTENTS["summary"], "mean"))
         return f"mean {number} of {counted(int(own.all.get('n') or 0), 'rating')}"
     number, _ = labels.number_and_span(own.detection, tables.find_column(CONTENTS["detection"], "eer"))
@@ -109,7 +108,7 @@ def _alike(own: System, others: Sequence[System], task: str, shape: Shape) -> st
     """Which systems cannot be told from this one."""
 
     def group(one: System) -> str:
-        return str((one.detection if RATED_TASKS[task].compares_voices else one.all).get("group") or "")
+        return str((one.detection if shape.results.questions[task].compares_voices else one.all).get("group") or "")
 
     if not group(own):
         return ""
@@ -145,7 +144,7 @@ _NUMBERS = (
 def _numbers(own: System, original: System | None, others: Sequence[System], task: str, shape: Shape) -> Table:
     """The system beside the originals and what the other systems reach."""
     rows = []
-    for name, kind in _OF_RATES if RATED_TASKS[task].compares_voices else _OF_MEANS:
+    for name, kind in _OF_RATES if shape.results.questions[task].compares_voices else _OF_MEANS:
         column = tables.find_column(CONTENTS["summary"] if kind else CONTENTS["detection"], name)
         if own.row(kind).get(name) is None:
             continue
@@ -191,7 +190,7 @@ def _histograms(shape: Shape, task: str, name: str) -> list[dict[str, Any]]:
         return [(float(r["lower"] or 0), float(r["upper"] or 0), float(r["share"] or 0)) for r in rows]
 
     label, original = label_of(name, shape.system_labels), label_of(ORIGINAL, {})
-    if RATED_TASKS[task].compares_voices:
+    if shape.results.questions[task].compares_voices:
         made = [
             histogram(title, [(words, role, bins(system, kind)) for kind, (words, role) in KINDS.items()])
             for system, title in ((name, label), (ORIGINAL, original))
@@ -204,7 +203,7 @@ def _histograms(shape: Shape, task: str, name: str) -> list[dict[str, Any]]:
 
 def _comparisons(shape: Shape, task: str, name: str) -> Table | None:
     """Each comparison of the system, turned so that it stands first; by rates in a task that is about one."""
-    paths = ("eer_differences", "differences") if RATED_TASKS[task].compares_voices else ("differences",)
+    paths = ("eer_differences", "differences") if shape.results.questions[task].compares_voices else ("differences",)
     for path in paths:
         records = [
             _turned(row, name) for row in shape.records(path, task=task) if name in (row["first"], row["second"])

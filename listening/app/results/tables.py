@@ -18,7 +18,6 @@ from listening.app.results import labels
 from listening.app.results.figures import Reader, strip_html
 from listening.app.results.labels import METHOD, SCORES, label_of
 from listening.app.results.rules import warn_of_few
-from listening.tasks import RATED_TASKS
 
 NAMES = frozenset({"system", "first", "second"})
 PROSE = frozenset({"remark", "reference", "heard", "caught", "excluded"})
@@ -79,7 +78,7 @@ class Shape:
 
 def caption_of(task: str, shape: Shape) -> str:
     """Such as ``Naturalness, raw ratings``."""
-    return f"{RATED_TASKS[task].title}, {SCORES[shape.scores].lower()}"
+    return f"{shape.results.questions[task].title}, {SCORES[shape.scores].lower()}"
 
 
 def shown_table(
@@ -121,7 +120,7 @@ def make_cell(column: Column, row: Record, shape: Shape) -> Cell:
     if column.key in NAMES and shape.has_links:
         return system_cell(str(value), shape)
     if isinstance(value, str):
-        return Cell(labels.WORDS.get(column.key, {}).get(value, value))
+        return Cell(labels.word_of(shape.results, column.key, value))
     return number_cell(column, row)
 
 
@@ -260,7 +259,7 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     systems = read_systems(shape, task)
     if not systems:
         return None
-    main = _main(systems, task)
+    main = _main(systems, compares_voices=shape.results.questions[task].compares_voices)
     always = ("system",) if shape.few else ("system", *VERDICTS)
     keys = {
         name: KEYS[name]
@@ -289,13 +288,13 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     fewest = settings.get("least_clusters")
     beneath = f"beneath a number its {level} interval" if has_intervals else _no_intervals(fewest)
     return make_table(
-        f"{RATED_TASKS[task].title}: {CONTENTS['summary'].title.lower()}",
-        f"{RATED_TASKS[task].title}: {what}; {beneath}.",
+        f"{shape.results.questions[task].title}: {CONTENTS['summary'].title.lower()}",
+        f"{shape.results.questions[task].title}: {what}; {beneath}.",
         columns,
         rows,
         csv=shape.reader.csv(scores, "detection" if main == "rate" else "summary"),  # with the letters shown
         lead="",
-        note=RATED_TASKS[task].reading,
+        note=shape.results.questions[task].reading,
         anchor=task,
         styles="results-table headline",
     )
@@ -305,9 +304,9 @@ def _no_intervals(fewest: Value) -> str:
     return f"no intervals, which need at least {fewest} listeners" if fewest else "no intervals"
 
 
-def _main(systems: Sequence[System], task: str) -> str:
+def _main(systems: Sequence[System], *, compares_voices: bool) -> str:
     """The number that a task is about, as far as its ratings give it."""
-    if not RATED_TASKS[task].compares_voices:
+    if not compares_voices:
         return "mean"
     has_rates = any(one.detection.get("eer") is not None for one in systems if one.name != ORIGINAL)
     has_same = any("target" in one.summary for one in systems)
@@ -351,7 +350,7 @@ def _strip(one: System, task: str, shape: Shape, main: str, original: System | N
 def _words(shape: Shape, one: System, task: str, main: str, original: System | None) -> str:
     if main == "same" and one.detection.get("eer") is None:
         return ""
-    if one.name == ORIGINAL and not RATED_TASKS[task].compares_voices:
+    if one.name == ORIGINAL and not shape.results.questions[task].compares_voices:
         return "Unprotected speech, the reference"
     return system_in_words(shape, one, task, original)
 
@@ -365,9 +364,9 @@ def system_in_words(shape: Shape, one: System, task: str, original: System | Non
     names = ("eer", "eer_low", "eer_high", "auc_low", "auc_high")
     rate, low, high, *auc = (as_number(one.detection.get(name)) for name in names)
     letters = [str(each.all.get("group") or "") for each in (one, original) if each is not None]
-    is_tested = len(letters) == 2 and all(letters) and not RATED_TASKS[task].compares_voices
+    is_tested = len(letters) == 2 and all(letters) and not shape.results.questions[task].compares_voices
     return labels.rate_in_words(
-        task,
+        shape.results.questions[task],
         is_original=one.name == ORIGINAL,
         rate=rate,
         low=low,

@@ -119,7 +119,7 @@ def _save(
     _require_next(session, trial, claim, stored, progress)
     heard_at = _require_heard(session, trial, claim, stored, served, now)
     answered[trial.trial.pk] = stored | {task: value.rating for task, value in claim.values.items()}
-    progress = progress.after(trial) if len(answered[trial.trial.pk]) == len(block.tasks) else progress
+    progress = progress.after(trial) if len(answered[trial.trial.pk]) == len(block.asked) else progress
     seen_before, session.tab, session.last_seen_at = session.last_seen_at, claim.tab, now
     session.heard_until = answer_timing.next_since(heard_at, is_late=claim.is_late, now=now)
     _keep(session, trial, claim, now)
@@ -250,13 +250,14 @@ def count_unheard(session: Session) -> tuple[int, int]:
     plays: dict[int, list[tuple[str, int, bool]]] = defaultdict(list)
     for trial, *play in session.plays.order_by().values_list("trial", "slot", "heard_ms", "is_whole"):
         plays[trial].append(tuple(play))  # type: ignore[arg-type]
-    answered = selectors.answered_by(session)
+    answered, asked = selectors.answered_by(session), {one.key: one for one in session.study.asked}
     trials = [
         one for one in selectors.load_block(session).trials.values() if one.trial.pk in answered and not one.is_practice
     ]
     unheard = 0
     for one in trials:
-        slots = selectors.required_slots(answered[one.trial.pk], [sample.slot for sample in one.samples])
+        of_trial = [asked[key] for key in answered[one.trial.pk]]
+        slots = selectors.required_slots(of_trial, [sample.slot for sample in one.samples])
         needed = {sample.slot: sample.seconds for sample in one.samples if sample.slot in slots}
         unheard += attention.is_unheard(needed, plays[one.trial.pk])
     return unheard, len(trials)
@@ -313,7 +314,7 @@ def _require_tab(session: Session, tab: str) -> None:
 def _require_next(
     session: Session, trial: PlannedTrial, claim: Claim, stored: Collection[str], progress: SessionProgress
 ) -> None:
-    asked = [task for task in session.study.tasks if task not in stored]
+    asked = [key for key in session.study.asked_keys if key not in stored]
     if progress.next is not trial or claim.values.keys() not in ({asked[0]}, set(asked)):
         raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)
 
@@ -328,8 +329,9 @@ def _require_heard(
 ) -> datetime:
     """When everything that this answer is about can have been heard; what an earlier task needed was heard then."""
     slots = [sample.slot for sample in trial.samples]
-    needed = selectors.required_slots(claim.values, slots) - (
-        selectors.required_slots(stored, slots) if stored else frozenset()
+    asked = {one.key: one for one in session.study.asked}
+    needed = selectors.required_slots([asked[key] for key in claim.values], slots) - selectors.required_slots(
+        [asked[key] for key in stored], slots
     )
     clips = [
         answer_timing.Clip(sample.seconds, *served.get(sample.slot, (None, None)))

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from listening.app.sessions.pre_screening import FEWEST_TONES, GROUPS, INTERVALS, MOST_TONES, ROUNDS
-from listening.app.studies.settings import Question, label_in
+from listening.app.studies.settings import BackgroundQuestion, label_in
 
 MISSING = gettext_lazy("Please answer this question.")
 # By their own names, where Django has English ones, other forms or none that many evaluators of crowd platforms speak.
@@ -36,7 +36,7 @@ class QuestionsForm(forms.Form):
     """The questionnaire of a study in one language."""
 
     def __init__(
-        self, data: Any, *, questions: tuple[Question, ...], language: str, languages: tuple[str, ...]
+        self, data: Any, *, questions: tuple[BackgroundQuestion, ...], language: str, languages: tuple[str, ...]
     ) -> None:
         super().__init__(data)
         for question in questions:
@@ -57,7 +57,7 @@ def _label(labels: Mapping[str, str], language: str) -> str:
     return labels.get(language) or _(label_in(labels, language))
 
 
-def _make_field(question: Question, language: str, languages: tuple[str, ...]) -> forms.Field:
+def _make_field(question: BackgroundQuestion, language: str, languages: tuple[str, ...]) -> forms.Field:
     if question.kind == "choice":
         choices = [(one.value, _label(one.labels, language)) for one in question.choices]
         return forms.ChoiceField(choices=choices, widget=forms.RadioSelect)

@@ -23,7 +23,7 @@ from listening.app.sessions.selectors import list_questions, list_steps, read_sc
 from listening.app.sessions.services import explain_no_place, show_text
 from listening.app.studies.rules import has_pairs
 from listening.app.studies.selectors import expected_effort, shown_text
-from listening.tasks import RATED_TASKS, asked_of_trial
+from listening.questions import AskedQuestion
 from portal.core.clock import read_clock
 
 Step = Session.Step
@@ -161,14 +161,23 @@ def may_start_again(session: Session) -> bool:
 
 def trial_context(session: Session) -> dict[str, Any]:
     """The context of `listening/trials.html`, besides that of every page of an evaluator."""
-    study = session.study
-    module = OF_FORM[Study.Form(study.form)]
-    return {
+    return form_context(session.study, session.language) | {
         "session": session,
+        "addresses": {
+            name.replace("-", "_"): reverse(f"listen:{name}", args=[session.token])
+            for name in ("session", "answers", "alive", "take-over", "report")
+        },
+    }
+
+
+def form_context(study: Study, language: str) -> dict[str, Any]:
+    """What the page of a trial asks, in a language."""
+    module = OF_FORM[study.form]
+    return {
         "study": study,
-        "questions": [RATED_TASKS[task] for task in study.tasks if task in RATED_TASKS],
-        "points": range(1, study.scale_points + 1),
-        "asked": asked_of_trial(study.form, dimensions=study.board_dimensions),
+        "questions": [_in_language(one, language) for one in study.asked],
+        "most_points": max((one.points for one in study.asked if one.is_rated), default=0),
+        "voices": [one.key for one in study.asked if one.compares_voices],
         "slots": ("A", "B") if has_pairs(study) else ("A",),
         "has_both_ends": study.form == Study.Form.RATING and study.practice_trials > 1,
         "has_players": study.form != Study.Form.LINKABILITY,
@@ -176,8 +185,21 @@ def trial_context(session: Session) -> dict[str, Any]:
         "form_module": f"listening/{module}.js",
         "form_template": f"listening/sessions/_{module}.html",
         "form_style": "" if module == "rating" else f"listening/{module}.css",
-        "addresses": {
-            name.replace("-", "_"): reverse(f"listen:{name}", args=[session.token])
-            for name in ("session", "answers", "alive", "take-over", "report")
-        },
+    }
+
+
+def _in_language(asked: AskedQuestion, language: str) -> dict[str, Any]:
+    """Return a question as its template shows it; points with a label each stand in a column, the highest above."""
+    words, labels = asked.words(language), asked.labels(language)
+    is_column = asked.has_label_for_each_point(language)
+    points = [(point, labels.get(point, "")) for point in range(1, asked.points + 1)]
+    return {
+        "key": asked.key,
+        "question": words.question,
+        "hint": words.hint,
+        "listen_again": "a" if asked.listen_again else "",
+        "points": points[::-1] if is_column else points,
+        "is_column": is_column,
+        "lowest": labels.get(1, ""),
+        "highest": labels.get(asked.points, ""),
     }

@@ -34,7 +34,7 @@ from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.sessions.attention import MOST_PLAYS
 from listening.app.studies.settings import Problems
-from listening.tasks import Task
+from listening.questions import AskedQuestion
 
 MOST_BYTES = 64 << 10
 MOST_BYTES_OF_BOARD = 256 << 10  # with every move of sixteen samples
@@ -57,7 +57,7 @@ _ANSWER_KEYS = frozenset({"tab", "position", "answers", "text", "board", "client
 
 @dataclass(frozen=True)
 class Value:
-    """What is kept of the answer to one task; see `listening.app.models.Answer`."""
+    """What is kept of the answer to one question; see `listening.app.models.Answer`."""
 
     rating: int | None = None
     text: str = ""
@@ -196,6 +196,7 @@ def read_report(payload: Mapping[str, Any]) -> Report:
 
 
 def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], problems: Problems) -> dict[str, Value]:
+    asked = {one.key: one for one in study.asked}
     form = study.form
     answers = payload.get("answers", {})
     if not problems.unless(isinstance(answers, dict), "“answers” must give the rating of each task."):
@@ -206,29 +207,31 @@ def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], prob
     try:
         if form == Study.Form.TRANSCRIPTION:
             read = validate_text(payload.get("text"))
-            return {Task.TRANSCRIPTION.value: Value(text=read.text, data=read.data)}
+            return {key: Value(text=read.text, data=read.data) for key in asked}
         if form == Study.Form.LINKABILITY:
             dimensions, has_groups = study.board_dimensions, study.board_groups
             data = validate_board(payload.get("board"), slots=slots, dimensions=dimensions, has_groups=has_groups)
-            return {Task.LINKABILITY.value: Value(data=data)}
+            return {key: Value(data=data) for key in asked}
     except ProblemsError as error:
         problems += error.problems
         return {}
-    return _ratings(answers, study, problems)
+    return _ratings(answers, asked, study.pages, problems)
 
 
-def _ratings(answers: Mapping[str, Any], study: Study, problems: Problems) -> dict[str, Value]:
+def _ratings(
+    answers: Mapping[str, Any], asked: Mapping[str, AskedQuestion], pages: str, problems: Problems
+) -> dict[str, Value]:
     values = {}
-    for task, rating in answers.items():
-        if task not in study.tasks:
-            problems.append(f"“{_short(task)}” is not asked in this study.")
-        elif type(rating) is not int or not 1 <= rating <= study.scale_points:
-            problems.append(f"The rating of {task} must be a whole number from 1 to {study.scale_points}.")
+    for key, rating in answers.items():
+        if key not in asked:
+            problems.append(f"“{_short(key)}” is not asked in this study.")
+        elif type(rating) is not int or not 1 <= rating <= asked[key].points:
+            problems.append(f"The rating of {key} must be a whole number from 1 to {asked[key].points}.")
         else:
-            values[task] = Value(rating=rating)
-    if study.pages == Study.Pages.TOGETHER:
-        problems.unless(answers.keys() >= set(study.tasks), _("Please answer every question on this page first."))
-    elif study.pages == Study.Pages.SEPARATE:
+            values[key] = Value(rating=rating)
+    if pages == Study.Pages.TOGETHER:
+        problems.unless(answers.keys() >= asked.keys(), _("Please answer every question on this page first."))
+    elif pages == Study.Pages.SEPARATE:
         problems.unless(len(answers) == 1, _("Please answer only the question on this page."))
     return values
 

@@ -23,8 +23,8 @@ from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.payloads import Value
 from listening.app.sessions.sql import Statement
 from listening.app.studies.rules import seconds_of_trial
-from listening.app.studies.settings import Question, Screening, parse_questionnaire, parse_screening
-from listening.tasks import COMPARING, Task
+from listening.app.studies.settings import BackgroundQuestion, Screening, parse_questionnaire, parse_screening
+from listening.questions import AskedQuestion, Screen
 
 Step = Session.Step
 STEPS = (Step.CONSENT, Step.QUESTIONS, Step.SOUND, Step.HEADPHONES, Step.ROLE_PLAY, Step.TRIALS)
@@ -69,7 +69,7 @@ def read_screening(study: Study) -> Screening:
     return parse_screening(study.screening)
 
 
-def list_questions(study: Study) -> tuple[Question, ...]:
+def list_questions(study: Study) -> tuple[BackgroundQuestion, ...]:
     return parse_questionnaire(study.questionnaire, screening=read_screening(study))
 
 
@@ -108,13 +108,13 @@ class PlannedTrial:
 
 @dataclass(frozen=True)
 class PlannedBlock:
-    """The trials of a block by position; `tasks` are asked of each, in this order.
+    """The trials of a block by position; the questions are `asked` of each, in this order.
 
     Of `study` only what is fixed since the launch may be read: it lives longer than one request.
     """
 
     study: Study
-    tasks: tuple[str, ...]
+    asked: tuple[AskedQuestion, ...]
     trials: Mapping[int, PlannedTrial]
 
 
@@ -150,7 +150,7 @@ def load_block(session: Session) -> PlannedBlock:
     """What the session's block asks; nothing where it has none."""
     study = session.study
     if session.block_id is None:
-        return PlannedBlock(study, tuple(study.tasks), {})
+        return PlannedBlock(study, study.asked, {})
     block = cached_block(session)
     if block is None:
         block = _read_block(session)
@@ -179,7 +179,7 @@ def measure_progress(
     practice = {position for position in again if block.trials[position].is_practice}  # after the others it is none
     given_up = {position for position in again if skips.count(position) >= GIVEN_UP_AFTER or position in practice}
     order = [position for position in block.trials if position not in again] if again else block.trials
-    asked = len(block.tasks)
+    asked = len(block.asked)
     left = tuple(
         trial
         for trial in (block.trials[position] for position in [*order, *again])
@@ -189,11 +189,10 @@ def measure_progress(
     return SessionProgress(len(block.trials), first, left, len(given_up - practice))
 
 
-def required_slots(tasks: Collection[str], slots: Iterable[str]) -> frozenset[str]:
-    """Return which of the samples of a trial have to be heard for these tasks."""
-    if Task.LINKABILITY in tasks:
-        return frozenset(slots)
-    return frozenset({"a", "b"} if COMPARING.intersection(tasks) else {"a"})
+def required_slots(asked: Iterable[AskedQuestion], slots: Iterable[str]) -> frozenset[str]:
+    """Return which of the samples of a trial have to be heard for these questions; none for no question."""
+    heard = {Screen.SINGLE: {"a"}, Screen.VOICES: {"a", "b"}, Screen.BOARD: set(slots)}
+    return frozenset().union(*(heard[Screen(one.screen)] for one in asked))
 
 
 def answered_by(session: Session) -> dict[int, dict[str, int | None]]:
@@ -211,23 +210,24 @@ def group_by_trial(rows: Iterable[Sequence[Any]]) -> dict[int, dict[str, int | N
 
 def _read_block(session: Session) -> PlannedBlock:
     study = session.study
-    tasks = tuple(study.tasks)
     rows = (
         Trial.objects.filter(block=session.block_id).select_related("item").prefetch_related("item__samples__stimulus")
     )
-    planned = [_plan(session, row, tasks) for row in rows.order_by("position")]
-    return PlannedBlock(study, tasks, {trial.position: trial for trial in planned})
+    planned = [_plan(session, row, study.asked) for row in rows.order_by("position")]
+    return PlannedBlock(study, study.asked, {trial.position: trial for trial in planned})
 
 
-def _plan(session: Session, row: Trial, tasks: tuple[str, ...]) -> PlannedTrial:
+def _plan(session: Session, row: Trial, asked: tuple[AskedQuestion, ...]) -> PlannedTrial:
     found = {sample.slot: sample.stimulus for sample in row.item.samples.all()}
-    of_rating = ["a", "b"] if COMPARING.intersection(tasks) else ["a"]
-    wanted = list(found) if Task.LINKABILITY in tasks else of_rating
+    needed = required_slots(asked, found)
     trial = Trial(pk=row.pk, position=row.position, block_id=row.block_id, item_id=row.item_id)
     samples = tuple(
-        PlannedSample(slot, sample_seconds(found[slot]), clip_address(session, trial, slot)) for slot in wanted
+        PlannedSample(slot, sample_seconds(found[slot]), clip_address(session, trial, slot))
+        for slot in found
+        if slot in needed
     )
-    usual_s = seconds_of_trial(session.study.form, tasks, [sample.seconds for sample in samples])
+    usual_s = seconds_of_trial(asked, [sample.seconds for sample in samples])
+    tasks = tuple(one.key for one in asked)
     return PlannedTrial(trial, row.position, row.item.purpose == Item.Purpose.PRACTICE, tasks, samples, usual_s)
 
 
@@ -250,8 +250,7 @@ def describe_state(session: Session, now: datetime) -> dict[str, Any]:
         "step": session.step,
         "form": study.form,
         "pages": study.pages,
-        "tasks": list(study.tasks),
-        "scale": study.scale_points,
+        "tasks": study.asked_keys,
         "plays_at_most": study.plays_at_most,
         "total": progress.total,
         "done": progress.done,
@@ -269,7 +268,7 @@ def describe_saved(
     told = {
         "saved": True,
         "position": trial.position,
-        "answers": {task: _told(task, value) for task, value in values.items()},
+        "answers": {key: _told(value) for key, value in values.items()},
     }
     return told | describe_next(session, progress, answered)
 
@@ -296,7 +295,7 @@ def measure_effort(session: Session, block: PlannedBlock, progress: SessionProgr
     for trial, ms in session.answers.exclude(client_ms=None).values_list("trial", "client_ms"):
         spent.setdefault(trial, []).append(ms or 0)
     total = max if session.study.pages == Study.Pages.TOGETHER else sum  # the tasks of a page were timed together
-    timed = [one for one in block.trials.values() if len(spent.get(one.trial.pk, ())) == len(block.tasks)]
+    timed = [one for one in block.trials.values() if len(spent.get(one.trial.pk, ())) == len(block.asked)]
     return {
         "left_s": round(sum(one.usual_s for one in progress.left), 1),
         "paces": [round(total(spent[one.trial.pk]) / 1000 / one.usual_s, 2) for one in timed if not one.is_practice],
@@ -328,7 +327,8 @@ def _trial(planned: PlannedTrial, answered: Answered) -> dict[str, Any]:
     }
 
 
-def _told(task: str, value: Value) -> Any:
-    if task == Task.TRANSCRIPTION:
-        return {"raw": value.text} | value.data
-    return value.data if task == Task.LINKABILITY else value.rating
+def _told(value: Value) -> Any:
+    """Return an answer as it was sent: a rating, what was written, or a board."""
+    if value.rating is not None:
+        return value.rating
+    return value.data if "samples" in value.data else {"raw": value.text} | value.data

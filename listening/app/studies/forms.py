@@ -16,8 +16,8 @@ from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
 from listening.app.studies.settings import DEFAULT_SCREENING
-from listening.app.studies.sizes import describe_presets
-from listening.tasks import RATED_TASKS
+from listening.app.studies.sizes import describe_sizes
+from listening.questions import FIRST_PRESET, list_presets
 from portal.challenges.models import DataSet, Edition
 from portal.core.fields import LineField, SharedForm
 from portal.submissions.models import Submission
@@ -114,10 +114,7 @@ def boxes(label: str, choices: Any, help_text: str = "", missing: str = "") -> f
 
 # Which fields belong to some forms of a study alone.
 OF_BOARDS = ("board_samples", "board_dimensions", "board_groups")
-OF_RATINGS = (
-    *("tasks", "pages", "scale_points", "practice_trials", "gold_trials", "bridge_trials", "gold_gate"),
-    "relaxations",
-)
+OF_RATINGS = (*("pages", "practice_trials", "gold_trials", "bridge_trials", "gold_gate", "relaxations"),)
 ABSENT = {
     Study.Form.RATING: OF_BOARDS,
     Study.Form.LINKABILITY: (*OF_RATINGS, "originals_per_evaluator"),
@@ -126,7 +123,7 @@ ABSENT = {
 # Short enough to stand side by side, as are the names of parameters and the codes.
 NARROW = frozenset(
     {
-        *("scale_points", "plays_at_most", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
+        *("plays_at_most", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
         *("practice_trials", "gold_trials", "bridge_trials", "board_samples", "seed", "pay_per_hour", "currency"),
         *PARAMETERS.values(),
         *CODES.values(),
@@ -137,7 +134,7 @@ SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "na
 SECTIONS = {
     "study": ("The study", ("title", "name")),
     "heard": ("What is heard", ("systems", "data_sets")),
-    "asked": ("What is asked", ("tasks", "pages", "scale_points", "plays_at_most", "role_play", "languages")),
+    "asked": ("How it is asked", ("pages", "plays_at_most", "role_play", "languages")),
     "plan": (
         "Evaluators and trials",
         (
@@ -208,12 +205,16 @@ class NewStudyForm(forms.Form):
     edition = EditionField()
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
-    form = radios(
-        "What evaluators do", Study.Form.choices, missing="Choose what evaluators do.", initial=Study.Form.RATING
-    )
     preset = radios(
+        "What evaluators are asked",
+        [(one.name, f"{one.title}: {one.about}") for one in list_presets()],
+        "Every word can be changed on the page “Questions”, as can their number and their scales.",
+        "Choose what evaluators are asked.",
+        initial=FIRST_PRESET,
+    )
+    size = radios(
         "Size to begin with",
-        describe_presets(),
+        describe_sizes(),
         "Every number can be changed afterwards.",
         "Choose a size to begin with.",
         initial="2022",
@@ -260,14 +261,7 @@ class StudyForm(SharedForm):
         required=False,
         help_text="Trial sets give single utterances and samples A, enrolment sets samples B, always original.",
     )
-    tasks = boxes(
-        "Tasks",
-        [(name, task.title) for name, task in RATED_TASKS.items()],
-        "They are asked in this order, as in 2022.",
-        "Choose at least one task.",
-    )
     pages = radios("Pages", Study.Pages.choices)
-    scale_points = WholeField("Points of the scale", 2, 10, "From 1 to this number; 10 in 2022.")
     plays_at_most = WholeField("Plays of a sample at most", 1, 20, "Empty: no limit.", required=False)
     role_play = radios(
         "Role play", Study.RolePlay.choices, "The role that evaluators imagine; its wording is on the page “Texts”."
@@ -428,9 +422,7 @@ class StudyForm(SharedForm):
 
     def clean(self) -> dict[str, Any]:
         given = super().clean()
-        given["form"] = self.study.form
-        given["tasks"] = rules.tasks_of(self.study.form, given.get("tasks", []))
-        for field, sentences in rules.plan_number_problems(given).items():
+        for field, sentences in rules.plan_number_problems(given | {"asked": self.study.asked}).items():
             if field in self.fields:
                 self.add_error(field, sentences)
         if given.get("data_sets") and (problems := selectors.set_problems(given["data_sets"])):

@@ -28,9 +28,10 @@ from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
 from listening.app.studies.services import DESIGN_JOB, missing_for_launch
 from listening.app.studies.settings import DEFAULT_PARAMETERS, OWN_SIGNS, parse_questionnaire, parse_screening
-from listening.app.studies.sizes import PRESETS, explain_size
+from listening.app.studies.sizes import SIZES, explain_size
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
+from listening.questions import AskedQuestion
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
@@ -72,7 +73,7 @@ def studies_table(studies: Iterable[Any]) -> Table:
         (
             Cell(str(one), link=one.get_absolute_url(), ribbon="simulated answers" if one.is_simulated else ""),
             Cell(str(one.edition)),
-            Cell(", ".join(one.tasks)),
+            Cell(", ".join(one.asked_keys)),
             Cell(drawing=_state_with_results(one)),
             Cell(str(one.sessions_begun)),
             Cell(f"{one.blocks_finished} of {one.blocks_made}" if one.blocks_made else "–"),
@@ -111,7 +112,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     places = blocks["made"] or study.evaluators
     verdict = judge_plan(study) if is_undesigned and not is_busy else PlanVerdict([], is_tried=False)
     heard = [one.submission for one in study.systems.select_related("submission")] if verdict.problems else []
-    preset = request.GET.get("preset", "") if is_undesigned and not verdict.problems else ""
+    size = request.GET.get("size", "") if is_undesigned and not verdict.problems else ""
     link, note = evaluator_link(study, request)
     return {
         "study": study,
@@ -122,7 +123,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "is_busy": is_busy,
         "plan_problems": verdict.problems,
         "ways": find_ways_out(study, systems=heard, data_sets=study.data_sets.all()) if heard else [],
-        "size_note": explain_size(study, preset) if preset in PRESETS else None,
+        "size_note": explain_size(study, size) if size in SIZES else None,
         "systems": _systems(study),
         "left_out": selectors.systems_left_out(study) if study.state in (State.DRAFT, State.PREPARED) else [],
         "plan": plan_facts(study),
@@ -189,9 +190,10 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
 def plan_facts(study: Study) -> list[tuple[str, str]]:
     """The plan of a study in words."""
     is_rating = study.form == Study.Form.RATING
-    facts = [("What evaluators do", capfirst(study.get_form_display())), ("Tasks", ", ".join(study.tasks))]
+    facts = [("What evaluators do", capfirst(study.form.label)), ("Tasks", ", ".join(study.asked_keys))]
     if is_rating:
-        facts += [("Pages", capfirst(study.get_pages_display())), ("Scale", f"1 to {study.scale_points}")]
+        scales = ", ".join(dict.fromkeys(f"1 to {one.points}" for one in study.asked))
+        facts += [("Pages", capfirst(study.get_pages_display())), ("Scale", scales)]
     if study.form == Study.Form.LINKABILITY:
         boards = "a plane" if study.board_dimensions == 2 else "a line"
         facts.append(("Boards", f"{study.board_samples} samples on {boards}"))
@@ -458,8 +460,8 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
 
 NOTE = (
     "Half the width of a 95 % interval, where the EER is near {eer} %, taking into account that ratings of one person "
-    "are alike. A smaller difference between two systems will not be significant. The EER of naturalness or "
-    "intelligibility says how well its ratings tell original from anonymised speech: at 50 % not at all."
+    "are alike. A smaller difference between two systems will not be significant. The EER of a question that compares "
+    "no voices says how well its ratings tell original from anonymised speech: at 50 % not at all."
 )
 FEWEST_FOR_INTERVALS = Settings().least_clusters
 RATED_ONCE = "One evaluator hears each item, so that agreement between evaluators cannot be computed."
@@ -522,8 +524,7 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
         trials=tried.trials_per_evaluator,
         originals=min(tried.originals_per_evaluator, tried.trials_per_evaluator),
         systems=systems,
-        tasks=tried.tasks,
-        scale_points=tried.scale_points,
+        questions=tried.asked,
         seconds_per_trial=seconds_of_trial(tried, mean_s),
         other_trials=beside if tried.form == Study.Form.RATING else 0,
         pay_per_hour=float(tried.pay_per_hour),
@@ -547,7 +548,7 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
             if tried.pay_per_hour
             else {"label": "Pay", "value": "unpaid"},
         ],
-        "precision": _precision_table(systems, tried.tasks, plan.rows, with_widths=is_enough) if plan.rows else None,
+        "precision": _precision_table(systems, tried.asked, plan.rows, with_widths=is_enough) if plan.rows else None,
         "notes": notes,
     }
 
@@ -555,7 +556,7 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
 def seconds_of_trial(study: Study, mean_s: float) -> float:
     """About how long a trial takes with samples of this mean length."""
     samples = study.board_samples if study.form == Study.Form.LINKABILITY else 1 + has_pairs(study)
-    return rules.seconds_of_trial(study.form, study.tasks, [mean_s] * samples)
+    return rules.seconds_of_trial(study.asked, [mean_s] * samples)
 
 
 def _half_width(share: float) -> str:
@@ -564,16 +565,16 @@ def _half_width(share: float) -> str:
 
 
 def _precision_table(
-    systems: Sequence[str], tasks: Sequence[str], rows: Iterable[SystemPrecision], *, with_widths: bool
+    systems: Sequence[str], asked: Sequence[AskedQuestion], rows: Iterable[SystemPrecision], *, with_widths: bool
 ) -> Table:
     """Ratings of each system and, where there will be intervals, their half widths; EERs in percentage points."""
     found = {(row.system, row.task): row for row in rows}
     heads = ["System", "Ratings"]
     if with_widths:
-        heads += [*(f"EER of {task}, points" for task in tasks), "Mean rating", "Normalised"]
+        heads += [*(f"EER of {one.key}, points" for one in asked), "Mean rating", "Normalised"]
 
     def cells(system: str) -> Iterator[str]:
-        of_tasks = [found[system, task] for task in tasks]
+        of_tasks = [found[system, one.key] for one in asked]
         yield from (system, str(of_tasks[0].ratings))
         if not with_widths:
             return

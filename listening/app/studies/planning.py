@@ -35,7 +35,7 @@ from listening.app.studies.rules import (
     RELAXATIONS,
     has_pairs,
     plan_number_problems,
-    right_ratings,
+    right_answers,
 )
 from listening.app.studies.selectors import StimulusPool, heard_submissions, make_pool, name_codes, set_problems
 from listening.design.allocation import allocate, extend
@@ -43,7 +43,6 @@ from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
 from listening.design.unrated import Board, Writing, plan_boards, plan_transcription
-from listening.tasks import Task
 from portal.challenges.models import DataSet, TrialList, Utterance
 from portal.submissions.models import Submission, SubmittedFile
 
@@ -174,7 +173,7 @@ def choose_controls(study: Study, codes: Sequence[str], pool: Sequence[PoolUtter
     names = [codes[place] for place in supply.rng.permutation(len(codes))]
     made: list[PlannedItem] = []
     try:
-        made.extend(_plan_gold(supply, number, study.scale_points) for number in range(study.gold_trials))
+        made.extend(_plan_gold(supply, study, number) for number in range(study.gold_trials))
         for purpose, count, kinds in (
             (Item.Purpose.PRACTICE, study.practice_trials, KINDS_OF_PRACTICE),
             (Item.Purpose.BRIDGE, study.bridge_trials, KINDS_OF_BRIDGE),
@@ -333,7 +332,7 @@ def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds:
 def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet]) -> str:
     """What the verdict on a plan follows from: its fields, and which recordings there are, without reading them."""
     sets = sorted(one.pk for one in chosen)
-    plan = {name: getattr(study, name) for name in ("form", *sorted(PLAN_FIELDS)) if name not in _RELATIONS}
+    plan = {name: getattr(study, name) for name in sorted(PLAN_FIELDS) if name not in _RELATIONS}
     files = SubmittedFile.objects.filter(submission__in=submissions.values(), data_set__in=sets)
     lists = TrialList.objects.filter(trial_set__in=sets, enrolment_set__in=sets).order_by("pk")
     heard = Utterance.objects.filter(data_sets__in=sets).exclude(audio="").aggregate(count=Count("pk"), last=Max("pk"))
@@ -352,7 +351,7 @@ def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: It
 # Controls -----------------------------------------------------------------------------------------
 
 
-def _plan_gold(supply: _Supply, number: int, scale_points: int) -> PlannedItem:
+def _plan_gold(supply: _Supply, study: Study, number: int) -> PlannedItem:
     is_same = number % 2 == 0
     if is_same:
         heard = supply.take_trial(is_original=True, has_enrolment=True)
@@ -361,7 +360,7 @@ def _plan_gold(supply: _Supply, number: int, scale_points: int) -> PlannedItem:
         sexes = ("f", "m") if number % 4 == 1 else ("m", "f")
         heard = supply.take_trial(is_original=True, sex=sexes[0])
         compared = supply.take_enrolment(sex=sexes[1])
-    right = {Task.VERIFIABILITY.value: right_ratings(scale_points, is_high=is_same)}
+    right = right_answers(study, is_same=is_same)
     samples = _samples("", heard.key, compared)
     return PlannedItem(f"gold-{number + 1}", Item.Purpose.GOLD, "", is_same, samples, right)
 

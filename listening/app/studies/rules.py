@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from common.errors import ProblemsError
 from listening.app.models import Session, Study
 from listening.app.studies.settings import parse_platform, parse_questionnaire, parse_screening
-from listening.tasks import RATED, Task
+from listening.questions import AskedQuestion, Kind, find_form
 
 State = Study.State
 CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
@@ -25,12 +25,12 @@ TOO_FEW_LEFT = (
 )
 # The numbers of a plan that can be checked without knowing the recordings.
 NUMBERS = (
-    *("form", "tasks", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
+    *("asked", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
     *("practice_trials", "gold_trials", "bridge_trials"),
 )
 # A change of one of these takes the design away.
 PLAN_FIELDS = frozenset(NUMBERS) | {
-    *("systems", "data_sets", "scale_points", "board_samples", "board_dimensions", "board_groups"),
+    *("systems", "data_sets", "board_samples", "board_dimensions", "board_groups"),
     *("relaxations", "seed"),
 }
 # What evaluators answered rests on these.
@@ -126,39 +126,35 @@ def heard_problem(studies: Sequence[tuple[str, bool]]) -> str:
 
 def has_pairs(study: Study) -> bool:
     """Whether voices are compared, so that a trial has a sample B."""
-    return Task.VERIFIABILITY in study.tasks
+    return any(one.compares_voices for one in study.asked)
 
 
-def tasks_of(form: str, chosen: Iterable[str]) -> list[str]:
-    """The tasks of a form in the order of asking: of a rating those that were chosen, in the order of 2022."""
-    if form == Study.Form.LINKABILITY:
-        return [Task.LINKABILITY.value]
-    if form == Study.Form.TRANSCRIPTION:
-        return [Task.TRANSCRIPTION.value]
-    held = set(chosen)
-    return [task for task in RATED if task in held]
+def right_answers(study: Study, *, is_same: bool) -> dict[str, list[int]]:
+    """Return the right ratings of a control trial by question: of those that compare voices."""
+    return {one.key: right_ratings(one.points, is_high=is_same) for one in study.asked if one.compares_voices}
 
 
-def right_ratings(scale_points: int, *, is_high: bool) -> list[int]:
+def right_ratings(points: int, *, is_high: bool) -> list[int]:
     """The lowest and the highest rating that is right for an original pair of one speaker, or of a woman and a man.
 
     For one speaker, who may sound a little different in two recordings, the upper half of the scale. For a woman and
     a man within one point of the end, as ITU-T P.808's toolkit takes a known answer; the end itself below five points.
     """
     if is_high:
-        return [scale_points // 2 + 1, scale_points]
-    return [1, 2 if scale_points >= 5 else 1]
+        return [points // 2 + 1, points]
+    return [1, 2 if points >= 5 else 1]
 
 
 def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     """What is wrong with the numbers of a plan, without looking at recordings.
 
     Args:
-        numbers: fields of `Study`; those that could not be read are missing.
+        numbers: fields of `Study` and its questions, `asked`; those that could not be read are missing.
     """
     problems: dict[str, list[str]] = {}
     trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
-    is_rating = numbers.get("form", Study.Form.RATING) == Study.Form.RATING
+    asked: Sequence[AskedQuestion] = numbers.get("asked", ())
+    is_rating = find_form(asked) == Study.Form.RATING
     if is_rating and trials is not None and originals is not None and not 0 <= originals <= trials:
         problems["originals_per_evaluator"] = [f"Expected at most the {trials} trials of an evaluator."]
     beside = (numbers.get("gold_trials") or 0) + (numbers.get("bridge_trials") or 0)
@@ -171,9 +167,9 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
         for field, words in (("gold_trials", "Control trials"), ("bridge_trials", "Bridge trials")):
             if numbers.get(field):
                 problems[field] = [f"{words} exist for ratings only. Choose 0."]
-    elif numbers.get("gold_trials") and "tasks" in numbers and Task.VERIFIABILITY not in numbers.get("tasks", ()):
+    elif numbers.get("gold_trials") and asked and not any(one.compares_voices for one in asked):
         problems["gold_trials"] = [
-            "Control trials have a known answer for verifiability only. Ask for verifiability, or choose 0."
+            "Control trials have a known answer where voices are compared only. Ask such a question, or choose 0."
         ]
     return problems
 
@@ -190,18 +186,19 @@ def consent_problems(study: Study) -> dict[str, str]:
     }
 
 
-def seconds_of_trial(form: str, tasks: Collection[str], sample_s: Sequence[float]) -> float:
+def seconds_of_trial(asked: Sequence[AskedQuestion], sample_s: Sequence[float]) -> float:
     """About how long a trial takes: every sample as often as it has to be heard, and some seconds for each answer.
 
     Args:
         sample_s: the length of each sample, sample A first.
     """
-    if form == Study.Form.LINKABILITY:
+    kinds = {one.kind for one in asked}
+    if Kind.PLACEMENT in kinds:
         return HEARD_ON_A_BOARD * sum(sample_s) + SECONDS_TO_PLACE * len(sample_s)
-    if form == Study.Form.TRANSCRIPTION:
+    if Kind.TEXT in kinds:
         return HEARD_TO_WRITE * sum(sample_s) + SECONDS_TO_WRITE
-    is_heard_again = Task.INTELLIGIBILITY in tasks and len(tasks) > 1
-    return sum(sample_s) + sum(sample_s[:1]) * is_heard_again + len(tasks) * SECONDS_TO_RATE
+    is_heard_again = len(asked) > 1 and any(one.listen_again for one in asked)
+    return sum(sample_s) + sum(sample_s[:1]) * is_heard_again + len(asked) * SECONDS_TO_RATE
 
 
 def platform_problems(study: Study) -> list[str]:

@@ -105,11 +105,15 @@ def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[S
     """The studies for a list: `blocks_made`, `blocks_finished` and `sessions_begun` beside each, in one query."""
     studies = studies_for(user) if edition is None else studies_for(user).filter(edition=edition)
     listed = studies.filter(archived_at=None, edition__archived_at=None)
-    return listed.annotate(
-        blocks_made=count_rows(Block.objects.all(), "study"),
-        blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
-        sessions_begun=count_rows(Session.objects.filter(is_preview=False), "study"),
-    ).order_by("-created_at", "-pk")
+    return (
+        listed.prefetch_related("questions")
+        .annotate(
+            blocks_made=count_rows(Block.objects.all(), "study"),
+            blocks_finished=count_rows(Block.objects.filter(is_finished=True), "study"),
+            sessions_begun=count_rows(Session.objects.filter(is_preview=False), "study"),
+        )
+        .order_by("-created_at", "-pk")
+    )
 
 
 def has_archived(user: Any, edition: Edition | None = None) -> bool:
@@ -415,7 +419,7 @@ def expected_effort(study: Study) -> dict[str, Any]:
     block = study.blocks.order_by("number").first()
     trials = block.trials.count() if block is not None else study.trials_per_evaluator
     samples = study.board_samples if study.form == Study.Form.LINKABILITY else 1 + has_pairs(study)
-    trial_s = seconds_of_trial(study.form, study.tasks, [lengths] * samples)
+    trial_s = seconds_of_trial(study.asked, [lengths] * samples)
     minutes = max(1, round(OTHER_MINUTES + trials * trial_s / 60))
     amount = study.pay_per_hour * minutes / 60
     return {"minutes": minutes, "amount": f"{amount:.2f}" if amount else "", "an_hour": f"{study.pay_per_hour:.2f}"}
@@ -445,7 +449,7 @@ def newest_text(study: Study, kind: str, language: str) -> StudyText | None:
 
 def shipped_text(study: Study, kind: str, language: str) -> str:
     """The wording that comes with the portal for a study like this; empty where there is none."""
-    return texts.shipped_text(kind, study.role_play, language, tasks=study.tasks, scale_points=study.scale_points)
+    return texts.shipped_text(kind, study.role_play, language, questions=study.asked)
 
 
 def shown_text(study: Study, kind: str, language: str, *, below: int = 0) -> ShownText:

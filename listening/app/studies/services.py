@@ -8,7 +8,8 @@ has one job at a time; one whose stimuli are being made cannot be changed, and h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,7 @@ from django.urls import reverse
 
 from common.errors import NotPossible
 from listening import texts
-from listening.app.models import Session, Study, StudyText
+from listening.app.models import Question, Session, Study, StudyText
 from listening.app.studies import interface_words, rules, selectors
 from listening.app.studies.designing import clear_design, make_design
 from listening.app.studies.planning import (
@@ -30,7 +31,7 @@ from listening.app.studies.selectors import lock_study, newest_text
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
 from listening.app.studies.sizes import choose_size, explain_room, list_sizes
 from listening.app.studies.stored_design import launch_problems, read_rows
-from listening.tasks import RATED
+from listening.questions import FIRST_PRESET, AskedQuestion, find_form, list_question_problems, load_preset
 from portal.challenges.models import DataSet, Edition, TrialList
 from portal.challenges.rules import propose_test_title
 from portal.core import audit
@@ -55,22 +56,29 @@ FIRST_SETTINGS: dict[str, Any] = {
 
 @transaction.atomic
 def create_study(
-    *, edition: Edition, by: Any, systems: Iterable[Submission], data_sets: Iterable[DataSet], **fields: Any
+    *,
+    edition: Edition,
+    by: Any,
+    systems: Iterable[Submission],
+    data_sets: Iterable[DataSet],
+    questions: Sequence[AskedQuestion] | None = None,
+    **fields: Any,
 ) -> Study:
-    """A draft with its systems, its recordings and the shipped wording of every text in its languages.
+    """A draft with its systems, its recordings, its questions and the shipped wording of every text in its languages.
 
     Args:
+        questions: those of the first preset where they are left out.
         fields: of `Study`; those left out get their default.
 
     Raises:
-        ValidationError: the name or the title is taken, or the name not usable.
+        ValidationError: the name or the title is taken, the name not usable, or the questions do not go together.
         NotPossible: a submission is being deleted.
     """
     study = Study(edition=edition, created_by=by, **FIRST_SETTINGS | _known_of(edition, by) | fields)
-    study.tasks = rules.tasks_of(study.form, study.tasks or RATED)
     study.languages = study.languages or list(texts.SHIPPED_LANGUAGES)
     check_names(study, by)
     study.save()
+    ask_questions(study, load_preset(FIRST_PRESET).questions if questions is None else questions)
     study.data_sets.set(data_sets)
     _set_systems(study, systems)
     for (kind, language), wording in _wordings(study).items():
@@ -132,6 +140,47 @@ def change_study(
     _follow_wording(study, wordings, by)
     if changed:
         audit.record("study.changed", study, actor=by, changes=audit.changes(before, changed))
+    return study
+
+
+def ask_questions(study: Study, questions: Sequence[AskedQuestion]) -> None:
+    """Let a study ask these questions and no others.
+
+    Raises:
+        ValidationError: they do not go together.
+    """
+    if problems := list_question_problems(questions):
+        raise ValidationError({"questions": problems})
+    study.questions.all().delete()
+    Question.objects.bulk_create(
+        Question(study=study, position=position, **one.as_data()) for position, one in enumerate(questions, 1)
+    )
+    study.__dict__.pop("asked", None)
+
+
+@transaction.atomic
+def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion]) -> Study:
+    """Other questions or another wording; what is not wording alone takes the design away.
+
+    Raises:
+        NotPossible: the study is launched, or its stimuli are being made.
+        ValidationError: the questions do not go together, or the control trials have no known answer any more.
+    """
+    study = lock_study(study, rules.DESIGNABLE, "changed in what it asks")
+    before, wordings = study.asked, _wordings(study)
+    ask_questions(study, questions)
+    if study.asked == before:
+        return study
+    if problems := rules.plan_number_problems({name: getattr(study, name) for name in rules.NUMBERS}):
+        raise ValidationError({"questions": [sentence for sentences in problems.values() for sentence in sentences]})
+    if [replace(one, wording={}, results={}) for one in study.asked] != [
+        replace(one, wording={}, results={}) for one in before
+    ]:
+        clear_design(study)
+    study.save()
+    _follow_wording(study, wordings, by)
+    keys = [one.key for one in before], study.asked_keys
+    audit.record("study.questions_changed", study, actor=by, changes={"questions": list(keys)})
     return study
 
 
@@ -373,6 +422,7 @@ def _text_problems(study: Study) -> list[str]:
         f"The text “{kind.label.lower()}” is empty in the language {language}. Write it on the page of texts."
         for kind in StudyText.READ
         for language in study.languages
+        if not (kind == StudyText.Kind.ROLE_PLAY and study.role_play == Study.RolePlay.NONE)
         if not newest.get((kind.value, language), "").strip()
     ]
 
@@ -396,14 +446,16 @@ def propose_study(edition: Edition, by: Any) -> dict[str, Any]:
     """What the form of a new study begins with: its title, the size that the recordings allow, what consent says."""
     size = Study(**list_sizes(Form.RATING, "2022")[0])
     told = {"keep_months": USUAL_MONTHS} | _known_of(edition, None)
-    preset = "small" if explain_room(size, best_sets(edition)) else "2022"
-    return {"title": selectors.free_title(propose_test_title(edition.title), by), "preset": preset} | told
+    group = "small" if explain_room(size, best_sets(edition)) else "2022"
+    return {"title": selectors.free_title(propose_test_title(edition.title), by), "size": group} | told
 
 
-def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, preset: str, **consent: Any) -> Study:
-    """A draft with every system that can be heard, the recordings of one subset, and the numbers of a preset.
+def make_study(*, edition: Edition, by: Any, name: str, title: str, preset: str, size: str, **consent: Any) -> Study:
+    """A draft with every system that can be heard, the recordings of one subset, and the questions of a preset.
 
     Args:
+        preset: of `listening.questions.list_presets`.
+        size: of `sizes.SIZES`.
         consent: of `rules.CONSENT_FIELDS`; what is left out or empty is as in the newest study of the edition.
 
     Raises:
@@ -411,6 +463,8 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, p
     """
     systems = list(selectors.submissions_to_hear(edition)[:MOST_SYSTEMS])
     data_sets = best_sets(edition)
+    begun = load_preset(preset)
+    has_gold = any(one.compares_voices for one in begun.questions)
     study = create_study(
         edition=edition,
         by=by,
@@ -418,12 +472,11 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, form: str, p
         data_sets=data_sets,
         name=name,
         title=title,
-        form=form,
-        plays_at_most=2 if form == Form.TRANSCRIPTION else None,
-        **list_sizes(form, preset)[0],
+        questions=begun.questions,
+        **list_sizes(find_form(begun.questions), size, has_gold=has_gold)[0] | dict(begun.study),
         **{field: value for field, value in consent.items() if value},
     )
-    for field, value in choose_size(study, preset, systems, data_sets).items():
+    for field, value in choose_size(study, size, systems, data_sets).items():
         setattr(study, field, value)
     study.save()
     return study

@@ -92,7 +92,7 @@ class AnswerChoice:
 
 
 @dataclass(frozen=True)
-class Question:
+class BackgroundQuestion:
     """A question of the questionnaire; `labels` by language. `lowest` and `highest` bound a number."""
 
     name: str
@@ -154,7 +154,7 @@ DEFAULT_QUESTIONNAIRE = shipped_questionnaire()
 _NATIVE_LANGUAGE_QUESTION = next(one for one in DEFAULT_QUESTIONNAIRE if one["name"] == NATIVE_LANGUAGE)
 
 
-def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tuple[Question, ...]:
+def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tuple[BackgroundQuestion, ...]:
     """The questions of a study; where the screening asks for native languages, that question is always among them, and
     none about headphones where it checks them.
 
@@ -182,7 +182,7 @@ def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tu
     return tuple(found)
 
 
-def _question(given: Any, place: int, problems: Problems) -> Question | None:
+def _question(given: Any, place: int, problems: Problems) -> BackgroundQuestion | None:
     where = f"Question {place}"
     if not problems.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
         return None
@@ -198,10 +198,12 @@ def _question(given: Any, place: int, problems: Problems) -> Question | None:
     are_enough = kind != "choice" or len(choices) >= 2
     problems.unless(are_enough, f"{where}: expected at least two choices, found {len(choices)}.")
     required = _flag(given, "required", True, f"{where}, required", problems)
-    limits = given.get("lowest", Question.lowest), given.get("highest", Question.highest)
+    limits = given.get("lowest", BackgroundQuestion.lowest), given.get("highest", BackgroundQuestion.highest)
     are_limits = all(type(one) is int for one in limits) and limits[0] <= limits[1]
     problems.unless(are_limits, f"{where}: expected whole numbers as its lowest and highest answer, in this order.")
-    return None if len(problems) > before else Question(str(name), str(kind), labels, choices, required, *limits)
+    if len(problems) > before:
+        return None
+    return BackgroundQuestion(str(name), str(kind), labels, choices, required, *limits)
 
 
 def _choices(given: Any, where: str, problems: Problems) -> tuple[AnswerChoice, ...]:

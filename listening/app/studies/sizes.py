@@ -1,4 +1,4 @@
-"""The sizes that a new study begins with: those of its preset, the largest for which there are recordings, and why."""
+"""The sizes that a new study begins with: those of its group, the largest for which there are recordings, and why."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any
 
 from listening.app.models import Study
 from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, WayOut, find_ways_out, judge_plan
+from listening.app.studies.rules import has_pairs
 from portal.challenges.models import DataSet, Role
 from portal.submissions.models import Submission
 
 Form = Study.Form
-PRESETS = tomllib.loads(Path(__file__).with_name("presets.toml").read_text(encoding="utf-8"))
+SIZES = tomllib.loads(Path(__file__).with_name("sizes.toml").read_text(encoding="utf-8"))
 SIZE = ("evaluators", "trials_per_evaluator", "originals_per_evaluator", "board_samples")
 BOARD_SAMPLES = 12
 ROOM_TO_EXCHANGE = 4  # evaluators: fewer hardly have trials to exchange, so that a design is seldom found
@@ -24,27 +25,27 @@ CHOSEN_IN_REQUEST_S, TRIED_FOR_S = 2.0, 0.5  # of the processor: for the size of
 ROOM = 1.5  # recordings of each role for each trial of a session
 
 
-def describe_presets() -> list[tuple[str, str]]:
-    """Return the name of each preset with its largest sizes in words."""
+def describe_sizes() -> list[tuple[str, str]]:
+    """Return the name of each group of sizes with its largest ones in words."""
     words = "{} evaluators × {} trials for ratings, {} × {} for a voice map, {} × {} for a transcription"
     forms = (Form.RATING, Form.LINKABILITY, Form.TRANSCRIPTION)
     largest = {
-        name: words.format(*(number for form in forms for number in preset["sizes"][form][0][:2]))
-        for name, preset in PRESETS.items()
+        name: words.format(*(number for form in forms for number in group["sizes"][form][0][:2]))
+        for name, group in SIZES.items()
     }
-    return [(name, preset["words"].format(sizes=largest[name])) for name, preset in PRESETS.items()]
+    return [(name, group["words"].format(sizes=largest[name])) for name, group in SIZES.items()]
 
 
-def choose_size(study: Study, preset: str, systems: list[Submission], data_sets: list[DataSet]) -> dict[str, Any]:
-    """Return the largest size of a preset that can be designed, as far as can be tried while a page waits.
+def choose_size(study: Study, group: str, systems: list[Submission], data_sets: list[DataSet]) -> dict[str, Any]:
+    """Return the largest size of a group that can be designed, as far as can be tried while a page waits.
 
     Where recordings are scarce: with the trials beside the scored ones, or else without them. Without systems no design
     can be tried: the largest.
     """
-    sizes = list_sizes(study.form, preset)
+    sizes = list_sizes(study.form, group, has_gold=has_pairs(study))
     if not systems:
         return sizes[0]
-    none = dict.fromkeys(PRESETS[preset]["extras"], 0)
+    none = dict.fromkeys(SIZES[group]["extras"], 0)
     bare = [one | none for one in sizes if one["evaluators"] * one["trials_per_evaluator"] <= DESIGNED_AT_ONCE_AT_MOST]
     untried, end = [], thread_time() + CHOSEN_IN_REQUEST_S
     for size, is_scarce in (*((one, False) for one in sizes), *((one, True) for one in (*sizes, *bare))):
@@ -68,7 +69,7 @@ LONGER = "“Make the design” searches for longer than a page waits"
 
 @dataclass(frozen=True)
 class SizeNote:
-    """Why a new study is smaller than the largest size of its preset. `ways`: to a larger one, each of which works."""
+    """Why a new study is smaller than the largest size of its group. `ways`: to a larger one, each of which works."""
 
     chosen: str
     largest: str
@@ -76,9 +77,9 @@ class SizeNote:
     ways: list[WayOut]
 
 
-def explain_size(study: Study, preset: str) -> SizeNote | None:
-    """Return why a new study is smaller than the largest size of its preset, and what gives more; else None."""
-    largest = list_sizes(study.form, preset)[0]
+def explain_size(study: Study, group: str) -> SizeNote | None:
+    """Return why a new study is smaller than the largest size of its group, and what gives more; else None."""
+    largest = list_sizes(study.form, group, has_gold=has_pairs(study))[0]
     if all(getattr(study, field) == value for field, value in largest.items()):
         return None
     wanted = with_size(study, largest)
@@ -128,9 +129,14 @@ def explain_room(study: Study, data_sets: Sequence[DataSet]) -> str:
     )
 
 
-def list_sizes(form: str, preset: str) -> list[dict[str, Any]]:
-    """Return the fields of each size of a preset, the largest first."""
-    chosen = PRESETS[preset]
+def list_sizes(form: str, group: str, *, has_gold: bool = True) -> list[dict[str, Any]]:
+    """Return the fields of each size of a group, the largest first.
+
+    Args:
+        has_gold: whether control trials have a known answer.
+    """
+    chosen = SIZES[group]
     extras = chosen["extras"] if form == Form.RATING else dict.fromkeys(chosen["extras"], 0)
+    extras = extras if has_gold else extras | {"gold_trials": 0}
     sizes = ((*size, BOARD_SAMPLES)[: len(SIZE)] for size in chosen["sizes"][form])
     return [extras | dict(zip(SIZE, size, strict=True)) for size in sizes]

@@ -18,14 +18,13 @@ from typing import Any
 
 from evaluation.metrics.word_errors import normalise_transcript
 from listening.app.models import Item, Study, Trial
-from listening.app.studies.rules import has_pairs, right_ratings
+from listening.app.studies.rules import has_pairs, right_answers
 from listening.app.studies.selectors import PresentedItem, StimulusPool, heard_submissions, make_pool, presented_items
 from listening.design import unrated
 from listening.design.certificate import Certificate, certify, check_problems
 from listening.design.places import bound_by_chance
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
 from listening.design.unrated_certificate import certify_boards, certify_transcription
-from listening.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -406,7 +405,7 @@ def _gold(rows: DesignRows) -> dict[str, Any]:
         a, b = item.samples.values()
         is_same = a.speaker == b.speaker
         is_sure = a.utterance != b.utterance and (is_same or a.sex != b.sex)
-        right = {Task.VERIFIABILITY.value: right_ratings(rows.study.scale_points, is_high=is_same)}
+        right = right_answers(rows.study, is_same=is_same)
         if item.system or not is_sure or item.expected != right:
             problems.append(f"{item.key} expects {item.expected}")
     return _check(

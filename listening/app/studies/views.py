@@ -108,7 +108,7 @@ def new_study(request: HttpRequest) -> HttpResponse:
     study = form.save() if form.is_valid() else None
     if study is not None:
         messages.success(request, f"{study} was created from the edition. “Edit” changes its settings.")
-        return redirect(f"{study.get_absolute_url()}?{urlencode({'preset': form.cleaned_data['preset']})}")
+        return redirect(f"{study.get_absolute_url()}?{urlencode({'size': form.cleaned_data['size']})}")
     context = {"form": form, "no_edition": no_edition}
     return render(request, "listening/studies/new.html", context, status=422 if form.errors else 200)
 

@@ -96,8 +96,7 @@ def withdraw_by_code(code: str, address: str, now: datetime) -> Session | None:
 
 def _empty(session: Session, now: datetime) -> int:
     answers = session.answers.count()
-    tasks = session.study.tasks
-    trials = session.answers.filter(task=tasks[-1]).count() if tasks else 0  # where people stop is counted by it
+    trials = session.answers.filter(task=session.study.last_asked_key).count()  # where people stop is counted by it
     for name in DELETED_WITH_A_SESSION:
         getattr(session, name).all().delete()
     end_session(session, Session.State.WITHDRAWN, now, trials=trials)

@@ -6,7 +6,7 @@ import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, Settings, StudyFacts
 from listening.analysis.tables import BY_SCORES, COMMON, Results, make_table
-from tests.listening.rated import RATED
+from tests.listening.rated import RATED, questions_of
 
 SYSTEMS = ("T01-p1", "T02-p1", "T02-c1", "T11-p1")
 LISTENERS = tuple(f"listener-{number:02}" for number in range(1, 13))
@@ -17,7 +17,13 @@ PAIRS = ("original-original", "anonymised-anonymised", "original-anonymised")
 def made_up_results(systems=SYSTEMS, tasks=RATED, is_simulated=True, seed=1, listeners=LISTENERS):
     """Each table with plausible rows; forms are mixed, which no study does."""
     facts = StudyFacts(
-        "made-up", "A made-up study", "rating", tuple(tasks), dict.fromkeys(tasks, (1, 10)), is_simulated
+        "made-up",
+        "A made-up study",
+        "rating",
+        tuple(tasks),
+        dict.fromkeys(tasks, (1, 10)),
+        is_simulated,
+        questions=questions_of(tasks),
     )
     counts = {"listeners": len(LISTENERS), "sessions": len(LISTENERS), "ratings": 1234, "left_out": 0}
     tables = dict(_made_up_tables(tuple(systems), tuple(tasks), seed, tuple(listeners)))

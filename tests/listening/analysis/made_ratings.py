@@ -3,7 +3,7 @@
 import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, SCORED, Inputs, Objective, Ratings, StudyFacts
-from tests.listening.rated import RATED
+from tests.listening.rated import RATED, questions_of
 
 SYSTEMS = {ORIGINAL: 8.5, "T01": 6.5, "T02": 5.0, "T03": 5.0}
 SCALE = dict.fromkeys(RATED, (1.0, 10.0))
@@ -73,5 +73,7 @@ def made_inputs(**more):
         np.full(len(of), 10.0),
         numbers.uniform(0.2, 0.9, len(of)),
     )
-    facts = StudyFacts("made", "Made up", "rating", RATED, SCALE, is_simulated=True, design={"seed": 5})
+    facts = StudyFacts(
+        "made", "Made up", "rating", RATED, SCALE, is_simulated=True, design={"seed": 5}, questions=questions_of()
+    )
     return Inputs(facts, ratings=ratings, objective=objective, **more)

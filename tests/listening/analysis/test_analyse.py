@@ -99,7 +99,7 @@ def test_equal_inputs_give_equal_text_and_back(results):
 
 
 def test_excluded_boards_are_left_out_and_told():
-    facts = replace(made_inputs().study, form="linkability", tasks=(), scale={})
+    facts = replace(made_inputs().study, tasks=(), scale={})
     found = analyse(Inputs(facts, placements=boards("too fast")), SETTINGS)
     assert found.tables == {}
     assert found.counts["left_out"] == 96

@@ -112,7 +112,7 @@ def changed(name, old, new, inputs=None):
 @pytest.mark.parametrize(
     ("name", "old", "new", "words"),
     [
-        ("ratings.csv", "naturalness", "loudness", "one of verifiability, naturalness, intelligibility"),
+        ("ratings.csv", "naturalness", "loudness", "a scale of loudness in study.json"),
         ("ratings.csv", "l00,s00", ",s00", "line 2: expected a name as listener, found nothing"),
         ("ratings.csv", "rating,position", "position,rating", "line 1: expected the columns listener, session, task"),
         ("ratings.csv", "u0,,p0,f,", "u0,,p0,x,", "expected one of f, m,  as gender, found “x”"),

@@ -176,7 +176,7 @@ SMALL = """() => [...document.querySelectorAll("button, a[href], summary, select
 
 @pytest.mark.parametrize("form", FORMS)
 def test_criterion_08_whole_session_loads_little_script_and_has_large_targets(new_page, form):
-    page, study = new_page(), make_study(trials=2, form=form, tasks=FORMS[form])
+    page, study = new_page(), make_study(trials=2, tasks=FORMS[form])
     page.set_viewport_size(PHONE["viewport"])
     scripts, weights = [], {}
     page.on("response", lambda answer: scripts.append(answer) if ".js" in answer.url else None)

@@ -120,7 +120,7 @@ def test_criterion_21_questions_are_groups_and_play_state_and_saved_are_announce
 
 def test_digits_are_announced_with_their_question_and_beyond_the_scale_do_nothing(page):
     page.add_init_script(f"({SPOKEN})()")
-    open_trials(page, make_session(make_study(trials=2, scale_points=5)))
+    open_trials(page, make_session(make_study(trials=2, points=5)))
     listen(page, "a")
     said = ["A plays", "A has ended"]
     wait_until(lambda: page.evaluate("() => spoken") == said, "what is spoken")

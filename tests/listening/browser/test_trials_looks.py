@@ -59,7 +59,7 @@ def test_all_answers_of_a_scale_are_in_sight_in_equal_rows_on_a_phone_and_with_l
 
 def test_shorter_scales_pass_the_check(page, check_page):
     for points in (2, 7):
-        open_trials(page, make_session(make_study(trials=2, scale_points=points, tasks=["naturalness"])))
+        open_trials(page, make_session(make_study(trials=2, points=points, tasks=["naturalness"])))
         expect(page.locator("#players button")).to_have_count(1)
         expect(page.locator(".point")).to_have_count(points)
         check_page(page, f"trial-scale-{points}", with_axe=points == 2)

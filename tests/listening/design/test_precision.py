@@ -8,7 +8,7 @@ import pytest
 from common.errors import ProblemsError
 from evaluation.metrics.detection import interpolated_eers
 from listening.design.precision import interval_width, plan_precision
-from tests.listening.rated import RATED
+from tests.listening.rated import questions_of
 
 RATES = (0.05, 0.25, 0.40, 0.45, 0.50)
 # Half-widths in percentage points from 1,500 simulated studies, good to about 5 % themselves.
@@ -23,23 +23,20 @@ TABLE = {
 
 @pytest.mark.parametrize("trials", TABLE)
 def test_half_widths_are_those_of_the_table(trials):
-    found = [100 * interval_width("verifiability", trials, rate) for rate in RATES]
+    found = [100 * interval_width(trials, rate) for rate in RATES]
     assert found == pytest.approx(TABLE[trials], rel=0.06, abs=0.06)
 
 
 def test_half_widths_come_near_the_formula_for_many_ratings():
     for rate in RATES:
-        assert interval_width("verifiability", 4000, rate) == pytest.approx(
-            1.96 * (rate * (1 - rate) / 8000) ** 0.5, rel=0.06
-        )
+        assert interval_width(4000, rate) == pytest.approx(1.96 * (rate * (1 - rate) / 8000) ** 0.5, rel=0.06)
 
 
 def test_a_large_reference_narrows_the_interval_and_likeness_widens_it():
-    alone = interval_width("naturalness", 104, 0.45)
-    beside = interval_width("naturalness", 104, 0.45, reference_trials=1352)
+    alone = interval_width(104, 0.45)
+    beside = interval_width(104, 0.45, reference_trials=1352)
     assert 0.7 * alone < beside < 0.8 * alone
-    assert interval_width("naturalness", 104, 0.45, inflation=1.3) == pytest.approx(1.3 * alone)
-    assert interval_width("verifiability", 104, 0.45, reference_trials=1352) == alone
+    assert interval_width(104, 0.45, inflation=1.3) == pytest.approx(1.3 * alone)
 
 
 def test_the_interpolated_rate_of_known_ratings():
@@ -50,17 +47,17 @@ def test_the_interpolated_rate_of_known_ratings():
 @pytest.mark.parametrize(("trials", "rate"), [(1, 0.4), (52, 0.0), (52, 1.0)])
 def test_no_interval_of_nothing(trials, rate):
     with pytest.raises(ProblemsError, match="at least 2 ratings"):
-        interval_width("verifiability", trials, rate)
+        interval_width(trials, rate)
 
 
 def test_plan_of_few_ratings_stands_without_intervals():
     """Three ratings of a system are two pairs of one class and one of the other."""
-    plan = plan_precision(evaluators=3, trials=8, originals=4, systems=["A", "B", "C", "D"])
+    plan = plan_precision(evaluators=3, trials=8, originals=4, systems=["A", "B", "C", "D"], questions=questions_of())
     rows = {row.task: row for row in plan.rows if row.system == "A"}
     assert (rows["verifiability"].targets, rows["verifiability"].nontargets) == (2, 1)
     assert math.isnan(rows["verifiability"].eer_half_width)
     assert 0 < rows["naturalness"].eer_half_width < 1
-    without = plan_precision(evaluators=1, trials=2, originals=1, systems=["A", "B"]).rows[-1]
+    without = plan_precision(evaluators=1, trials=2, originals=1, systems=["A", "B"], questions=questions_of()).rows[-1]
     assert without.ratings == 0
     assert math.isnan(without.mean_half_width)
 
@@ -71,7 +68,7 @@ def test_what_the_study_of_2022_takes():
         trials=52,
         originals=26,
         systems=[f"S{n}" for n in range(11)],
-        tasks=RATED,
+        questions=questions_of(),
         seconds_per_trial=30,
         other_minutes=4,
         pay_per_hour=10,
@@ -89,4 +86,4 @@ def test_what_the_study_of_2022_takes():
 
 def test_no_plan_without_systems():
     with pytest.raises(ProblemsError, match="at least 1 system"):
-        plan_precision(evaluators=5, trials=10, originals=5, systems=[])
+        plan_precision(evaluators=5, trials=10, originals=5, systems=[], questions=questions_of())

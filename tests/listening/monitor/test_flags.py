@@ -13,6 +13,7 @@ from listening.app.monitor.rules import Record, Timing, findings, longest_repeat
 from listening.app.monitor.selectors import measure_coverage
 from listening.app.monitor.services import flag_sessions
 from portal.jobs.scheduler import _entries
+from tests.listening.factories import ask
 from tests.listening.session_factories import (
     add_gold,
     add_play,
@@ -33,7 +34,7 @@ def kinds(record):
 
 
 def of_ratings(ratings, planned=52, points=10):
-    return Record(scale_points=points, planned=planned, ratings={TASK: ratings})
+    return Record(points={TASK: points}, planned=planned, ratings={TASK: ratings})
 
 
 def spread(count):
@@ -45,7 +46,7 @@ def spread(count):
 
 def test_attentive_session_has_no_flag():
     record = Record(
-        scale_points=10,
+        points={TASK: 10},
         planned=52,
         ratings={TASK: spread(52)},
         timings=[Timing(9.0, 8.0)] * 52,
@@ -90,24 +91,24 @@ def test_repeated_patterns_of_two_to_four_ratings_are_alternating(pattern):
 
 def test_time_under_sixty_percent_of_the_speech_is_too_fast():
     fast, slow = [Timing(4.7, 8.0)] * 26, [Timing(9.0, 8.0)] * 26
-    assert kinds(Record(10, 52, timings=fast)) == ["too-fast"]
-    assert kinds(Record(10, 52, timings=fast[:25])) == []  # not half of the session yet
-    assert kinds(Record(10, 52, timings=[*fast[:25], *slow])) == []
-    assert kinds(Record(10, 52, timings=[Timing(4.8, 8.0)] * 52)) == []  # 60 % itself is not under it
+    assert kinds(Record({TASK: 10}, 52, timings=fast)) == ["too-fast"]
+    assert kinds(Record({TASK: 10}, 52, timings=fast[:25])) == []  # not half of the session yet
+    assert kinds(Record({TASK: 10}, 52, timings=[*fast[:25], *slow])) == []
+    assert kinds(Record({TASK: 10}, 52, timings=[Timing(4.8, 8.0)] * 52)) == []  # 60 % itself is not under it
 
 
 def test_missed_controls_failed_headphones_and_tampering_are_flagged():
-    assert kinds(Record(10, 52, gold=[True, False])) == ["gold-missed"]
-    assert kinds(Record(10, 52, headphones={"huggins": True, "woods": False})) == ["headphones"]
-    assert kinds(Record(10, 52, notes=[frozenset({"rate"})])) == ["playback"]
-    assert kinds(Record(10, 52, notes=[frozenset({"hidden"})] * 2)) == []
-    assert kinds(Record(10, 52, notes=[frozenset({"hidden"})] * 3)) == ["playback"]
+    assert kinds(Record({TASK: 10}, 52, gold=[True, False])) == ["gold-missed"]
+    assert kinds(Record({TASK: 10}, 52, headphones={"huggins": True, "woods": False})) == ["headphones"]
+    assert kinds(Record({TASK: 10}, 52, notes=[frozenset({"rate"})])) == ["playback"]
+    assert kinds(Record({TASK: 10}, 52, notes=[frozenset({"hidden"})] * 2)) == []
+    assert kinds(Record({TASK: 10}, 52, notes=[frozenset({"hidden"})] * 3)) == ["playback"]
 
 
 def test_most_trials_without_a_playback_are_not_heard_and_half_of_them_are_no_sign():
-    assert kinds(Record(10, 10, unheard=[True] * 6 + [False] * 4)) == ["not-heard"]
-    assert kinds(Record(10, 10, unheard=[True] * 5 + [False] * 5)) == []
-    assert kinds(Record(10, 10)) == []
+    assert kinds(Record({TASK: 10}, 10, unheard=[True] * 6 + [False] * 4)) == ["not-heard"]
+    assert kinds(Record({TASK: 10}, 10, unheard=[True] * 5 + [False] * 5)) == []
+    assert kinds(Record({TASK: 10}, 10)) == []
 
 
 def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
@@ -196,7 +197,7 @@ def test_flag_that_no_longer_holds_stays_and_says_so(study):
     assert stored(session)["low-variance"]["holds"] is True
     later = session.block.trials.filter(position__gt=9)
     for place, trial in enumerate(later):
-        for task in study.tasks:
+        for task in study.asked_keys:
             rating = (1, 10)[place % 2] if place < 3 else varied(place, task)
             session.answers.create(trial=trial, task=task, rating=rating, received_at=timezone.now())
     look()
@@ -237,8 +238,7 @@ def test_late_answers_are_timed_by_the_browser_alone(study):
 
 
 def test_sample_b_counts_as_speech_only_where_it_is_heard(study):
-    study.tasks = ["naturalness"]
-    study.save()
+    ask(study, ["naturalness"])
     session = answer_trials(make_session(study), spent_ms=500)  # of 0.6 s, not of the 1.2 s of both
     look()
     assert stored(session) == {}
@@ -329,8 +329,7 @@ def test_honest_session_of_which_half_of_the_reports_were_lost_counts(study):
 
 
 def test_sample_b_is_asked_for_only_where_voices_are_compared(study):
-    study.tasks = ["naturalness"]
-    study.save()
+    ask(study, ["naturalness"])
     session = answer_trials(make_session(study))
     session.plays.filter(slot="b").delete()
     end(session)

@@ -123,14 +123,14 @@ def test_coverage_leaves_out_controls_half_answered_trials_and_previews(study):
     add_gold(study, expected={})
     finished = make_finished_session(study)
     assert measure_coverage(study).total.usable == 12
-    finished.answers.filter(task=study.tasks[-1], trial__position=1).delete()
+    finished.answers.filter(task=study.asked_keys[-1], trial__position=1).delete()
     answer_trials(make_session(study, is_preview=True, state="finished"))
     assert measure_coverage(study).total.usable == 11
     assert (measure_coverage(study).heard, measure_coverage(study).items) == (11, 12)
 
 
 def test_board_covers_the_system_of_each_of_its_samples():
-    study = make_study(evaluators=2, trials=4, form=Study.Form.LINKABILITY, tasks=["linkability"])
+    study = make_study(evaluators=2, trials=4, tasks=["linkability"])
     make_finished_session(study)
     found = cells(measure_coverage(study))
     assert sum(cell[0] for cell in found.values()) == 2 * 4 * 2  # boards of two samples here
@@ -293,6 +293,6 @@ def test_organizer_frees_the_place_of_a_stalled_session_only(study, organizer, c
     states = dict(study.sessions.values_list("pk", "state"))
     assert states == {here.pk: "active", gone.pk: "expired"}
     gone.block.refresh_from_db()
-    assert (gone.block.holder, gone.block.is_finished, gone.answers.count()) == (None, False, 3 * len(study.tasks))
+    assert (gone.block.holder, gone.block.is_finished, gone.answers.count()) == (None, False, 3 * len(study.asked_keys))
     [event] = AuditEvent.objects.filter(action="study.place_freed")
     assert (event.actor, event.data) == (organizer, {"session": gone.pk, "block": gone.block.number})

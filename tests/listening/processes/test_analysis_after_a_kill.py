@@ -12,7 +12,6 @@ from listening.analysis.bundle import read_inputs
 from listening.analysis.figures import list_figures
 from listening.app.models import Analysis
 from listening.app.results.services import start_analysis
-from listening.tasks import Task
 from portal.jobs.models import JobState
 from tests.listening.results.answered import CHOSEN, make_answered
 from tests.portal.processes.programs import processes_of, wait_for_end, wait_until
@@ -27,7 +26,7 @@ def stored(key):
 def test_analysis_continues_after_a_kill_and_is_what_it_would_have_been(standing, tmp_path):
     processes = processes_of(standing.worker, tmp_path)
     with transaction.atomic():  # the scheduler would otherwise find a closed study and have it analysed, too
-        study = make_answered(evaluators=10, trials=4, systems=1, tasks=[Task.NATURALNESS])
+        study = make_answered(evaluators=10, trials=4, systems=1, tasks=["naturalness"])
         analysis = start_analysis(study, None, CHOSEN)
 
     def drawn():

@@ -42,7 +42,7 @@ def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
             received_at=now + timedelta(seconds=trial.position),
         )
         for trial in trials
-        for task in session.study.tasks
+        for task in session.study.asked_keys
     ]
     Answer.objects.bulk_create(rows)
     Session.objects.filter(pk=session.pk).update(state=state, step="end", ended_at=now)

@@ -7,6 +7,8 @@ from django.utils import timezone
 from listening.app.models import Study
 from portal.core.storage import store_bytes
 from tests.listening.analysis.examples import made_up_results
+from tests.listening.factories import ask
+from tests.listening.rated import RATED
 
 _number = count(1)
 
@@ -19,13 +21,12 @@ def make_heard_study(edition, submissions, *, is_published=True, form="rating", 
             "name": f"heard-{number}",
             "title": f"Heard study {number}",
             "edition": edition,
-            "form": form,
             "state": Study.State.CLOSED,
-            "tasks": ["verifiability", "naturalness", "intelligibility"],
             "closed_at": timezone.now(),
         }
         | fields
     )
+    ask(study, RATED if form == "rating" else [form])
     codes = [one.system.label for one in submissions]
     for code, submission in zip(codes, submissions, strict=True):
         study.systems.create(submission=submission, code=code)

@@ -11,7 +11,6 @@ from listening.app.results import services as analysing
 from listening.app.results.selectors import current_analysis, running_job
 from listening.app.results.services import start_analysis
 from listening.app.withdrawal.services import erase_answers
-from listening.tasks import Task
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
@@ -24,7 +23,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 
 def make_rated():
     """With one task: what happens to analyses does not depend on how much is in them."""
-    return make_answered(tasks=[Task.NATURALNESS])
+    return make_answered(tasks=["naturalness"])
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def test_design_seed_texts_and_scale_stand_with_the_inputs():
 
 
 def test_boards_become_placements():
-    study = make_study(evaluators=1, trials=1, form="linkability", tasks=["linkability"])
+    study = make_study(evaluators=1, trials=1, tasks=["linkability"])
     session, item = make_session(study), study.items.get()
     samples = {
         "a": {"at": [0.25, 0.5], "group": "A", "plays": 1},
@@ -154,7 +154,7 @@ def test_boards_become_placements():
 
 
 def test_transcriptions_stand_beside_what_was_said():
-    study = make_study(evaluators=1, trials=2, form="transcription", tasks=["transcription"])
+    study = make_study(evaluators=1, trials=2, tasks=["transcription"])
     session, now = make_session(study), timezone.now()
     first, second = session.block.trials.all()
     session.answers.create(trial=first, task="transcription", text="a sentence", received_at=now)

@@ -19,6 +19,7 @@ from listening.app.results.selectors import parsed_results
 from listening.app.results.tables import TOO_FEW, Shape, read_systems, shown_table, system_in_words
 from portal.accounts.models import User
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
+from tests.listening.rated import ASKED
 from tests.listening.results.analysed import (
     add_analysis,
     add_heard_system,
@@ -356,7 +357,7 @@ def test_p_value_of_too_few_listeners_is_not_shown(name, p):
 
 def test_words_of_a_mean_follow_its_letters():
     """A system that shares a letter with the originals is not called less natural, whatever its error rate is."""
-    said = partial(rate_in_words, "naturalness", is_original=False, rate=0.2, low=None, high=None)
+    said = partial(rate_in_words, ASKED["naturalness"], is_original=False, rate=0.2, low=None, high=None)
     assert said(is_like_original=True) == (
         "It was not rated significantly below unprotected speech; too few listeners for an interval"
     )
@@ -364,7 +365,7 @@ def test_words_of_a_mean_follow_its_letters():
 
 
 def test_words_of_a_rate_of_voices_do_not_contradict_the_interval_of_its_auc():
-    said = partial(rate_in_words, "verifiability", is_original=False, rate=0.37, low=0.19, high=0.51)
+    said = partial(rate_in_words, ASKED["verifiability"], is_original=False, rate=0.37, low=0.19, high=0.51)
     assert said(auc=(0.557, 0.878)) == "Listeners could sometimes distinguish speakers"
     assert said(auc=(0.45, 0.8)) == said() == "Listeners were not significantly better than guessing"
     assert said(rate=0.6, low=0.4, high=0.7, auc=(0.2, 0.4)) == (

@@ -9,7 +9,6 @@ from django.urls import reverse
 
 from listening.analysis.tables import Results
 from listening.app.models import Session
-from listening.tasks import Task
 from tests.listening.results.answered import CHOSEN, analysed, make_answered
 from tests.pages import read_page
 
@@ -29,7 +28,7 @@ SETTINGS = {
 @pytest.fixture
 def study():
     """With one task: pages do not depend on how many there are."""
-    return make_answered(tasks=[Task.NATURALNESS])
+    return make_answered(tasks=["naturalness"])
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_a_bundle_holds_inputs_tables_and_figures(client, study):
 
 
 def test_a_rule_leaves_listeners_out_and_the_study_is_analysed_anew():
-    study = make_answered(evaluators=14, trials=12, closed=False, tasks=[Task.NATURALNESS])
+    study = make_answered(evaluators=14, trials=12, closed=False, tasks=["naturalness"])
     even = study.sessions.first()
     even.answers.update(rating=5)
     Session.objects.filter(pk=even.pk).update(state=Session.State.FINISHED)

@@ -13,7 +13,6 @@ from listening.app.results.importing import import_study
 from listening.app.results.inputs import collect_inputs, compute_basis
 from listening.app.results.selectors import current_analysis, list_shown_analyses, shown_analysis_for
 from listening.app.results.services import publication_problems, publish_results, start_analysis
-from listening.tasks import Task
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
 from tests.listening.results.answered import CHOSEN, analysed, is_outdated, make_answered
@@ -46,7 +45,7 @@ def heard_by_all(study):
 
 
 def make_published():
-    made = make_answered(evaluators=6, trials=8, systems=2, tasks=[Task.NATURALNESS])
+    made = make_answered(evaluators=6, trials=8, systems=2, tasks=["naturalness"])
     analysed(start_analysis(made, None, CHOSEN))
     return publish(made)
 

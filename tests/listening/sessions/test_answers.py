@@ -321,7 +321,7 @@ def test_everything_that_is_wrong_is_told_at_once(client, session):
 
 
 def test_scale_of_the_study_bounds_the_rating(client):
-    session = make_session(make_study(scale_points=5))
+    session = make_session(make_study(points=5))
     hear(session)
     assert answer(client, session, 1, 6)[0] == 422
     assert answer(client, session, 1, 5)[0] == 200
@@ -329,7 +329,7 @@ def test_scale_of_the_study_bounds_the_rating(client):
 
 @pytest.mark.postgres
 def test_transcription_is_kept_as_it_was_typed(client):
-    session = make_session(make_study(form="transcription", tasks=["transcription"]))
+    session = make_session(make_study(tasks=["transcription"]))
     hear(session)
     body = {"tab": TAB, "position": 1, "text": {"raw": "Ça  va,\nrien? ", "nothing": False}, "client_ms": 5}
     status, reply = post(client, session, "answers", body)
@@ -345,7 +345,7 @@ def test_transcription_is_kept_as_it_was_typed(client):
 
 
 def test_board_is_kept_once_every_sample_was_heard_and_placed(client):
-    session = make_session(make_study(form="linkability", tasks=["linkability"]))
+    session = make_session(make_study(tasks=["linkability"]))
     hear(session)
     moves = [{"slot": slot, "ms": 9, "by": "tap", "from": None, "to": [0.2, 0.7]} for slot in "ab"]
     placed = {slot: {"at": [0.2, 0.7], "plays": 1} for slot in "ab"}
@@ -377,4 +377,4 @@ def test_nobody_is_found_by_another_token(client, session):
         assert reply.status_code == 404
         assert client.get(f"/listen/{session.token}/{what}").status_code == 405
     assert client.get(f"/listen/{session.token}x/state").status_code == 404
-    assert set(session.study.tasks) == set(RATED)
+    assert set(session.study.asked_keys) == set(RATED)

@@ -97,8 +97,8 @@ def whole_visit(crawler, study):
     crawler.ask("POST", f"{crawler.address}language/", data={"language": "en"})
     for body in ("", "{", "[]", {"tab": "one", "position": 99, "answers": {"beauty": 11}}, {"tab": "one"}):
         crawler.tell("answers", body)
-    crawler.answer(3, study.tasks)  # out of order
-    crawler.answer(1, study.tasks, tab="two")
+    crawler.answer(3, study.asked_keys)  # out of order
+    crawler.answer(1, study.asked_keys, tab="two")
     crawler.ask("GET", f"{crawler.address}clips/{'x' * 24}")
     crawler.ask("GET", f"{crawler.address}answers")
     crawler.ask("GET", f"{crawler.address}withdraw/")

@@ -12,7 +12,7 @@ from common.errors import ProblemsError
 from listening.app.models import Block, ScreeningResult
 from listening.app.sessions.attention import fails_attention, is_gold_missed
 from listening.app.sessions.forms import QuestionsForm
-from listening.app.studies.settings import DEFAULT_SCREENING, Question, Screening, parse_screening
+from listening.app.studies.settings import DEFAULT_SCREENING, BackgroundQuestion, Screening, parse_screening
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of
 
@@ -229,7 +229,7 @@ def test_default_screening_is_sound_and_every_problem_of_another_is_told():
 
 @pytest.mark.parametrize(("languages", "is_offered"), [((), True), (("en",), False)])
 def test_native_language_may_be_kept_unless_the_study_asks_for_one(languages, is_offered):
-    question = Question("native_language", "language", {"en": "Native language"})
+    question = BackgroundQuestion("native_language", "language", {"en": "Native language"})
     form = QuestionsForm(None, questions=(question,), language="en", languages=languages)
     assert (("undisclosed", "I would rather not say") in form.fields["native_language"].choices) is is_offered
 

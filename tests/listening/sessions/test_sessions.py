@@ -66,7 +66,6 @@ def test_state_tells_where_the_session_stands(client, session):
         "form": "rating",
         "pages": "together",
         "tasks": TASKS,
-        "scale": 10,
         "plays_at_most": None,
         "total": 4,
         "done": 0,

@@ -5,8 +5,6 @@ import re
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import translation
-from django.utils.translation import gettext
 
 from common.errors import ProblemsError
 from listening import texts
@@ -18,8 +16,8 @@ from listening.app.studies.settings import (
     Screening,
     parse_questionnaire,
 )
-from listening.tasks import RATED_TASKS, Task
 from tests.listening.factories import make_session, make_study
+from tests.listening.rated import ASKED, questions_of
 from tests.listening.visits import PLAIN, Visit, link_of, text_of
 from tests.pages import read_page
 
@@ -211,18 +209,18 @@ def test_criterion_22_texts_are_versioned_and_stored_with_the_session():
 def test_every_wording_is_shipped_in_every_language(language, role_play):
     found = [texts.shipped_text(kind, role_play, language) for kind in StudyText.READ]
     assert not [one for text in found for one in text.split("\n\n") if "\n" in one]  # no breaks of the files
-    stories = {texts.shipped_text("role-play", role_play, language, tasks=(task,)) for task in Task}
+    stories = {texts.shipped_text("role-play", role_play, language, questions=[one]) for one in ASKED.values()}
     assert len(stories) == 3  # of ratings, of voice maps, of transcriptions
     found += stories
     assert min(map(len, found)) > 100
     assert "{" not in "".join(found)
-    every = ["verifiability", "naturalness", "intelligibility", "linkability", "transcription"]
-    told = texts.shipped_text("instructions", role_play, language, tasks=every, scale_points=7)
-    assert (told.count("**"), "7" in told, "10" in told) == (10, True, False)
-    with translation.override(language):
-        for task in RATED_TASKS.values():
-            for asked in (task.question, task.hint, task.lowest, task.highest):  # as the page of a trial asks it
-                assert gettext(asked).replace("\u00a0", " ") in told.replace("\u00a0", " ")
+    rated = questions_of(points=7)
+    told = texts.shipped_text("instructions", role_play, language, questions=[*rated, ASKED["transcription"]])
+    assert (told.count("**"), "7" in told, "10" in told) == (8, True, False)
+    for one in rated:
+        words = one.words(language)
+        for asked in (words.question, words.hint, *words.labels):  # as the page of a trial asks it
+            assert asked.replace("\u00a0", " ") in told.replace("\u00a0", " ")
     assert texts.shipped_text("role-play", "own", language) == ""
 
 

@@ -12,6 +12,7 @@ from listening.app.studies.rules import seconds_of_trial as seconds
 from listening.app.studies.selectors import expected_effort
 from tests.listening.edition_factories import TOLD, make_draft, make_edition_with_speech
 from tests.listening.factories import make_study
+from tests.listening.rated import questions_of
 from tests.listening.visits import PLAIN, Visit, link_of, text_of
 from tests.portal.factories import make_organizer
 
@@ -108,10 +109,9 @@ def test_new_study_knows_the_contact_and_the_next_one_everything():
 
 
 def test_duration_counts_every_hearing_and_every_answer():
-    rated = ["verifiability", "naturalness", "intelligibility"]
-    assert seconds("rating", rated, [3, 5]) == 3 + 5 + 3 + 3 * 4
-    assert seconds("rating", ["naturalness"], [3]) == 3 + 4
-    assert seconds("transcription", ["transcription"], [3]) == 2 * 3 + 20
-    assert seconds("linkability", ["linkability"], [2] * 6) == 6 * (3 * 2 + 6)
+    assert seconds(questions_of(), [3, 5]) == 3 + 5 + 3 + 3 * 4
+    assert seconds(questions_of(["naturalness"]), [3]) == 3 + 4
+    assert seconds(questions_of(["transcription"]), [3]) == 2 * 3 + 20
+    assert seconds(questions_of(["linkability"]), [2] * 6) == 6 * (3 * 2 + 6)
     study = make_told()
-    assert seconds_of_trial(study, 3.0) == seconds("rating", study.tasks, [3.0, 3.0])
+    assert seconds_of_trial(study, 3.0) == seconds(study.asked, [3.0, 3.0])

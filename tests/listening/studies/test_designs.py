@@ -54,7 +54,7 @@ def test_criterion_14_controls_have_a_known_answer_and_never_the_same_recording_
 
 
 def test_right_answers_follow_the_scale():
-    found = make_designed(scale_points=5).items.filter(purpose="gold").order_by("pk")
+    found = make_designed(points=5).items.filter(purpose="gold").order_by("pk")
     assert [item.expected["verifiability"] for item in found] == [[3, 5], [1, 2]]
 
 
@@ -345,7 +345,7 @@ def test_drafts_are_not_extended(designed):
 def test_other_forms_are_designed_launched_and_extended(form, numbers):
     edition = make_edition_with_speech(speakers=8, utterances=6)
     nothing = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
-    study = make_prepared(edition, form=form, tasks=[form], **numbers | nothing)
+    study = make_prepared(edition, tasks=[form], **numbers | nothing)
     assert study.certificate["passes"]
     assert {block.trials.count() for block in study.blocks.all()} == {numbers["trials_per_evaluator"]}
     slots = set(ItemSample.objects.filter(item__study=study).values_list("slot", flat=True))
@@ -368,7 +368,7 @@ def test_criterion_17_holds_for_other_forms(form):
     edition = make_edition_with_speech(speakers=8, utterances=6)
     numbers = {"evaluators": 2, "trials_per_evaluator": 2, "originals_per_evaluator": 1, "board_samples": 6}
     nothing = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
-    study = make_prepared(edition, form=form, tasks=[form], **numbers | nothing)
+    study = make_prepared(edition, tasks=[form], **numbers | nothing)
     give_twice(study)
     with pytest.raises(ValidationError):
         launch(study)

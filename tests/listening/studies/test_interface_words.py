@@ -201,7 +201,7 @@ def test_whole_session_is_in_the_words_of_the_study():
         assert "«Listening test»" in text
     assert "«Please answer this question.»" in text_of(pages[4])
     assert "«Your gender»" in text_of(pages[3])
-    assert "«surely different speakers»" in pages[6].content.decode()
+    assert "«Skip this trial»" in pages[6].content.decode()
     seen = Session.objects.get().texts
     assert seen["words"] == {"language": "ar", "version": 1}
 
@@ -218,7 +218,7 @@ def test_refusal_of_an_answer_is_in_the_words_of_the_study():
     refused = visit.client.post(address, body, content_type="application/json")
     assert (refused.status_code, refused.json()) == (422, told)
     Session.objects.update(step="consent")
-    body["answers"] = dict.fromkeys(study.tasks, 3)
+    body["answers"] = dict.fromkeys(study.asked_keys, 3)
     refused = visit.client.post(address, body, content_type="application/json")
     assert (refused.status_code, refused.json()["sentence"]) == (409, "لم تبدأ بعد.")
 

@@ -17,6 +17,7 @@ from listening.app.studies.planning import find_ways_out, plan_problems
 from listening.app.studies.services import make_study
 from portal.core.models import AuditEvent
 from tests.listening.edition_factories import add_system, make_draft, make_edition_with_speech, make_prepared
+from tests.listening.rated import questions_of
 from tests.pages import read_page
 from tests.portal.factories import make_organizer, make_team
 
@@ -63,10 +64,10 @@ def test_form_of_a_new_study_proposes_all_but_who_answers_for_it(client, edition
         "keep_months",
     }
     sent = {name: form[name].value() for name in form.fields if name not in ("edition", "name")}
-    assert (sent["title"], sent["preset"], sent["keep_months"]) == (f"Listening test of {edition}", "small", 12)
+    assert (sent["title"], sent["size"], sent["keep_months"]) == (f"Listening test of {edition}", "small", 12)
     response = client.post(reverse("studies:new"), sent | {"edition": edition.pk, "responsible": "A university"})
     study = Study.objects.get()
-    assert response.url == f"{study.get_absolute_url()}?preset=small"
+    assert response.url == f"{study.get_absolute_url()}?size=small"
     assert study.name == f"listening-test-of-{edition.title.lower().replace(' ', '-')}"
     assert (study.responsible, study.keep_months, study.contact) == ("A university", 12, edition.organizers.get().email)
 
@@ -89,7 +90,12 @@ def test_small_study_is_one_that_can_be_designed(organizer, monkeypatch):
     for seed in range(2):
         monkeypatch.setattr(Study._meta.get_field("seed"), "_get_default", lambda seed=seed: seed)
         study = make_study(
-            edition=edition, by=None, name=f"small{seed}", title=f"Small {seed}", form="rating", preset="small"
+            edition=edition,
+            by=None,
+            name=f"small{seed}",
+            title=f"Small {seed}",
+            preset="voiceprivacy-2022",
+            size="small",
         )
         assert plan_problems(study) == []
         assert make_design(study, None)["passes"]
@@ -97,7 +103,7 @@ def test_small_study_is_one_that_can_be_designed(organizer, monkeypatch):
 
 def test_title_that_reads_as_another_studys_is_told_before_the_study_is_made(client, organizer, study):
     edition = study.edition
-    asked = {"edition": edition.pk, "form": "rating", "preset": "small", "title": study.title.upper()}
+    asked = {"edition": edition.pk, "preset": "voiceprivacy-2022", "size": "small", "title": study.title.upper()}
     page = client.post(reverse("studies:new"), asked)
     assert (page.status_code, Study.objects.count()) == (422, 1)
     assert page.context["form"].errors["title"] == [
@@ -106,22 +112,22 @@ def test_title_that_reads_as_another_studys_is_told_before_the_study_is_made(cli
 
 
 @pytest.mark.parametrize(
-    ("form", "preset", "speakers", "utterances"),
+    ("preset", "size", "speakers", "utterances"),
     [
-        ("rating", "2022", 4, 6),
-        ("rating", "small", 2, 1),
-        ("rating", "small", 4, 3),
+        ("voiceprivacy-2022", "2022", 4, 6),
+        ("voiceprivacy-2022", "small", 2, 1),
+        ("mos", "small", 4, 3),
         ("linkability", "small", 4, 3),
         ("transcription", "small", 4, 3),
     ],
 )
-def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypatch, form, preset, speakers, utterances):
+def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypatch, preset, size, speakers, utterances):
     """Other numbers than the preset's are named; each way to a larger size can be designed."""
     monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
     edition = make_edition_with_speech(organizer=organizer, speakers=speakers, utterances=utterances)
-    study = make_study(edition=edition, by=None, name="few", title="Few", form=form, preset=preset)
-    note = sizes.explain_size(study, preset)
-    largest = sizes.list_sizes(form, preset)[0]
+    study = make_study(edition=edition, by=None, name="few", title="Few", preset=preset, size=size)
+    note = sizes.explain_size(study, size)
+    largest = sizes.list_sizes(study.form, size, has_gold=preset == "voiceprivacy-2022")[0]
     assert (note is not None) == any(getattr(study, field) != value for field, value in largest.items())
     for way in note.ways if note else []:
         larger = sizes.with_size(study, way.values)
@@ -131,7 +137,7 @@ def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypat
 
 def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, organizer):
     edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4)
-    asked = {"edition": edition.pk, "title": "Few", "name": "few", "form": "rating", "preset": "small"}
+    asked = {"edition": edition.pk, "title": "Few", "name": "few", "preset": "voiceprivacy-2022", "size": "small"}
     page = client.post(reverse("studies:new"), asked, follow=True).content.decode()
     link = html.unescape(re.findall(r'href="(/studies/few/edit/[?][^"]+)#plan"', page)[0])
     filled = client.get(link).content.decode()
@@ -142,7 +148,7 @@ def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, 
 
 def test_plan_without_a_design_says_what_would_do(organizer):
     edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4)
-    study = make_study(edition=edition, by=None, name="few", title="Few", form="rating", preset="small")
+    study = make_study(edition=edition, by=None, name="few", title="Few", preset="voiceprivacy-2022", size="small")
     study = sizes.with_size(study, {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12})
     assert plan_problems(study)
     systems = [one.submission for one in study.systems.all()]
@@ -155,15 +161,19 @@ def test_new_study_says_everything_that_is_wrong(client, edition, study):
     response = client.post(reverse("studies:new"), {"name": "A B"})
     assert response.status_code == 422
     text = response.content.decode()
-    for sentence in ("Choose an edition that you organise.", "Give the study a title.", "Choose what evaluators do."):
+    for sentence in (
+        "Choose an edition that you organise.",
+        "Give the study a title.",
+        "Choose what evaluators are asked.",
+    ):
         assert sentence in text
-    taken = {"edition": edition.pk, "title": "A", "name": study.name, "form": "rating", "preset": "small"}
+    taken = {"edition": edition.pk, "title": "A", "name": study.name, "preset": "voiceprivacy-2022", "size": "small"}
     assert f"Another study is called {study.name}." in client.post(reverse("studies:new"), taken).content.decode()
 
 
 def test_edition_of_somebody_else_cannot_be_chosen(client, organizer):
     foreign = make_edition_with_speech()
-    sent = {"edition": foreign.pk, "title": "A", "name": "a", "form": "rating", "preset": "small"}
+    sent = {"edition": foreign.pk, "title": "A", "name": "a", "preset": "voiceprivacy-2022", "size": "small"}
     response = client.post(reverse("studies:new"), sent)
     assert response.status_code == 422
     assert not Study.objects.exists()
@@ -185,10 +195,8 @@ def test_form_tells_every_problem_at_once(client, study):
         client,
         study,
         title="",
-        scale_points=11,
         languages="english",
-        tasks=["naturalness"],
-        gold_trials=2,
+        gold_trials=20,
         originals_per_evaluator=9,
         own_questions="no answer",
         parameter_person="9",
@@ -197,9 +205,8 @@ def test_form_tells_every_problem_at_once(client, study):
     text = response.content.decode()
     for sentence in (
         "Give the study a title.",
-        "Give a whole number from 2 to 10.",
+        "Give a whole number from 0 to 12.",
         "Expected a code of a language such as en or fr, found english.",
-        "Control trials have a known answer for verifiability only.",
         "Expected at most the 8 trials of an evaluator.",
         "Line 1: expected a question",
         "The parameter for the person: expected a name",
@@ -219,7 +226,7 @@ def test_sets_that_no_list_compares_are_refused(client, study):
 
 
 def test_change_of_the_plan_takes_the_design_away(client, edition):
-    field, value = "scale_points", 5
+    field, value = "evaluators", 5
     study = make_prepared(edition)
     assert save(client, study, **{field: value}).status_code == 302
     study.refresh_from_db()
@@ -243,9 +250,9 @@ def test_plan_is_fixed_after_the_launch(client, edition):
     study = make_prepared(edition)
     services.launch_study(study=study, by=None, now=timezone.now())
     study.refresh_from_db()
-    assert save(client, study, title="Other", seed=7, scale_points=5).status_code == 302
+    assert save(client, study, title="Other", seed=7).status_code == 302
     study.refresh_from_db()
-    assert (study.title, study.seed, study.scale_points) == ("Other", 2022, 10)
+    assert (study.title, study.seed) == ("Other", 2022)
     with pytest.raises(ValidationError, match="fixed since the launch"):
         services.change_study(study=study, by=None, seed=7)
 
@@ -265,15 +272,15 @@ def test_texts_keep_their_history(client, study):
     assert AuditEvent.objects.filter(action="study.text_changed").count() == 1
 
 
-def test_instructions_follow_the_tasks_until_somebody_writes_them(study):
+def test_instructions_follow_the_questions_until_somebody_writes_them(study):
     first = services.newest_text(study, "instructions", "en")
-    services.change_study(study=study, by=None, scale_points=5)
+    services.change_questions(study=study, by=None, questions=questions_of(points=5))
     second = services.newest_text(study, "instructions", "en")
     assert first
     assert second
     assert (first.version, second.version) == (1, 2)
     services.change_text(study=study, kind="instructions", language="en", text="My own.", by=None)
-    services.change_study(study=study, by=None, scale_points=7)
+    services.change_questions(study=study, by=None, questions=questions_of(points=7))
     third = services.newest_text(study, "instructions", "en")
     assert third
     assert third.text == "My own."

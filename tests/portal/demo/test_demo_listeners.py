@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from listening.app.models import Answer, Block, Flag, Session, Study
+from listening.app.models import Answer, Block, Flag, Session
 from listening.app.monitor.services import flag_sessions
-from listening.tasks import Task
 from portal.demo import listeners
 from tests.listening.factories import make_study
 
@@ -55,7 +54,7 @@ def test_equal_studies_are_answered_alike(study):
 def test_ratings_are_whole_and_all_but_the_careless_one_get_control_trials_right(study):
     listeners.answer_study(study, timezone.now())
     careless = study.sessions.last()
-    controls = Answer.objects.filter(session__study=study, trial__item__purpose="gold", task=Task.VERIFIABILITY)
+    controls = Answer.objects.filter(session__study=study, trial__item__purpose="gold", task="verifiability")
     assert set(controls.exclude(session=careless).values_list("rating", flat=True)) <= {9, 10}
     flag_sessions(timezone.now())
     assert set(Flag.objects.filter(session__study=study).values_list("session", flat=True)) <= {careless.pk}
@@ -75,8 +74,7 @@ def test_boards_are_whole_and_drawn_groups_are_as_many_as_speakers_declared():
         evaluators=3,
         trials=2,
         is_simulated=True,
-        form=Study.Form.LINKABILITY,
-        tasks=[Task.LINKABILITY],
+        tasks=["linkability"],
         board_groups=True,
     )
     listeners.answer_study(study, timezone.now())
@@ -88,9 +86,7 @@ def test_boards_are_whole_and_drawn_groups_are_as_many_as_speakers_declared():
 
 
 def test_transcripts_hold_mostly_what_was_said():
-    study = make_study(
-        evaluators=3, trials=8, is_simulated=True, form=Study.Form.TRANSCRIPTION, tasks=[Task.TRANSCRIPTION]
-    )
+    study = make_study(evaluators=3, trials=8, is_simulated=True, tasks=["transcription"])
     listeners.answer_study(study, timezone.now())
     said = np.mean(
         ["sentence" in text for text in Answer.objects.filter(session__study=study).values_list("text", flat=True)]

@@ -1,0 +1,259 @@
+"""The questions of a listening test as data, and the presets that a test begins with, each a file in `presets/`.
+
+A question is known by its key. How it is answered (`kind`), what is heard for it (`screen`) and its wording by language
+are all that the portal, the analysis and the results know of it: a new question or preset changes no Python.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from common.errors import ProblemsError
+
+FOLDER = Path(__file__).parent / "presets"
+FIRST_PRESET = "voiceprivacy-2022"
+FEWEST_POINTS, MOST_POINTS = 2, 10
+KEY = re.compile(r"[a-z][a-z0-9-]{0,39}")
+
+
+class Kind(StrEnum):
+    """How a question is answered."""
+
+    SCALE = "scale"
+    TEXT = "text"
+    PLACEMENT = "placement"
+
+
+class Screen(StrEnum):
+    """What is heard for a question: A of a trial with B of an enrolment, A alone, or the samples of a board."""
+
+    VOICES = "voices"
+    SINGLE = "single"
+    BOARD = "board"
+
+
+SCREENS: Mapping[str, tuple[Screen, ...]] = {
+    Kind.SCALE: (Screen.VOICES, Screen.SINGLE),
+    Kind.TEXT: (Screen.SINGLE,),
+    Kind.PLACEMENT: (Screen.BOARD,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a question in one language.
+
+    Attributes:
+        labels: of a scale, from the lowest point to the highest: a word for each point, or for the two ends alone.
+        instructions: in Markdown, for the page before the trials; ``{top}`` stands for the highest point.
+        consent: what an evaluator does, as the end of “you will say …”; of another kind than a scale “you will …”.
+    """
+
+    question: str
+    hint: str = ""
+    labels: tuple[str, ...] = ()
+    instructions: str = ""
+    consent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question of a listening test.
+
+    Attributes:
+        points: of a scale, from 1 up; the highest point is the best, or of voices “the same speaker”.
+        listen_again: whether sample A can be played again beside the question.
+        wording: by language.
+        results: words of results, in English, each of which has a general one in its place: `title`, `reading` (how its
+            first table is read), `worse` (said of a system below unprotected speech), `best` (of the highest one).
+    """
+
+    key: str
+    wording: Mapping[str, Wording]
+    kind: str = Kind.SCALE
+    screen: str = Screen.SINGLE
+    points: int = 10
+    listen_again: bool = False
+    results: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_rated(self) -> bool:
+        return self.kind == Kind.SCALE
+
+    @property
+    def compares_voices(self) -> bool:
+        """Whether A is judged against B: its first number is then an equal error rate, of any other scale a mean."""
+        return self.is_rated and self.screen == Screen.VOICES
+
+    @property
+    def title(self) -> str:
+        return self.results.get("title") or self.key.replace("-", " ").capitalize()
+
+    @property
+    def question(self) -> str:
+        """Return the question as results quote it."""
+        return self.words("en").question
+
+    @property
+    def reading(self) -> str:
+        """Return how its first table is to be read."""
+        return self.results.get("reading") or (READING_OF_VOICES if self.compares_voices else READING_OF_MEANS)
+
+    @property
+    def worse(self) -> str:
+        """Return what is said of a system that is rated below unprotected speech."""
+        return self.results.get("worse") or "rated lower"
+
+    @property
+    def said_of_best(self) -> str:
+        """Return what is said of the system that is rated highest, with its verb."""
+        return self.results.get("best") or f"is rated highest for {self.title.lower()}"
+
+    def words(self, language: str) -> Wording:
+        """Return the wording in a language, else in the one without its region, in English, or in any."""
+        named = (language, language.partition("-")[0], "en")
+        return next((self.wording[one] for one in named if one in self.wording), next(iter(self.wording.values())))
+
+    def labels(self, language: str) -> dict[int, str]:
+        """Return the words of points, from the lowest: of all of them, of the ends alone, or of none."""
+        labels = self.words(language).labels
+        points = range(1, self.points + 1) if len(labels) == self.points else (1, self.points)
+        return dict(zip(points, labels, strict=True)) if labels else {}
+
+    def has_label_for_each_point(self, language: str) -> bool:
+        return len(self.words(language).labels) == self.points
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "wording": {
+                language: asdict(words) | {"labels": list(words.labels)} for language, words in self.wording.items()
+            }
+        }
+
+
+READING_OF_VOICES = (
+    "The equal error rate of listeners who say whether two samples are of one speaker, both errors being equally "
+    "frequent. Near 50 % they guess. The first row is the check: only where the rate of unprotected speech is low is a "
+    "high one privacy, else the task was too hard."
+)
+READING_OF_MEANS = (
+    "Mean score, higher is better. The equal error rate beside it is that of telling unprotected speech from the "
+    "system by these ratings alone: near 50 % the system is rated like unprotected speech."
+)
+
+
+def read_question(data: Mapping[str, Any]) -> AskedQuestion:
+    """Return the question in what `AskedQuestion.as_data` gave."""
+    wording = {
+        language: Wording(**{**words, "labels": tuple(words.get("labels", ()))})
+        for language, words in data["wording"].items()
+    }
+    return AskedQuestion(**{**data, "wording": wording})
+
+
+def parse_question(data: Mapping[str, Any], name: str) -> AskedQuestion:
+    """Return the question in data from elsewhere, such as `AskedQuestion.as_data` gives.
+
+    Args:
+        name: of the file, for what is said about it.
+
+    Raises:
+        ProblemsError: the data are no question.
+    """
+    try:
+        found = read_question(data)
+    except (AttributeError, KeyError, TypeError) as error:
+        sentence = f"{name}: expected a question with a key and its wording by language, found {error}."
+        raise ProblemsError(sentence) from None
+    if problems := list_question_problems([found]):
+        raise ProblemsError([f"{name}: {problem}" for problem in problems])
+    return found
+
+
+def list_question_problems(questions: Sequence[AskedQuestion]) -> list[str]:
+    """Return why these questions cannot be asked together, as sentences; empty where they can."""
+    problems = [] if questions else ["A listening test asks at least one question. Add one."]
+    keys = [one.key for one in questions]
+    problems += [
+        f"Two questions are called {key}. Rename one of them." for key in dict.fromkeys(keys) if keys.count(key) > 1
+    ]
+    for one in questions:
+        problems += [f"{one.key or 'A question'}: {problem}" for problem in _problems(one)]
+    kinds = {str(one.kind) for one in questions}
+    if len(questions) > 1 and kinds != {Kind.SCALE}:
+        problems.append("Only questions answered on a scale stand together. Ask a text or a placement alone.")
+    return problems
+
+
+def _problems(one: AskedQuestion) -> list[str]:
+    problems = []
+    if not (isinstance(one.key, str) and KEY.fullmatch(one.key)):
+        problems.append("expected a key of small letters, digits and hyphens, such as naturalness.")
+    if one.screen not in SCREENS.get(one.kind, ()):
+        problems.append(f"a {one.kind} cannot be asked on the screen {one.screen}.")
+    if type(one.points) is not int or not FEWEST_POINTS <= one.points <= MOST_POINTS:
+        problems.append(f"expected {FEWEST_POINTS} to {MOST_POINTS} points, found {one.points}.")
+    problems += [] if one.wording else ["expected its wording in at least one language."]
+    for language, words in one.wording.items():
+        if not all(isinstance(text, str) for text in (words.question, words.hint, *words.labels)):
+            problems.append(f"expected text as wording in the language {language}.")
+        elif not words.question.strip():
+            problems.append(f"the question is empty in the language {language}. Write it, or remove the language.")
+        if one.kind == Kind.SCALE and len(words.labels) not in (0, 2, one.points):
+            problems.append(
+                f"expected a label for each of the {one.points} points or for the two ends, found {len(words.labels)} "
+                f"in the language {language}."
+            )
+    return problems
+
+
+def find_form(questions: Iterable[AskedQuestion]) -> str:
+    """Return what evaluators do on the whole: ``rating``, ``linkability`` (placing voices) or ``transcription``."""
+    kinds = {one.kind for one in questions}
+    return "linkability" if Kind.PLACEMENT in kinds else "transcription" if Kind.TEXT in kinds else "rating"
+
+
+# Presets -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a listening test begins with. `study`: its settings that differ from the usual ones, by name."""
+
+    name: str
+    title: str
+    about: str
+    source: str
+    questions: tuple[AskedQuestion, ...]
+    study: Mapping[str, Any]
+
+
+@cache
+def list_presets() -> tuple[Preset, ...]:
+    """Return the presets, by title."""
+    return tuple(sorted(map(load_preset, (path.stem for path in FOLDER.glob("*.toml"))), key=lambda one: one.title))
+
+
+@cache
+def load_preset(name: str) -> Preset:
+    """Return a preset. `questions_of` in its file names the preset whose questions it asks, too.
+
+    Raises:
+        ProblemsError: its file does not hold one.
+    """
+    path = FOLDER / f"{name}.toml"
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    if "questions_of" in data:
+        questions = load_preset(data["questions_of"]).questions
+    else:
+        questions = tuple(parse_question(one, path.name) for one in data["questions"])
+    if problems := list_question_problems(questions):
+        raise ProblemsError([f"{path.name}: {problem}" for problem in problems])
+    return Preset(name, data["title"], data["about"], data["source"], questions, data.get("study", {}))

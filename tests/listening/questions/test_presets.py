@@ -1,0 +1,83 @@
+"""Presets are files: each asks what it says, in every shipped language, and begins a study that holds together."""
+
+from dataclasses import replace
+
+import pytest
+
+from common.errors import ProblemsError
+from listening.app.models import Study
+from listening.questions import list_presets, list_question_problems, load_preset, parse_question
+from listening.texts import SHIPPED_LANGUAGES
+from tests.listening.rated import ASKED
+
+PRESETS = {one.name: one for one in list_presets()}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_has_its_words_in_every_shipped_language(name):
+    preset = PRESETS[name]
+    assert preset.title
+    assert preset.about
+    assert preset.source
+    for one in preset.questions:
+        assert set(one.wording) == set(SHIPPED_LANGUAGES)
+        assert len({len(words.labels) for words in one.wording.values()}) == 1
+        assert all(words.question and words.consent for words in one.wording.values())
+        assert parse_question(one.as_data(), name) == one
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_settings_of_a_preset_are_fields_of_a_study_with_values_that_it_takes(name):
+    for field, value in PRESETS[name].study.items():
+        Study._meta.get_field(field).clean(value, None)
+
+
+def test_presets_of_the_standards_have_their_scales():
+    assert ASKED["quality"].labels("en") == {1: "Bad", 2: "Poor", 3: "Fair", 4: "Good", 5: "Excellent"}
+    assert [one.key for one in load_preset("p835").questions] == ["signal", "background", "overall"]
+    assert {one.points for one in load_preset("p835").questions} == {5}
+    similarity = ASKED["similarity"]
+    assert (similarity.points, similarity.compares_voices) == (4, True)
+    assert similarity.labels("en")[4].startswith("Same")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"points": 11}, "expected 2 to 10 points, found 11"),
+        ({"points": 5}, "expected a label for each of the 5 points or for the two ends, found 4"),
+        ({"key": "No key"}, "expected a key of small letters"),
+        ({"screen": "board"}, "a scale cannot be asked on the screen board"),
+        ({"wording": {}}, "expected its wording in at least one language"),
+    ],
+)
+def test_question_that_cannot_be_asked_is_refused(change, sentence):
+    wrong = replace(ASKED["similarity"], **change)
+    assert sentence in " ".join(list_question_problems([wrong]))
+    with pytest.raises(ProblemsError, match=sentence):
+        parse_question(wrong.as_data(), "study.json")
+
+
+def test_questions_that_do_not_go_together_are_refused():
+    assert list_question_problems([]) == ["A listening test asks at least one question. Add one."]
+    twice = list_question_problems([ASKED["quality"], ASKED["quality"]])
+    assert twice == ["Two questions are called quality. Rename one of them."]
+    mixed = list_question_problems([ASKED["quality"], ASKED["transcription"]])
+    assert mixed == ["Only questions answered on a scale stand together. Ask a text or a placement alone."]
+
+
+def test_results_have_general_words_where_a_question_has_none_of_its_own():
+    bare = replace(ASKED["naturalness"], key="own-question", results={})
+    assert (bare.title, bare.worse, bare.said_of_best) == (
+        "Own question",
+        "rated lower",
+        "is rated highest for own question",
+    )
+    assert (ASKED["naturalness"].worse, ASKED["naturalness"].said_of_best) == ("less natural", "sounds most natural")
+    assert "same speaker" not in bare.reading
+    assert "guess" in replace(bare, screen="voices").reading
+
+
+def test_words_of_a_language_that_a_question_lacks_are_english():
+    words = ASKED["naturalness"].words
+    assert (words("fr-ca"), words("de")) == (words("fr"), words("en"))
