@@ -202,6 +202,7 @@ class ObjectiveValues:
         computed_by: the portal's engines behind them with their versions, in words; empty where the team computed.
         rests_on: the portal's own runs behind them, by primary key.
         verdicts: by data set on the portal's own semi-informed attack, where one of these is such an attack.
+        score_sets: the tests of verification whose scores are kept, as stored; read with all numbers only.
     """
 
     submission: int
@@ -212,6 +213,7 @@ class ObjectiveValues:
     computed_by: str = ""
     rests_on: tuple[int, ...] = ()
     verdicts: Mapping[str, Reliability] = field(default_factory=dict)
+    score_sets: tuple[Any, ...] = ()
 
     @property
     def is_complete(self) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from evaluation.app.models import EvaluationRun, ScoreSet
-from evaluation.app.runs.kinds import CHAINED_KINDS, MEASURES
+from evaluation.app.models import EvaluationRun
+from evaluation.app.runs.kinds import CHAINED_KINDS, MEASURES, OBJECTIVE
 from evaluation.app.runs.selectors import list_runs
 from evaluation.objective_results.values import ObjectiveValues
 from portal.challenges.data_files import gives_transcripts
@@ -69,8 +69,8 @@ class View:
 
     @cached_property
     def evaluation_runs(self) -> list[EvaluationRun]:
-        """Every run of its own measures, attacks and recognition, the newest first."""
-        return list_runs(self.submission, MEASURES.kind, *(one.kind for one in CHAINED_KINDS))
+        """Return every run of its numbers, measures, attacks and recognition, the newest first."""
+        return list_runs(self.submission, OBJECTIVE.kind, MEASURES.kind, *(one.kind for one in CHAINED_KINDS))
 
     @property
     def context(self) -> dict[str, Any]:
@@ -88,15 +88,10 @@ class View:
 
 @dataclass(frozen=True)
 class SystemNumbers:
-    """A system in an edition as one visitor may see it, with the objective numbers of its submission.
-
-    Attributes:
-        score_sets: the tests of verification whose scores are kept.
-    """
+    """A system in an edition as one visitor may see it, with the objective numbers of its submission."""
 
     view: View
     values: ObjectiveValues
-    score_sets: list[ScoreSet]
 
 
 def may_read_words(relations: tuple[Relation, ...], system: System, data_set: DataSet) -> bool:

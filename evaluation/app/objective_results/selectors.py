@@ -1,13 +1,14 @@
 """Reads the objective numbers of submissions for pages and API: of each its newest finished run, nothing else.
 
-Two queries whatever the number of submissions. What a run could not compute, and why, stands in its job's result.
+Two queries whatever the number of submissions, three for all numbers. What a run could not compute, and why, stands in
+its job's result.
 """
 
 from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -18,7 +19,7 @@ from django.db.models import Q
 from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE, by_engines
-from evaluation.app.runs.selectors import list_finished, read_numbers
+from evaluation.app.runs.selectors import list_finished, read_numbers, select_finished
 from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
@@ -57,9 +58,13 @@ class ReadExtent(StrEnum):
 
 
 def read_objective_values(
-    submissions: Iterable[Submission], *, extent: ReadExtent = ReadExtent.ALL, as_of: datetime | None = None
+    submissions: Iterable[Submission],
+    *,
+    extent: ReadExtent = ReadExtent.ALL,
+    as_of: datetime | None = None,
+    runs_at_hand: Iterable[EvaluationRun] | None = None,
 ) -> dict[int, ObjectiveValues]:
-    """Return the numbers of every submission by primary key, in two queries, or three for all numbers.
+    """Return the numbers of every submission by primary key.
 
     Numbers that rest on a part of their set are left out (`select_complete`). All are by the recipe that the edition
     at hand has; a submission that was not evaluated by it has none.
@@ -68,13 +73,17 @@ def read_objective_values(
         submissions: each with its system and edition at hand (`select_related("system__edition")`).
         extent: what a leaderboard ranks by, or everything.
         as_of: what had been computed by then; None for now.
+        runs_at_hand: every run of these submissions, the newest first, where they were read already.
     """
     given = list(submissions)
     editions = {one.system.edition_id: one.system.edition for one in given if one.system.edition}
-    runs = _find_runs(given, as_of)
+    finished = list_finished(OBJECTIVE, given) if runs_at_hand is None else select_finished(OBJECTIVE, runs_at_hand)
+    runs = _find_runs(given, finished, as_of)
     wanted = _needed(editions.values()) if extent is ReadExtent.RANKED else Q()
     numbers = read_numbers(runs.values(), wanted)
-    targets = _count_targets(runs.values()) if extent is ReadExtent.ALL else {}
+    score_sets: dict[int, list[ScoreSet]] = defaultdict(list)
+    for one in ScoreSet.objects.filter(run__in=runs.values()) if extent is ReadExtent.ALL else ():
+        score_sets[one.run_id].append(one)
     required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items()}
     found = {}
     for submission in given:
@@ -87,10 +96,11 @@ def read_objective_values(
             submission=submission.pk,
             run=run.pk if run else None,
             measured_at=run.job.finished_at if run and run.job else None,
-            numbers=_complete(of_run, missing, edition, targets.get(run.pk if run else 0)) if edition else of_run,
+            numbers=_complete(of_run, missing, edition, score_sets[run.pk]) if edition and run else of_run,
             missing=missing,
             computed_by=_computed_by(run) if run else "",
             rests_on=tuple(list_parts(run)) if run else (),
+            score_sets=tuple(score_sets[run.pk]) if run else (),
         )
     return found
 
@@ -99,19 +109,11 @@ def _complete(
     numbers: Mapping[NumberIdentity, Number],
     missing: tuple[Missing, ...],
     edition: Edition,
-    targets: Mapping[tuple[str, str], int] | None,
+    score_sets: Iterable[ScoreSet],
 ) -> dict[NumberIdentity, Number]:
     complete = select_complete(numbers, missing, edition.recipe, track_of(edition))
+    targets = {(one.data_set, one.attack_model): one.target_count for one in score_sets}
     return add_notes(complete, edition.recipe, targets=targets)
-
-
-def _count_targets(runs: Iterable[EvaluationRun]) -> dict[int, dict[tuple[str, str], int]]:
-    """Return the target trials that were measured, by run, then by data set and attack model."""
-    found: dict[int, dict[tuple[str, str], int]] = defaultdict(dict)
-    sets = ScoreSet.objects.filter(run__in=[one.pk for one in runs]).order_by()
-    for run, data_set, attack_model, count in sets.values_list("run", "data_set", "attack_model", "target_count"):
-        found[run][data_set, attack_model] = count
-    return found
 
 
 def recipe_number_of(job: Job | None) -> int:
@@ -119,15 +121,16 @@ def recipe_number_of(job: Job | None) -> int:
     return int(job.result.get("recipe_number", 1)) if job else 1
 
 
-def _find_runs(submissions: Iterable[Submission], as_of: datetime | None) -> dict[int, EvaluationRun]:
+def _find_runs(
+    submissions: Iterable[Submission], finished: Sequence[EvaluationRun], as_of: datetime | None
+) -> dict[int, EvaluationRun]:
     """Return by submission the run that counts: the newest by the recipe at hand that had finished by a time.
 
     Of a recipe that was changed after that time it is the first one.
     """
-    given = list(submissions)
-    numbers = {one.pk: one.system.edition.recipe_number for one in given if one.system.edition}
+    numbers = {one.pk: one.system.edition.recipe_number for one in submissions if one.system.edition}
     found: dict[int, EvaluationRun] = {}
-    for run in reversed(list_finished(OBJECTIVE, given)):
+    for run in reversed(finished):
         number = numbers.get(run.submission_id)
         if number is not None and recipe_number_of(run.job) != number:
             continue
@@ -153,11 +156,6 @@ def _computed_by(run: EvaluationRun) -> str:
 def list_parts(run: EvaluationRun) -> list[int]:
     """The portal's own runs that an objective run rests on, by primary key."""
     return list(run.parameters.get("parts", []))
-
-
-def list_score_sets(values: ObjectiveValues) -> list[ScoreSet]:
-    """The verification tests whose scores are kept."""
-    return list(ScoreSet.objects.filter(run=values.run)) if values.run else []
 
 
 def _needed(editions: Iterable[Edition]) -> Q:

@@ -60,15 +60,18 @@ def list_finished(kind: RunKind, submissions: Iterable[Submission]) -> list[Eval
     return found
 
 
+def select_finished(kind: RunKind, runs: Iterable[EvaluationRun]) -> list[EvaluationRun]:
+    """Return the finished runs of a kind among runs with their jobs."""
+    return [run for run in runs if run.kind == kind.kind and run.job and run.job.state == JobState.SUCCEEDED]
+
+
 def pick_newest_finished(
     kind: RunKind, runs: Iterable[EvaluationRun], as_of: datetime | None = None
 ) -> list[EvaluationRun]:
     """Those that count among runs with their jobs, the newest first; as `list_newest_finished` gives them."""
     newest: dict[tuple[int, Any, str], EvaluationRun] = {}
-    for run in reversed(list(runs)):
-        if run.kind != kind.kind or run.job is None or run.job.state != JobState.SUCCEEDED:
-            continue
-        if as_of is None or (run.job.finished_at is not None and run.job.finished_at <= as_of):
+    for run in reversed(select_finished(kind, runs)):
+        if as_of is None or (run.job and run.job.finished_at is not None and run.job.finished_at <= as_of):
             newest[run.submission_id, getattr(run, kind.counts_by), name_preset(run)] = run
     return list(newest.values())
 

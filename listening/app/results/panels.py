@@ -479,7 +479,7 @@ def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbe
         return None
     edition = edition_of(numbers.view.system)
     policy, sets = policy_by(edition, edition.leaderboard_policy), edition.recipe.data_sets
-    tests = {name: found.get(policy.attack_model) for name, found in group_curves(numbers.score_sets).items()}
+    tests = {name: found.get(policy.attack_model) for name, found in group_curves(numbers.values.score_sets).items()}
     privacy, attack = policy.privacy, AttackModel(policy.attack_model)
     known = [
         (name, one)

@@ -19,7 +19,6 @@ from evaluation.app.objective_results.selectors import (
     exposure_key,
     find_known,
     group_curves,
-    list_score_sets,
     read_objective_values,
 )
 from evaluation.app.runs.context import pitch_minimum, track_of
@@ -66,13 +65,12 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     audio = selectors.read_values(judged)
     worst, best = selectors.find_extremes(judged) if judged and view.is_own else ([], [])
     minimum = pitch_minimum(edition)
-    score_sets = list_score_sets(values)
     maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own)
     averages, tables = maker.averages(), maker.tables()
     mismatches = list_mismatches(values) if view.is_own else []
     standing = read_standing(view, values)
     policy = standing.policy
-    figures = det_figures(request, values, estimator_of(edition.recipe), score_sets)
+    figures = det_figures(request, values, estimator_of(edition.recipe), values.score_sets)
     first = next((one for one in figures if policy.split in one.title), figures[0] if figures else None)
     shown = first
     if first is not None:
@@ -98,13 +96,13 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
             for note in cell.note.split("; ")
         },
         "beyond": maker.beyond(),
-        "beyond_figures": beyond_figures(request, values, estimator_of(edition.recipe), score_sets),
+        "beyond_figures": beyond_figures(request, values, estimator_of(edition.recipe), values.score_sets),
         "standing": standing,
         "missing": values.missing if view.is_own and values.run else (),
         "mismatches": mismatches[:SHOWN_MISMATCHES],
         "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
         "det_figures": [one for one in figures if one is not first],
-        "panels": make_panels("system", request, SystemNumbers(view, values, score_sets)),
+        "panels": make_panels("system", request, SystemNumbers(view, values)),
         "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
         "contours": contours_figure(request, judged),
         "minimum": minimum,
@@ -114,7 +112,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
 
 def load_numbers(view: View) -> ObjectiveValues:
     """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
-    found = read_objective_values([view.submission], as_of=view.as_of)
+    found = read_objective_values([view.submission], as_of=view.as_of, runs_at_hand=view.evaluation_runs)
     return add_verdicts(found, [view.submission], view.as_of)[view.submission.pk]
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from evaluation.app.objective_results.selectors import list_score_sets
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.values import Basis
 from evaluation.protocols.ranking.conditions import check_gate, conditions
@@ -163,7 +162,7 @@ def test_scores_give_the_rates_of_kaldi_with_intervals(corpus, librispeech):
     assert all(number.low <= number.value <= number.high for number in found.values())
     female = found["ignorant", "f"]
     assert (female.n, female.low < female.value < female.high) == (15270, True)
-    kept = {(one.data_set, one.attack_model): one for one in list_score_sets(values)}
+    kept = {(one.data_set, one.attack_model): one for one in values.score_sets}
     assert len(kept) == 6
     assert kept["libri_dev_trials_f", "ignorant"].target_count == 704
 

@@ -16,7 +16,6 @@ from evaluation.app.attacks import handlers as attacks
 from evaluation.app.attacks.stored_attackers import REPORT
 from evaluation.app.audio_measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
-from evaluation.app.objective_results.selectors import list_score_sets
 from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.attackers.training.recipe import TRAINING_ENGINE
@@ -151,7 +150,7 @@ def test_accepted_speech_is_attacked_recognised_and_ranked_by_the_portal(evaluat
     said = dict(Utterance.objects.values_list("name", "transcript"))
     words = count_utterance_errors([submission], said, edition.recipe)[submission.pk, Speech.ANONYMISED]
     assert (words["tones-s0-002"], words["tones-s0-003"]) == (WordCount(1, 5), WordCount(0, 5))
-    assert {one.attack_model for one in list_score_sets(values)} == {"unprotected", "ignorant", "lazy-informed"}
+    assert {one.attack_model for one in values.score_sets} == {"unprotected", "ignorant", "lazy-informed"}
     board = build_leaderboard(edition)
     original, entry = board.entries
     assert original.privacy is not None
