@@ -30,7 +30,7 @@ MADE_WHILE_RUNNING: dict[str, list[str]] = {
     "evaluation/protocols/recipe_making.py": ["_f(?=_|$)"],
     "listening/analysis/figures/labels.py": ["(?<=;) ", "(?<=[.;]) "],
     "portal/removal/erasure.py": [
-        r"(?<![0-9A-Za-z_-])(?:tones-1|derived/f0/1)(?![0-9A-Za-z_-])",
+        r"(?<![0-9A-Za-z_-])(?:tones-1|content/1)(?![0-9A-Za-z_-])",
         r"(?:\A|(?<=[/\"'“]))1089(?=[/\"'”]|\Z)|(?:^|(?<=[/\"',;\t]))1089(?=[/\"',;\s]|$)",
     ],
     "portal/documentation/manual.py": ["clean|speech", "(clean|speech)"],

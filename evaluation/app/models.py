@@ -57,9 +57,9 @@ class EvaluationRun(models.Model):
 class UtteranceMeasure(models.Model):
     """What was measured on one anonymised utterance against its original.
 
-    `f0_original`, `f0_anonymised`: keys of stored contours. `unrelated_pitch_correlation`: of the original with the
-    anonymised form of another utterance, realigned. `predicted_naturalness`: of a sample only. Levels in dB, durations
-    in ms; `faults` are codes of `evaluation.metrics.audio_checks`.
+    `unrelated_pitch_correlation`: of the original with the anonymised form of another utterance, realigned.
+    `predicted_naturalness`: of a sample only. Levels in dB, durations in ms; `faults` are codes of
+    `evaluation.metrics.audio_checks`.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="measures")
@@ -75,8 +75,6 @@ class UtteranceMeasure(models.Model):
     level_change_db = models.FloatField(null=True)
     peak_dbfs = models.FloatField(null=True)
     faults = models.JSONField(default=list)
-    f0_original = models.CharField(max_length=200, blank=True)
-    f0_anonymised = models.CharField(max_length=200, blank=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "file"], name="measure_once_in_run")]

@@ -30,9 +30,8 @@ from portal.core.storage import DRAFT, delete_old, is_older
 
 KEPT_S = 86_400.0
 AT_ONCE = 500
-F0 = "derived/f0"
 CONTENT = "content"
-KEY = re.compile(r"(?:derived/f0/[^/\"]{1,100}/)?content/[0-9a-f]{2}/[0-9a-f]{64}[.\w-]*")
+KEY = re.compile(r"content/[0-9a-f]{2}/[0-9a-f]{64}[.\w-]*")
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,7 @@ def _run_of(key: str) -> str:
 
 
 def _list_swept() -> Iterator[str]:
-    for folder in (CONTENT, F0):
-        yield from list_folder(folder)
+    yield from list_folder(CONTENT)
     for folder in FOLDERS:
         yield from (key for key in list_folder(folder) if _run_of(key) or _is_draft(key))
 

@@ -1,6 +1,6 @@
 """Deletes the submitted speech of an edition on the date that its organizers chose, and tells them two weeks before.
 
-What goes: the anonymised recordings of its systems with their pitch contours, speaker vectors and recognised words that
+What goes: the anonymised recordings of its systems with their speaker vectors and recognised words that
 engines keep, released samples, archives of speech to download, and the stimuli of its closed listening tests. Rows,
 numbers, figures, documents and answers stay, and so does the corpus, which may be of others. Nothing goes before the
 mail of two weeks ago, while a listening test can still be heard, or while a job of the edition is under way. A crash
@@ -18,7 +18,6 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from evaluation.app.derived_data.receivers import erase_results
-from evaluation.app.models import UtteranceMeasure
 from listening.app.models import Stimulus, Study
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.rules import SPEECH_NOTICE, speech_deletion_time
@@ -126,10 +125,7 @@ def delete_speech(edition: Edition, now: datetime) -> Counter[str]:
 @transaction.atomic
 def _empty(some: dict[int, str]) -> None:
     """Take the recordings from these files, with what was made of them alone."""
-    measures = UtteranceMeasure.objects.filter(file__in=some)
-    contours = [key for pair in measures.values_list("f0_original", "f0_anonymised") for key in pair if key]
-    _note([*some.values(), *contours])
-    measures.update(f0_original="", f0_anonymised="")
+    _note(some.values())
     SharedPart.objects.filter(file__in=some).delete()
     SubmittedFile.objects.filter(pk__in=some).update(audio="")
     erase_results(set(some.values()))

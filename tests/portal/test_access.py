@@ -572,8 +572,7 @@ def addresses() -> dict[str, str]:
     document = submission.documents.create(path="a.txt", kind="other", key=store_bytes(b"a", ".document"), bytes=1)
     run = start_measures(submission=submission, data_set=data_set)
     Job.objects.filter(evaluation_run=run).update(state=JobState.SUCCEEDED)
-    f0 = _f0(file)
-    run.measures.create(file=file, pitch_correlation=0.5, duration_difference_ms=0.0, f0_original=f0, f0_anonymised=f0)
+    run.measures.create(file=file, pitch_correlation=0.5, duration_difference_ms=0.0)
     for theme in ("light.svg", "dark.svg", "light.png", "light.pdf"):
         store_named(f"derived/figures/{run.pk}/pitch-{theme}")
     training = _trained(submission)
@@ -651,16 +650,6 @@ def addresses() -> dict[str, str]:
         name: [run.job_id] for name in MATRIX if name.startswith("jobs:") and name not in {"jobs:list", "jobs:table"}
     }
     return {name: reverse(name, args=(arguments | jobs).get(name, [])) for name in MATRIX}
-
-
-def _f0(file: SubmittedFile) -> str:
-    import io
-
-    import numpy as np
-
-    packed = io.BytesIO()
-    np.savez(packed, hz=np.full(10, 100.0), start_s=0.0, step_s=0.01, estimator="test")
-    return store_bytes(packed.getvalue(), ".npz")
 
 
 def _trained(submission: Submission) -> int:

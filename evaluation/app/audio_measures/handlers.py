@@ -14,7 +14,7 @@ from anonymization.app.selectors import outputs_keep_duration
 from common.arrays import Samples
 from common.errors import InputError
 from common.problems import Problem, Severity
-from evaluation.app.audio_measures.services import draw_figures, find_or_store_f0
+from evaluation.app.audio_measures.services import draw_figures
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.app.runs.context import pitch_minimum
 from evaluation.app.runs.kinds import MEASURES
@@ -46,6 +46,7 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
     heard = _choose_heard(run, files)
     measured = set(run.measures.values_list("file_id", flat=True))
     problems: list[Problem] = []
+    tracks: dict[str, F0Track] = {}
     keeps = run.data_set is None or outputs_keep_duration(run.submission, run.data_set)
     for done, file in enumerate(files):
         context.progress("Measuring", done, len(files))
@@ -53,7 +54,7 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
             continue
         try:
             other = files[(done + 1) % len(files)] if len(files) > 1 else None
-            context.problems += _measure_one(run, file, other, keeps_duration=keeps, is_heard=file.pk in heard)
+            context.problems += _measure_one(run, file, other, tracks, keeps_duration=keeps, is_heard=file.pk in heard)
         except (AudioError, InputError, OSError) as error:
             expected = "original and anonymised audio that can be compared"
             remedy = "Fix this utterance in the submission."
@@ -84,12 +85,19 @@ def _choose_heard(run: EvaluationRun, files: list[SubmittedFile]) -> set[int]:
 
 
 def _measure_one(
-    run: EvaluationRun, file: SubmittedFile, other: SubmittedFile | None, *, keeps_duration: bool, is_heard: bool
+    run: EvaluationRun,
+    file: SubmittedFile,
+    other: SubmittedFile | None,
+    tracks: dict[str, F0Track],
+    *,
+    keeps_duration: bool,
+    is_heard: bool,
 ) -> list[Problem]:
     """Store the measures of one utterance; what is out of order in it.
 
     Args:
         other: another file of the set, whose contour is unrelated.
+        tracks: F0 contours of anonymised files that are measured next, by key of their audio.
         is_heard: whether its naturalness is predicted.
     """
     original, rate = load_audio(file.utterance.audio)
@@ -99,7 +107,7 @@ def _measure_one(
     check = check_audio(original, anonymised, rate)
     problems = audio_problems(check, file.utterance.name, keeps_duration=keeps_duration)
     try:
-        pitch = _pitch_values(file, other, original, anonymised, rate)
+        pitch = _pitch_values(file, other, tracks, original, anonymised, rate)
     except InputError as error:
         pitch, name, expected = {}, file.utterance.name, "speech long enough for an F0 contour"
         remedy = "Its pitch correlation is left out; n is the number of utterances in the mean."
@@ -120,29 +128,34 @@ def _measure_one(
 
 
 def _pitch_values(
-    file: SubmittedFile, other: SubmittedFile | None, original: Samples, anonymised: Samples, rate: int
+    file: SubmittedFile,
+    other: SubmittedFile | None,
+    tracks: dict[str, F0Track],
+    original: Samples,
+    anonymised: Samples,
+    rate: int,
 ) -> dict[str, Any]:
-    key_original, f0_original = find_or_store_f0(file.utterance.audio, lambda: track_f0_praat(original, rate))
-    key_anonymised, f0_anonymised = find_or_store_f0(file.audio, lambda: track_f0_praat(anonymised, rate))
+    f0_original = track_f0_praat(original, rate)
+    f0_anonymised = tracks.pop(file.audio, None) or track_f0_praat(anonymised, rate)
     pitch = pitch_correlation(f0_original.hz, f0_anonymised.hz)
     return {
         "pitch_correlation": pitch.rho,
         "voiced_pitch_correlation": pitch.rho_voiced,
         "realigned_pitch_correlation": realigned_pitch_correlation(f0_original.hz, f0_anonymised.hz).rho_voiced,
-        "unrelated_pitch_correlation": _unrelated(f0_original, other, rate),
+        "unrelated_pitch_correlation": _unrelated(f0_original, other, tracks, rate),
         "lag_frames": pitch.lag_frames,
-        "f0_original": key_original,
-        "f0_anonymised": key_anonymised,
     }
 
 
-def _unrelated(f0_original: F0Track, other: SubmittedFile | None, rate: int) -> float | None:
+def _unrelated(
+    f0_original: F0Track, other: SubmittedFile | None, tracks: dict[str, F0Track], rate: int
+) -> float | None:
     """The correlation of a contour with the anonymised form of another utterance, realigned; None without one."""
     if other is None:
         return None
     try:
-        _, track = find_or_store_f0(other.audio, lambda: track_f0_praat(load_audio(other.audio)[0], rate))
-        return realigned_pitch_correlation(f0_original.hz, track.hz).rho_voiced
+        tracks[other.audio] = track_f0_praat(load_audio(other.audio)[0], rate)
+        return realigned_pitch_correlation(f0_original.hz, tracks[other.audio].hz).rho_voiced
     except (AudioError, InputError, OSError):
         return None  # the other one is told of in its own turn
 

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-import numpy as np
 from django.core.files.storage import default_storage
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
@@ -38,7 +37,6 @@ from portal.challenges.models import DataSet, Gender, Role
 from portal.core.labels import decimals
 from portal.jobs.models import JobState
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
-from speech.pitch.estimators import F0Track
 from speech.recognizers.contract import ENGLISH
 
 ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
@@ -384,26 +382,10 @@ def contours_key(run: EvaluationRun, theme: str, image_format: str = "svg") -> s
 def find_realigned_example(run: EvaluationRun) -> UtteranceMeasure | None:
     """The utterance of median gain in pitch correlation by realignment; None where none was realigned."""
     gain = F("realigned_pitch_correlation") - F("pitch_correlation")
-    realigned = UtteranceMeasure.objects.filter(
-        ~Q(f0_original="", f0_anonymised=""),
-        run=run,
-        realigned_pitch_correlation__isnull=False,
-        pitch_correlation__isnull=False,
-    )
-    found = realigned.annotate(gain=gain).order_by("gain", "pk")
+    realigned = run.measures.filter(realigned_pitch_correlation__isnull=False, pitch_correlation__isnull=False)
+    found = realigned.select_related("file__utterance").annotate(gain=gain).order_by("gain", "pk")
     middle = realigned.count() // 2
     return next(iter(found[middle : middle + 1]), None)
-
-
-def load_f0(key: str) -> F0Track:
-    """A stored F0 contour."""
-    with default_storage.open(key) as file, np.load(io.BytesIO(file.read())) as packed:
-        return F0Track(
-            hz=packed["hz"],
-            start_s=float(packed["start_s"]),
-            step_s=float(packed["step_s"]),
-            estimator=str(packed["estimator"]),
-        )
 
 
 # Problem codes -------------------------------------------------------------------------------------

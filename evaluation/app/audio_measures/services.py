@@ -1,21 +1,15 @@
-"""Starts the measures of a submission's audio, and keeps what they share: F0 contours and figures."""
+"""Starts the measures of a submission's audio, and keeps their figures."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from evaluation.app.audio_measures.selectors import (
     contours_key,
     figure_key,
     find_realigned_example,
     group_correlations_by_gender,
-    load_f0,
 )
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
 from evaluation.app.runs.context import pitch_minimum
@@ -25,10 +19,10 @@ from evaluation.figures.contours import Contour, ContourPlot, describe_contours
 from evaluation.figures.histogram import make_pitch_plot
 from evaluation.metrics.pitch import realigned_pitch_correlation
 from portal.challenges.models import DataSet
-from portal.core.storage import replace_named
+from portal.core.storage import load_audio
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
-from speech.pitch.estimators import F0Track, praat_estimator
+from speech.pitch.estimators import track_f0_praat
 
 RECIPE = "basic"
 
@@ -39,20 +33,6 @@ def start_measures(
     """One run and its job, which waits for the job `after`."""
     run = MEASURES.make_run(submission, data_set=data_set, recipe=RECIPE)
     return start_run(run, job=MEASURES.job, title=f"Measure {data_set} · {submission.system}", after=after, by=by)
-
-
-def find_or_store_f0(audio_key: str, extract: Callable[[], F0Track]) -> tuple[str, F0Track]:
-    """The F0 contour of a stored file with its key, extracted once for all runs."""
-    key = f"derived/f0/{praat_estimator().replace(' ', '_').replace('(', '').replace(')', '')}/{audio_key}.npz"
-    with suppress(FileNotFoundError):
-        return key, load_f0(key)
-    track = extract()
-    packed = io.BytesIO()
-    np.savez_compressed(
-        packed, hz=track.hz, start_s=track.start_s, step_s=track.step_s, estimator=np.str_(track.estimator)
-    )
-    replace_named(key, packed.getvalue())
-    return key, track
 
 
 def draw_figures(run: EvaluationRun) -> dict[str, float]:
@@ -75,7 +55,8 @@ def _draw_contours(run: EvaluationRun, example: UtteranceMeasure) -> dict[str, f
         "plain": float(example.pitch_correlation or 0),
         "realigned": float(example.realigned_pitch_correlation or 0),
     }
-    original, anonymised = load_f0(example.f0_original), load_f0(example.f0_anonymised)
+    audio = example.file.utterance.audio, example.file.audio
+    original, anonymised = (track_f0_praat(*load_audio(key)) for key in audio)
     warped = realigned_pitch_correlation(original.hz, anonymised.hz).warped
     named = (("original", original.hz), ("anonymised", anonymised.hz), ("anonymised, realigned", warped))
     plot = ContourPlot([Contour(name, hz, original.start_s, original.step_s) for name, hz in named])

@@ -140,8 +140,6 @@ class Migration(migrations.Migration):
                 ('level_change_db', models.FloatField(null=True)),
                 ('peak_dbfs', models.FloatField(null=True)),
                 ('faults', models.JSONField(default=list)),
-                ('f0_original', models.CharField(blank=True, max_length=200)),
-                ('f0_anonymised', models.CharField(blank=True, max_length=200)),
                 ('file', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='measures', to='submissions.submittedfile')),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='measures', to='evaluation.evaluationrun')),
             ],

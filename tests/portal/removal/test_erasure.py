@@ -21,7 +21,7 @@ from django.utils import timezone
 from anonymization.app.models import NetworkTraining
 from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.audio_measures.services import start_measures
-from evaluation.app.models import Hypothesis, MetricValue, SpeakerVector, UtteranceMeasure
+from evaluation.app.models import Hypothesis, MetricValue, SpeakerVector
 from listening.app.models import Analysis, Answer, Participant, Session, Stimulus, Study
 from listening.app.results import handlers
 from listening.app.results.services import start_analysis
@@ -141,8 +141,6 @@ def marks_of(utterances):
     audio = [one.audio for one in utterances]
     audio += SubmittedFile.objects.filter(utterance__in=utterances).values_list("audio", flat=True)
     audio += Stimulus.objects.filter(utterance__in=utterances).values_list("file", flat=True)
-    measures = UtteranceMeasure.objects.filter(file__utterance__in=utterances)
-    audio += [key for row in measures.values_list("f0_original", "f0_anonymised") for key in row if key]
     return marks | {Path(key).name.partition(".")[0] for key in audio}
 
 

@@ -98,7 +98,6 @@ def test_speech_goes_after_the_notice_and_numbers_stay(folder, client):
     )
     speech = set(SubmittedFile.objects.values_list("audio", flat=True))
     speech |= set(Stimulus.objects.exclude(file="").values_list("file", flat=True))
-    speech |= set(UtteranceMeasure.objects.values_list("f0_anonymised", flat=True)) - {""}
     originals = set(Utterance.objects.values_list("audio", flat=True))
     speech -= originals
     assert speech & list_stored(folder)

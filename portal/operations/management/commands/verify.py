@@ -44,7 +44,7 @@ class Command(BaseCommand):
 def find_problem(key: str, words: str) -> Problem | None:
     """Return what is wrong with a stored file, if anything is.
 
-    Files that are no content, such as pitch contours, have no hash: they have to be there.
+    Files that are no content, have no hash: they have to be there.
 
     Args:
         words: what the rows that name it are to a reader, such as “utterances”.
