@@ -122,7 +122,8 @@ def format_problems(
     for problem in problems:
         by_kind.setdefault((problem.severity, problem.code), []).append(problem)
     for (severity, code), members in sorted(by_kind.items(), key=lambda item: order.index(item[0][0])):
-        yield f"{severity}: {code.replace('-', ' ')}"
+        count = sum(problem.count for problem in members)
+        yield f"{severity}: {code.replace('-', ' ')}{f' ({count:,})' if count > 1 else ''}"
         for problem in members[:per_kind]:
             yield f"  {problem.sentence()}"
         if more := sum(problem.count for problem in members[per_kind:]):

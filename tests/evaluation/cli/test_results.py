@@ -59,7 +59,7 @@ def test_verify_groups_problems_by_kind_and_fails(shell, rank_file):
     rank_file.write_text("".join([*lines[:-2], lines[-3], "4 libri test m anon anon twelve\n", "nonsense\n"]))
     answer = shell("verify", rank_file)
     assert answer.code == 1
-    assert "error: missing result\n" in answer.out
+    assert "error: missing result" in answer.out
     assert "error: not a number\n" in answer.out
     assert "result_for_rank_mine, line 20: expected" in answer.out
     assert "Not decided: Expected one finite value" in answer.out

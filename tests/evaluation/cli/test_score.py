@@ -103,7 +103,7 @@ def test_score_gives_no_numbers_of_scores_with_errors(shell, tmp_path):
     answer = shell("score", "--scores", scores, "--trials", trials)
     assert answer.code == 1
     for kind in ("missing score", "extra score", "repeated score"):
-        assert f"error: {kind}\n" in answer.err
+        assert f"error: {kind}" in answer.err
     assert f"{trials}, line 1: expected a score of “s1 s1-0”" in answer.err
     why = "The scores have errors, and numbers of what is left would be those of another test."
     assert answer.out.strip() == f"one: no numbers. {why}"
@@ -183,7 +183,7 @@ def test_long_lists_of_problems_are_cut_on_a_terminal_and_whole_in_json():
     problems = [Problem("missing-score", "trials", "a score", "none", "Score it.", line=line) for line in range(1, 31)]
     note = Problem("blank-line", "trials", "an entry", "a blank line", "Remove it.", Severity.NOTE, 40)
     heading, *sentences, rest, note_heading, note_sentence = format_problems([note, *problems])
-    assert (heading, note_heading) == ("error: missing score", "note: blank line")
+    assert (heading, note_heading) == ("error: missing score (30)", "note: blank line")
     assert sentences == [f"  {problem.sentence()}" for problem in problems[:PROBLEMS_PER_KIND]]
     assert rest == "  … and 10 more; --json lists all."
     assert note_sentence == f"  {note.sentence()}"

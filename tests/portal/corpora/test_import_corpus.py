@@ -323,7 +323,7 @@ def test_command_shows_some_of_each_cause_and_writes_all(corpus, capsys, tmp_pat
     with pytest.raises(CommandError, match="12 errors of 1 kind"):
         call_command("import_corpus", str(corpus), "--report", str(tmp_path / "report.csv"))
     shown = capsys.readouterr().out
-    assert "error: missing file\n" in shown
+    assert "error: missing file (12)\n" in shown
     assert "  … and 7 more; " in shown
     assert f"The whole report is in {tmp_path / 'report.csv'}." in shown
     with (tmp_path / "report.csv").open(newline="") as file:

@@ -50,7 +50,7 @@ def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():
     assert failure_report(job).splitlines() == [
         "Not imported.",
         "Fix it.",
-        "error: wrong rate",
+        "error: wrong rate (7)",
         *[f"  {number}.wav: expected 16000 Hz, found 44100 Hz. Convert the corpus." for number in range(5)],
         f"  … and 2 more; /jobs/{job.pk}/problems.csv on the portal, or a file with --report FILE, lists all.",
         "warning: no text",
