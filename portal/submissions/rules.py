@@ -238,7 +238,7 @@ def release_problem(
     if not is_evaluated:
         return "This submission has no numbers yet: it can be released once its evaluation has ended."
     if is_frozen(frozen_at=frozen_at, evaluated_at=evaluated_at):
-        return "The leaderboard is frozen as of a later time and must not change; unfreeze it before releasing."
+        return "The leaderboard must not change before it is unfrozen, or published again: then release the submission."
     return ""
 
 

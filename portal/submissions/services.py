@@ -230,7 +230,7 @@ def release(*, submission: Submission, by: Any) -> Submission:
     problem = release_problem(
         is_held=submission.is_held,
         is_evaluated=submission.state == Submission.State.EVALUATED,
-        frozen_at=edition.frozen_at if edition else None,
+        frozen_at=edition.as_published().frozen_at if edition else None,
         evaluated_at=submission.evaluated_at,
     )
     if problem:
@@ -280,7 +280,8 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
     if problem := evaluation_problem(submission):
         raise NotPossible(problem)
     edition = submission.system.edition
-    if edition is not None and edition.holds_evaluations:
+    stays = edition and is_frozen(frozen_at=edition.as_published().frozen_at, evaluated_at=submission.evaluated_at)
+    if edition is not None and edition.holds_evaluations and not stays:
         submission.is_held = True
         submission.save(update_fields=["is_held"])
     accept_submission(submission=submission, note="To be evaluated again.", actor=by)

@@ -19,6 +19,7 @@ from portal.jobs.runner import execute
 from portal.leaderboard import services
 from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
+from portal.submissions.services import evaluate_again, release
 from tests.pages import read_page
 from tests.portal.attack_runs import make_retrained
 from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
@@ -125,6 +126,24 @@ def test_published_leaderboard_stays_to_the_digit_until_it_is_published_again(ed
     [average] = [one for one in values["numbers"] if (one["metric"], one["data_set"]) == ("wer", "average_test")]
     assert average["value"] == 5.0
     assert (again.recipe_changed_at, again.published_recipe, again.recipe_number) == (None, {}, 2)
+
+
+def test_what_waits_for_its_release_joins_after_it_is_published_again(edition, organizer, address):
+    Edition.objects.update(holds_evaluations=True)
+    held = put_on_leaderboard(make_team_system(make_team(edition, name="Elm"), "p1"), eer=26.0, wer=3.0)
+    Submission.objects.filter(pk=held.pk).update(is_held=True)
+    before = read_published(address)
+    changed = change(edition, organizer)
+    with pytest.raises(NotPossible, match="published again"):
+        release(submission=held, by=organizer)
+    shown = Submission.objects.get(system__name="vpc-t04-p1")
+    evaluate_again(submission=shown, by=organizer)
+    assert read_published(address)[:-1] == before[:-1]  # of the system its state has changed
+    compute_again(changed)
+    again = publish_again(changed, organizer)
+    assert "T05-p1" not in read_wers(again)
+    release(submission=held, by=organizer)
+    assert read_wers(again)["T05-p1"] == 5.0
 
 
 def test_every_evaluated_submission_is_evaluated_again_without_a_word_to_its_team(edition, organizer, mailoutbox):
