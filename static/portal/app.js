@@ -1,7 +1,5 @@
 // Small comforts of every page. Each page also works without them.
 
-import { roughly } from "./durations.js";
-
 function confirmed(question, action) {
   const dialog = document.createElement("dialog");
   dialog.innerHTML =
@@ -118,13 +116,15 @@ document.addEventListener("submit", (event) => {
 });
 
 // A list of boxes to tick: buttons that tick several, and how much the ticked ones are.
+const inMinutes = (seconds) => `about ${Math.max(1, Math.round(seconds / 60)).toLocaleString("en")} min`;
+
 function tellExtent(output, boxes) {
   const ticked = boxes.filter((box) => box.checked);
   if (!ticked.length) return void (output.textContent = "No data set chosen.");
   const seconds = ticked.reduce((sum, box) => sum + Number(box.closest("[data-seconds]").dataset.seconds), 0);
   const { cost } = output.closest("form").querySelector("[data-cost]:has(input:checked)")?.dataset ?? {};
-  const work = cost ? `; the work takes ${roughly(seconds * cost)}` : "";
-  output.textContent = `${ticked.length} data set${ticked.length > 1 ? "s" : ""}, ${roughly(seconds)} of speech${work}.`;
+  const work = cost ? `; the work takes ${inMinutes(seconds * cost)}` : "";
+  output.textContent = `${ticked.length} data set${ticked.length > 1 ? "s" : ""}, ${inMinutes(seconds)} of speech${work}.`;
 }
 
 document.querySelectorAll("[data-choose]").forEach((chooser) => {

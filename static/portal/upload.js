@@ -1,7 +1,6 @@
 // Sends an archive of a submission or a corpus by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
 // A file is known by the SHA-256 of its content: the portal says what it has of that, and refuses what turns out to be another.
 
-import { roughly } from "./durations.js";
 import { sha256 as startHash } from "../vendor/js-sha256/sha256-1.0.0.min.mjs"; // the browser's own takes only what fits into memory
 
 const form = document.getElementById("upload");
@@ -72,7 +71,7 @@ function showProgress(sent, total) {
   const [since, before] = samples[0];
   const rate = (1000 * (sent - before)) / (now - since);
   const steady = state === "running" && now - since > 1000 && rate > 0;
-  part("sending-rate").textContent = steady ? `${size(Math.round(rate))}/s · ${roughly((total - sent) / rate)} left` : "";
+  part("sending-rate").textContent = steady ? `${size(Math.round(rate))}/s · ${Math.ceil((total - sent) / rate / 60)} min left` : "";
 }
 
 // The file and what is known of it ---------------------------------------------------------------------
