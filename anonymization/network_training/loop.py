@@ -25,11 +25,11 @@ from anonymization.methods.content_decoder.network_files import NetworkFile
 from anonymization.network_training.features import Features
 from anonymization.network_training.recipe import NetworkRecipe
 from common.atomic_write import write_atomically
-from common.errors import InputError
 from common.progress import Count
 from evaluation.attackers.training.corpus import TrainingUtterance
 from speech.conversion.content_decoder import places_of_content
 from speech.model_files.devices import Device, multiplies_16_bits
+from speech.model_files.training_states import load_state, save_state
 
 CURVE = "losses.csv"
 R = TypeVar("R", bound=NetworkRecipe)
@@ -200,11 +200,9 @@ class Training(ABC, Generic[R, N]):
         return Batch(*(torch.from_numpy(np.stack(each)).to(self.device) for each in zip(*parts, strict=True)))
 
     def _save(self) -> None:
-        content = io.BytesIO()
         state = {name: getattr(self, name) for name in ("key", "step", "seconds", "losses", *self.state)}
         state |= {name: part.state_dict() for name, part in self.parts().items()}
-        torch.save(state, content)
-        write_atomically(self._path, content.getvalue())
+        save_state(self._path, state)
         self.keep_curve()
 
     def keep_curve(self) -> None:
@@ -212,16 +210,8 @@ class Training(ABC, Generic[R, N]):
         write_curve(self._path.parent, ("step", *self.loss_names), self.losses)
 
     def _resume(self) -> None:
-        if not self._path.is_file():
+        if (state := load_state(self._path, self.key, self.device)) is None:
             return
-        try:
-            state = torch.load(self._path, map_location=self.device, weights_only=True)
-        except Exception as error:  # torch raises whatever a broken file leads to
-            raise InputError(
-                f"{self._path}: expected the state of a training, found a damaged file. Delete it to start again."
-            ) from error
-        if state["key"] != self.key:
-            raise other_training(self._path.parent)
         for name, part in self.parts().items():
             part.load_state_dict(state[name])
         for name in ("step", "seconds", "losses", *self.state):
@@ -235,11 +225,3 @@ def write_curve(folder: Path, header: Sequence[str], rows: Sequence[Sequence[flo
     writer.writerow(header)
     writer.writerows(rows)
     write_atomically(folder / CURVE, text.getvalue().encode())
-
-
-def other_training(folder: Path) -> InputError:
-    """The error of a folder in which another training began."""
-    return InputError(
-        f"{folder}: expected no training, or this one; found one of another recipe, seed or speech. Choose another "
-        "folder."
-    )

@@ -20,7 +20,7 @@ from anonymization.methods.content_decoder.network_files import SHIPPED, Network
 from anonymization.network_training.decoder import DecoderTraining, SoftUnitsTraining, WorldDecoderTraining
 from anonymization.network_training.features import SPEAKER_ENCODER, Features, read_features
 from anonymization.network_training.generator import GeneratorTraining, HifiGanTraining, VocoderTraining
-from anonymization.network_training.loop import Speech, Training, other_training, write_curve
+from anonymization.network_training.loop import Speech, Training, write_curve
 from anonymization.network_training.recipe import (
     DecoderRecipe,
     GeneratorRecipe,
@@ -45,6 +45,7 @@ from evaluation.recognizer_training.training import train_phones
 from speech.conversion.content_decoder import FRAME_S
 from speech.model_files.devices import Device, require_torch_device
 from speech.model_files.store import find
+from speech.model_files.training_states import other_training
 from speech.recognizers.phone_recipe import FRAMES_PER_S
 from speech.vocoders.world_library import missing_world
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from common.progress import Count, ignore_progress
 from evaluation.metrics.word_errors import count_word_errors
 from evaluation.recognizer_training.frames import SpokenText
 from speech.model_files.devices import Device, multiplies_16_bits
+from speech.model_files.training_states import load_state, save_state
 from speech.recognizers.phone_network import PhoneNetwork, count_outputs
 from speech.recognizers.phone_recipe import FEWEST, FRAMES_PER_S, PhoneRecipe
 
@@ -202,16 +202,11 @@ class _Training:
             "optimizer": self.optimizer.state_dict(),
             "epochs": [(one.epoch, one.loss, one.error_rate) for one in self.epochs],
         }
-        beside = self.path.with_suffix(".new")
-        torch.save(state, beside)
-        beside.replace(self.path)
+        save_state(self.path, state)
 
     def _resume(self) -> None:
-        if self.path is None or not self.path.is_file():
+        if self.path is None or (state := load_state(self.path, self._key)) is None:
             return
-        state: dict[str, Any] = torch.load(self.path, map_location="cpu", weights_only=True)
-        if state["key"] != self._key:
-            raise InputError(f"{self.path}: expected the state of this training, found another's. Remove it.")
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epochs = [PhoneEpoch(*one) for one in state["epochs"]]

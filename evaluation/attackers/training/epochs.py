@@ -14,7 +14,6 @@ Conventions: stages are told as (stage, done, total); epochs are counted from 1.
 from __future__ import annotations
 
 import hashlib
-import io
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -34,6 +33,7 @@ from evaluation.attackers.training.features import FeatureStore
 from evaluation.attackers.training.heads import CosineClassifier, Heads, Losses, build_source_head, losses, target_loss
 from evaluation.attackers.training.recipe import TrainingRecipe, learning_rate, target_weights
 from speech.features.log_mel import HOP, RATE_HZ
+from speech.model_files.training_states import load_state, save_state
 
 FEWEST_AT_ONCE = 2  # batch normalisation needs two
 # What torch says where the processor's memory is full; it has no exception of its own for that.
@@ -172,7 +172,6 @@ def is_out_of_memory(error: BaseException) -> bool:
     return any(words in str(error).lower() for words in _FULL_MEMORY)
 
 
-FORMAT = 1
 STEPS_TO_JUDGE_BY = 10
 _WARM_STEPS = 2  # the first ones are slower and judge nothing
 _VALIDATION_COST = 0.3  # of a row that is only looked at, in rows that are learned from
@@ -397,7 +396,6 @@ class _Fitting:
             return
         adversary = self.trainer.adversary
         content: dict[str, Any] = {
-            "format": FORMAT,
             "key": self.key,
             "records": [asdict(one) for one in self.records],
             "networks": self._networks().state_dict(),
@@ -407,22 +405,14 @@ class _Fitting:
             "random": torch.get_rng_state(),
             "best": self.best,
         }
-        buffer = io.BytesIO()
-        torch.save(content, buffer)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.folder / trained_attacker.CHECKPOINT, buffer.getvalue())
+        save_state(self.folder / trained_attacker.CHECKPOINT, content)
         write_atomically(self.folder / trained_attacker.VALUES, trained_attacker.epochs_csv(self.records).encode())
 
     def _resume(self) -> None:
-        path = None if self.folder is None else self.folder / trained_attacker.CHECKPOINT
-        if path is None or not path.is_file():
+        content = load_state(self.folder / trained_attacker.CHECKPOINT, self.key) if self.folder else None
+        if content is None:
             return
-        content = read_checkpoint(path)
-        if content["key"] != self.key:
-            raise InputError(
-                f"{path}: expected a checkpoint of this training, found one of another recipe, seed or corpus. Choose "
-                "another folder, or delete the file to start again."
-            )
         self.records = [trained_attacker.EpochRecord(**one) for one in content["records"]]
         self._networks().load_state_dict(content["networks"])
         self.trainer.optimiser.load_state_dict(content["optimiser"])
@@ -448,25 +438,6 @@ class _Networks:
     def load_state_dict(self, states: dict[str, dict[str, Tensor]]) -> None:
         for name, part in self._parts.items():
             part.load_state_dict(states[name])
-
-
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """What a training left behind.
-
-    Raises:
-        InputError: the file is cut, damaged or of another version.
-    """
-    try:
-        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        if content["format"] == FORMAT:
-            return content
-    except Exception as error:  # torch raises a dozen kinds for a damaged file
-        raise InputError(
-            f"{path}: expected the checkpoint of a training, found a damaged file. Delete it to start again."
-        ) from error
-    raise InputError(
-        f"{path}: expected a checkpoint of format {FORMAT}, found {content['format']}. Delete it to start again."
-    )
 
 
 def frames_of(seconds: float) -> int:

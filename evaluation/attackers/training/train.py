@@ -48,6 +48,7 @@ from evaluation.formats.equal_scores import describe_open_eer
 from evaluation.metrics.detection import kaldi_eer
 from speech.encoders.contract import Device
 from speech.encoders.ecapa_voxceleb import LogMelEncoder
+from speech.model_files.training_states import other_training
 
 if TYPE_CHECKING:
     from torch import nn
@@ -435,10 +436,7 @@ def _across_sources(vectors: Vectors, rows: Indices, segments: Segments, seed: i
 
 def _finished(folder: Path, key: str, device: Device, callbacks: TrainingCallbacks) -> trained_attacker.TrainedAttacker:
     if trained_attacker.read_description(folder).key != key:
-        raise InputError(
-            f"{folder}: expected the result of this training, found one of another recipe, seed or corpus. Choose "
-            "another folder."
-        )
+        raise other_training(folder)
     attacker = trained_attacker.load_trained(folder, device)
     for record in attacker.epochs:
         callbacks.epoch(record)

@@ -118,7 +118,7 @@ def test_training_that_was_killed_goes_on_to_the_same_weights(tmp_path):
     assert again.epochs == whole.epochs
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, again.network.state_dict()[name]), name
-    with pytest.raises(InputError, match="expected the state of this training, found another's"):
+    with pytest.raises(InputError, match="found one of another recipe, seed or speech"):
         train_phones(material, recipe, 2, tmp_path / "part.pt")
 
 
@@ -128,7 +128,7 @@ def test_training_does_not_go_on_with_speech_that_differs_in_one_frame(tmp_path)
     recipe, material = replace(RECIPE, steps=4), make_material(60)
     train_phones(material, recipe, 1, tmp_path / "part.pt")
     material[5].frames[1] += 1
-    with pytest.raises(InputError, match="expected the state of this training, found another's"):
+    with pytest.raises(InputError, match="found one of another recipe, seed or speech"):
         train_phones(material, recipe, 1, tmp_path / "part.pt")
 
 

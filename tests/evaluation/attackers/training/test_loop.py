@@ -76,7 +76,7 @@ def test_finished_training_is_not_done_again(tmp_path):
     again = train(utterances(), TINY.changed(epochs=1), 1, tmp_path, stop, on_epoch=told.append)
     assert again.description.model_sha256 == first.description.model_sha256
     assert tuple(told) == first.epochs
-    with pytest.raises(InputError, match="found one of another recipe, seed or corpus"):
+    with pytest.raises(InputError, match="found one of another recipe, seed or speech"):
         train(utterances(), TINY.changed(epochs=2), 1, tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_checkpoint_of_another_training_or_a_damaged_one_is_refused(tmp_path):
 
     with pytest.raises(StoppedError):
         train(utterances(), TINY, 2, tmp_path, stop)
-    with pytest.raises(InputError, match="found one of another recipe, seed or corpus"):
+    with pytest.raises(InputError, match="found one of another recipe, seed or speech"):
         train(utterances(), TINY, 3, tmp_path)
     kept = (tmp_path / CHECKPOINT).read_bytes()
     (tmp_path / CHECKPOINT).write_bytes(kept[: len(kept) // 2])
