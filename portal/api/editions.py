@@ -145,44 +145,24 @@ def _team_number(edition: Edition, context: Mapping[str, Any]) -> int | None:
     return team.pk if team else None
 
 
-class EditionSerializer(Shape):
+class EditionSerializer(ModelShape):
     """An edition: what is open when, what an archive must hold, and your part in it."""
 
-    name = serializers.SlugField(help_text="Its name in addresses.")
-    title = description = serializers.CharField()
     protocol = Computed(
         TEXT,
         lambda edition, _: edition.protocol_name,
         help_text="The shipped recipe that it follows; “own” for a custom recipe.",
     )
-    track = serializers.CharField()
-    is_listed = serializers.BooleanField()
     registration_phase = Computed(
         serializers.ChoiceField(["before", "open", "closed"]),
         lambda edition, _: PHASES[registration_phase(edition, timezone.now())],
     )
-    registration_opens_at = registration_closes_at = serializers.DateTimeField(allow_null=True)
     submission_phase = Computed(
         serializers.ChoiceField(["before", "open", "late", "closed"]),
         lambda edition, _: PHASES[submission_phase(edition, timezone.now())],
     )
-    submissions_open_at = submissions_close_at = late_until = serializers.DateTimeField(allow_null=True)
-    speech_kept_until = serializers.DateTimeField(
-        allow_null=True, help_text="Then submitted speech and stimuli are deleted; null: never."
-    )
-    speech_deleted_at = serializers.DateTimeField(allow_null=True, help_text="When that was done.")
-    submissions_per_team = largest_archive_bytes = serializers.IntegerField()
     audio_required = Computed(FLAG, lambda edition, _: requires_audio(edition))
     scores_required = Computed(FLAG, lambda edition, _: requires_scores(edition))
-    description_required = serializers.BooleanField()
-    published_at = serializers.DateTimeField(allow_null=True, help_text="Since when its leaderboard is public.")
-    recipe_changed_at = serializers.DateTimeField(
-        allow_null=True,
-        help_text="Since its leaderboard was published; null while the leaderboard follows the recipe.",
-    )
-    frozen_at = serializers.DateTimeField(
-        allow_null=True, help_text="The time that its leaderboard is frozen to; null if it is not frozen."
-    )
     public_at_once = Computed(
         serializers.BooleanField(help_text="Whether the numbers of a submission are public as soon as computed."),
         lambda edition, _: publishes_at_once(edition),
@@ -191,6 +171,17 @@ class EditionSerializer(Shape):
         serializers.IntegerField(allow_null=True, help_text="Number of your team in this edition."), _team_number
     )
     you_organise = Computed(FLAG, lambda edition, context: edition.pk in context["organised"])
+
+    class Meta:
+        model = Edition
+        fields = (
+            *("name", "title", "description", "protocol", "track", "is_listed"),
+            *("registration_phase", "registration_opens_at", "registration_closes_at"),
+            *("submission_phase", "submissions_open_at", "submissions_close_at", "late_until"),
+            *("speech_kept_until", "speech_deleted_at", "submissions_per_team", "largest_archive_bytes"),
+            *("audio_required", "scores_required", "description_required"),
+            *("published_at", "recipe_changed_at", "frozen_at", "public_at_once", "your_team", "you_organise"),
+        )
 
 
 # The leaderboard -----------------------------------------------------------------------------------------
