@@ -50,6 +50,20 @@ class MomentField(forms.DateTimeField):
 class RecipeFileForm(forms.Form):
     """A form with a recipe as the field `recipe_text`, or as the file `recipe_file`, which replaces it."""
 
+    recipe_file = forms.FileField(
+        label="Custom recipe as a file",
+        help_text="TOML, as the shipped ones; it replaces the text below.",
+        required=False,
+        widget=forms.FileInput(attrs={"accept": ".toml"}),
+    )
+    recipe_text = forms.CharField(
+        label="Custom recipe as text",
+        required=False,
+        strip=False,
+        max_length=LARGEST_TOML_BYTES,
+        widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false", "class": "code"}),
+    )
+
     def clean_recipe_file(self) -> str:
         """The text of the file, empty where none was sent."""
         file = self.cleaned_data["recipe_file"]
@@ -98,19 +112,6 @@ class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
         help_text="Which data sets, metrics, averages and conditions apply.",
         widget=forms.RadioSelect,
         error_messages={"required": "Choose a recipe."},
-    )
-    recipe_file = forms.FileField(
-        label="Custom recipe as a file",
-        help_text="TOML, as the shipped ones; it replaces the text below.",
-        required=False,
-        widget=forms.FileInput(attrs={"accept": ".toml"}),
-    )
-    recipe_text = forms.CharField(
-        label="Custom recipe as text",
-        required=False,
-        strip=False,
-        max_length=LARGEST_TOML_BYTES,
-        widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false", "class": "code"}),
     )
     corpus: forms.ModelChoiceField[Corpus] = forms.ModelChoiceField(
         queryset=Corpus.objects.none(),

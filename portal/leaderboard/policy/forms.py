@@ -10,7 +10,6 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from common.errors import InputError, NotPossible
-from common.toml_files import LARGEST_TOML_BYTES
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, gate_in_words, make_policy
 from portal.challenges.models import Edition
@@ -21,6 +20,10 @@ from portal.leaderboard.selectors import policy_by
 from portal.leaderboard.services import change_recipe
 
 PLAIN = ("policy", "late", "basis", "several_systems", "note_within")
+CHANGEABLE = (
+    "Averages, their weights and estimators, metrics, conditions and minima can change; data sets, attack models and "
+    "engines cannot."
+)
 INCLUSIVE = {"yes": "meets it", "no": "does not meet it; it must be above"}
 
 
@@ -108,24 +111,10 @@ class PolicyForm(forms.Form):
 class RecipeForm(RecipeFileForm):
     """Another recipe of an edition, which starts from the one of now."""
 
-    recipe_file = forms.FileField(
-        label="The recipe as a file",
-        help_text="TOML; it replaces the text below.",
-        required=False,
-        widget=forms.FileInput(attrs={"accept": ".toml"}),
-    )
-    recipe_text = forms.CharField(
-        label="The recipe",
-        help_text="Averages, their weights and estimators, metrics, conditions and minima can change; data sets, "
-        "attack models and engines cannot.",
-        required=False,
-        strip=False,
-        max_length=LARGEST_TOML_BYTES,
-        widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false", "class": "code"}),
-    )
-
     def __init__(self, *args: Any, edition: Edition, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs | {"initial": {"recipe_text": export_recipe(edition)}})
+        self.fields["recipe_text"].label = "The recipe"
+        self.fields["recipe_text"].help_text = CHANGEABLE
         self.edition = edition
 
     def save(self, *, now: datetime, by: Any) -> Edition | None:
