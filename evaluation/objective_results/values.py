@@ -16,8 +16,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from common.rounding import has_width
-from evaluation.formats.results import CATEGORIES, AttackModel, Gender, NumberIdentity, Speech
+from common.rounding import has_width, round_to_interval
+from evaluation.formats.results import AVERAGE_DECIMALS, CATEGORIES, AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import EXPOSURE_METRICS, Metric, find_metric
 from evaluation.metrics.linkability import note_few_targets
 from evaluation.objective_results.attack_strength import AttackStrength, Reliability, judge_attack
@@ -142,6 +142,11 @@ class Number:
     @property
     def has_interval(self) -> bool:
         return self.low is not None and self.high is not None and has_width(self.low, self.high)
+
+    def rounded(self, most: int = AVERAGE_DECIMALS) -> tuple[str, str]:
+        """Return the number and its interval as they are read; one that is reported keeps the digits of its print."""
+        unit = self.metric.unit if self.is_recomputed else None
+        return round_to_interval(self.value, self.low, self.high, most, unit)
 
     @property
     def is_average(self) -> bool:

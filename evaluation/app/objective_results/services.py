@@ -14,7 +14,6 @@ from typing import Any
 from django.db import transaction
 from django.urls import reverse
 
-from common.rounding import round_to_interval
 from evaluation.app.audio_measures.selectors import list_finished_runs
 from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import EvaluationRun, ScoreSet
@@ -51,7 +50,6 @@ from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 from portal.teams.services import lock_edition
 
-AVERAGE_DECIMALS = 3
 NAMED_MISSING = 3  # numbers that are missing, in a mail; the page of the system has all
 
 
@@ -223,8 +221,7 @@ def describe_averages(submission: Submission) -> list[str]:
     ]
     for number in filter(None, found):
         unit, of = number.metric.unit, number.identity.attack_model
-        digits = number.low, number.high, AVERAGE_DECIMALS, unit if number.is_recomputed else None
-        value, around = round_to_interval(number.value, *digits)
+        value, around = number.rounded()
         named = f"{number.metric.label}, {of} attacker" if of else number.metric.label
         lines.append(f"{named}: {value} {unit}".rstrip() + (f" (95 % interval {around})" if around else ""))
     return lines

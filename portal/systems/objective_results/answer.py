@@ -11,7 +11,7 @@ from evaluation.protocols.recipes import Track
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard, find_lower_attack, judge_average
 from portal.leaderboard.tables import limit_in_words
-from portal.systems.objective_results.tables import AVERAGE_DIGITS, Standing, round_number
+from portal.systems.objective_results.tables import Standing
 
 
 def answer(
@@ -112,7 +112,7 @@ def _rank(standing: Standing, leaderboard: Leaderboard | None, key: str) -> str:
 
 def _read(number: Number, unit: str, *, short: bool = False, named: str = "") -> str:
     """Such as ``22.5 % (22.1 to 22.9)``; the first interval of a page is named."""
-    text, around = round_number(number, AVERAGE_DIGITS)
+    text, around = number.rounded()
     if short and not around:
         text = decimals(number.value, 1)
     value = f"{text} {unit}".strip()

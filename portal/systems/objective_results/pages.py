@@ -33,12 +33,10 @@ from portal.leaderboard.selectors import make_entry, policy_by, rank_leaderboard
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective_results.answer import answer
 from portal.systems.objective_results.tables import (
-    AVERAGE_DIGITS,
     Standing,
     TableMaker,
     find_standing,
     list_mismatches,
-    round_number,
 )
 from portal.systems.pages import (
     Figure,
@@ -176,7 +174,7 @@ def det_figures(
             continue
         if name != data_set and not default_storage.exists(det_key(values.run or 0, name)):
             continue  # drawn by an earlier version, with the curve of what rests on a part of its set
-        said = (f"{attack} {round_number(one, AVERAGE_DIGITS)[0]} %" for attack, one in numbers.items())
+        said = (f"{attack} {one.rounded()[0]} %" for attack, one in numbers.items())
         of = f"{data_set} by {engine}" if engine else data_set
         alt = f"DET curves of {of}. {metric.label}: {', '.join(said)}."
         key = partial(det_key, values.run or 0, name)

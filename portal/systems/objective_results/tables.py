@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from common.rounding import few_digits, round_to_interval
+from common.rounding import few_digits
 from common.tables import Cell, Column, Group, Row, Table
-from evaluation.formats.results import AttackModel, Speech
+from evaluation.formats.results import AVERAGE_DECIMALS, AttackModel, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.metrics.linkability import FEW, FEW_TARGETS_EXPLANATION
 from evaluation.objective_results.attack_strength import Reliability
@@ -40,7 +40,6 @@ from portal.leaderboard.selectors import address_of_metric
 from speech.predictors.dnsmos import WORTH
 
 SPEECHES = {Speech.ORIGINAL: "original speech", Speech.ANONYMISED: "anonymised speech"}
-AVERAGE_DIGITS = 3
 RATES = frozenset({"eer", "wer"})
 VOICES = (
     ("pitch_correlation", "praat"),
@@ -114,15 +113,9 @@ def number_cell(number: Number | None, digits: int | None = None, note: str = ""
     if number.is_saturated:
         note = "; ".join(filter(None, [note, SATURATED]))
     exact = decimals(number.value, wanted)
-    text, interval = round_number(number, wanted)
+    text, interval = number.rounded(wanted)
     # What disagrees is read digit by digit.
     return Cell(exact if is_unlike else text, interval, note, is_unlike, value=number.value, title=exact)
-
-
-def round_number(number: Number, most: int) -> tuple[str, str]:
-    """A number and its interval; one that is reported keeps the digits that were printed."""
-    unit = number.metric.unit if number.is_recomputed else None
-    return round_to_interval(number.value, number.low, number.high, most, unit)
 
 
 def add_note(cell: Cell, note: str, *, is_unlike: bool = False) -> Cell:
@@ -232,7 +225,7 @@ class TableMaker:
         """An average; without it, of which of its data sets there is no number where there are some."""
         found = self.values.average(average.metric, average.estimator, split=split, **test)
         if found:
-            return self._cell(found, AVERAGE_DIGITS)
+            return self._cell(found, AVERAGE_DECIMALS)
         sets = average.weights.get(split, {})
         known = {name for name in sets if self.values.number(average.metric, average.estimator, data_set=name, **test)}
         absent = [name for name in sets if name not in known]
@@ -384,7 +377,7 @@ def list_mismatches(values: ObjectiveValues) -> list[dict[str, str]]:
         {
             "what": number_words(one.identity),
             "reported": one.reported_text,
-            "recomputed": one.letter or decimals(one.value, max(AVERAGE_DIGITS, one.metric.decimals)),
+            "recomputed": one.letter or decimals(one.value, max(AVERAGE_DECIMALS, one.metric.decimals)),
             "where": one.reported_in,
         }
         for one in sorted(values.disagreements, key=lambda one: not one.is_average)
@@ -417,7 +410,7 @@ class Standing:
     @property
     def average_text(self) -> str:
         """The average as it is read."""
-        return round_number(self.average, AVERAGE_DIGITS)[0] if self.average else ""
+        return self.average.rounded()[0] if self.average else ""
 
 
 def find_standing(values: ObjectiveValues, policy: LeaderboardPolicy, reasons: Sequence[str]) -> Standing:
@@ -459,7 +452,7 @@ def _condition_row(average: float, condition: Condition) -> Row:
     way = "above" if average >= limit else "below"
     aside = "so near a limit that rounding could decide" if condition.near_limit else ""
     away = abs(average - limit)
-    distance = Cell(f"{decimals(away, few_digits(away, '%', AVERAGE_DIGITS))} points {way}", aside=aside)
+    distance = Cell(f"{decimals(away, few_digits(away, '%', AVERAGE_DECIMALS))} points {way}", aside=aside)
     return Row((Cell(title), _verdict(condition.met, "met", "missed"), distance))
 
 
