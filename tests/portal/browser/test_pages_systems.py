@@ -237,7 +237,7 @@ def test_run_with_findings_passes_the_check(organizer_page, check_page):
     }
     run.save()
     organizer_page.goto("/systems/b2-tones/runs/tones_trials_f/")
-    expect(organizer_page.get_by_role("button", name="Continue the run")).to_be_visible()
+    expect(organizer_page.get_by_role("button", name="Run again")).to_be_visible()
     check_page(organizer_page, "systems-run-failed")
 
 

@@ -374,15 +374,15 @@ def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):
 @pytest.mark.parametrize(
     ("state", "label"),
     [
-        ("running", "Cancel the run"),
-        ("failed", "Continue the run"),
+        ("running", "Cancel the job"),
+        ("failed", "Run again"),
         ("succeeded", None),
     ],
 )
 def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, state, label):
     run = make_anonymization_run(system, system.corpus.data_sets.get(name="tones_trials_f"), state=state)
     page = read_page(organizer.get(RUN))
-    shown = [words for words in ("Cancel the run", "Continue the run") if f">{words}</button>" in page]
+    shown = [words for words in ("Cancel the job", "Run again") if f">{words}</button>" in page]
     assert shown == ([label] if label else [])
     if label:
         [address] = re.findall(rf'action="(/jobs/{run.job_id}/[a-z-]+)"|$', page)[:1]
