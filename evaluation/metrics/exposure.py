@@ -141,11 +141,6 @@ class Exposure:
     ranks: RankDisclosure | None = field(compare=False)
     reasons: Mapping[str, str]
 
-    @property
-    def is_turned(self) -> bool:
-        """Whether an attacker gains by turning the sign of the scores."""
-        return self.kaldi_eer > CHANCE
-
     def values(self) -> Mapping[str, float]:
         """The numbers that there are, by their key in the catalogue and in its units: shares in percent."""
         found = {key: 100 * share for key, share in self.accepted.items()}

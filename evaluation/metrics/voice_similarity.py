@@ -57,7 +57,6 @@ class VoiceDistinctiveness:
             without `op`.
         gain_db: G_VD = 10 log10(D(M_pp) / D(M_oo)); negative where voices became more alike, -inf
             where they cannot be distinguished any more.
-        single_utterance_speakers: have no pair of their own and count off the diagonal only.
     """
 
     oo: SimilarityMatrix
@@ -65,7 +64,6 @@ class VoiceDistinctiveness:
     pp: SimilarityMatrix
     de_identification_score: float | None
     gain_db: float
-    single_utterance_speakers: tuple[str, ...]
 
 
 def voice_distinctiveness(
@@ -100,7 +98,7 @@ def voice_distinctiveness(
     op = None
     if scores_op is not None:
         op = similarity_matrix(scores_op, speakers, form=form, compatibility=compatibility)
-    return _summary(oo, op, pp, speakers, compatibility)
+    return _summary(oo, op, pp, compatibility)
 
 
 def voice_distinctiveness_of_embeddings(
@@ -134,7 +132,7 @@ def voice_distinctiveness_of_embeddings(
         similarity_matrix(a @ b.T, speakers, form=form, compatibility=compatibility)
         for a, b in ((first, first), (first, second), (second, second))
     )
-    return _summary(oo, op, pp, speakers, compatibility)
+    return _summary(oo, op, pp, compatibility)
 
 
 def similarity_matrix(
@@ -245,7 +243,6 @@ def _summary(
     oo: SimilarityMatrix,
     op: SimilarityMatrix | None,
     pp: SimilarityMatrix,
-    speakers: Sequence[str],
     compatibility: Compatibility,
 ) -> VoiceDistinctiveness:
     original = np.float64(oo.diagonal_dominance)
@@ -254,9 +251,6 @@ def _summary(
             "The original voices cannot be distinguished (diagonal dominance 0), so nothing can be gained or lost. "
             "Check the scores of the original pairs."
         )
-    utterances = dict.fromkeys(speakers, 0)
-    for speaker in speakers:
-        utterances[speaker] += 1
     with np.errstate(divide="ignore", invalid="ignore"):
         return VoiceDistinctiveness(
             oo=oo,
@@ -264,7 +258,6 @@ def _summary(
             pp=pp,
             de_identification_score=None if op is None else float(1 - op.diagonal_dominance / original),
             gain_db=float(10 * np.log10(pp.diagonal_dominance / original)),
-            single_utterance_speakers=tuple(speaker for speaker, n in utterances.items() if n == 1),
         )
 
 

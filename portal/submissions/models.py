@@ -241,13 +241,7 @@ class SharedPart(models.Model):
     document = models.OneToOneField(
         SubmittedDocument, null=True, blank=True, on_delete=models.CASCADE, related_name="shared_part"
     )
-    offered_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
     offered_at = models.DateTimeField(auto_now_add=True)
-    released_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
     released_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

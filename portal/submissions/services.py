@@ -309,12 +309,10 @@ def offer_parts(
     if not parts:
         return
     refuse_removed([submission])
-    released = {"released_at": now, "released_by": by} if is_baseline else {}
+    released = {"released_at": now} if is_baseline else {}
     for part in parts:
         field = "file" if isinstance(part, SubmittedFile) else "document"
-        SharedPart.objects.get_or_create(
-            **{field: part}, defaults={"submission": submission, "offered_by": by} | released
-        )
+        SharedPart.objects.get_or_create(**{field: part}, defaults={"submission": submission} | released)
     if submission.shared_parts.filter(document=None).count() > SAMPLES_AT_MOST:
         raise NotPossible(f"A system has {SAMPLES_AT_MOST} samples at most. Take one of them back first.")
     audit.record("submission.parts_offered", submission, actor=by, parts=[str(part) for part in parts])
@@ -395,7 +393,7 @@ def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime, 
         offered = list_offered(submission)
         if offered:
             refuse_removed([submission])
-            SharedPart.objects.filter(pk__in=[one.pk for one in offered]).update(released_at=now, released_by=by)
+            SharedPart.objects.filter(pk__in=[one.pk for one in offered]).update(released_at=now)
             audit.record("submission.parts_released", submission, actor=by, parts=[str(one) for one in offered])
             released += len(offered)
             if notifies:

@@ -28,7 +28,6 @@ from evaluation.objective_results.track_averages import list_averages
 from evaluation.objective_results.values import (
     ATTACKS,
     AVERAGE,
-    NOT_COMPUTED,
     Missing,
     Number,
     ObjectiveValues,
@@ -91,7 +90,7 @@ def read_objective_values(
         of_run = numbers.get(run.pk, {}) if run else {}
         edition = submission.system.edition
         needed = required.get(submission.system.edition_id or 0, ())
-        missing = _missing(run, needed, of_run, extent, _why_none(submission))
+        missing = _missing(run, needed, _why_none(submission))
         found[submission.pk] = ObjectiveValues(
             submission=submission.pk,
             run=run.pk if run else None,
@@ -180,23 +179,12 @@ def _needed(editions: Iterable[Edition]) -> Q:
 def _missing(
     run: EvaluationRun | None,
     required: Iterable[tuple[NumberIdentity, bool]],
-    numbers: Mapping[NumberIdentity, Number],
-    extent: ReadExtent,
-    reason: str = NOT_EVALUATED,
+    reason: str,
 ) -> tuple[Missing, ...]:
-    """From the result of the run's job where it says so, else what is not among the numbers.
-
-    Of the numbers of a ranking alone the single ones are not at hand; there the job's word is enough.
-    """
+    """Return what the run's job says to be missing; without a run all that is required."""
     if run is None:
         return tuple(Missing(number_words(one), reason, is_ranked) for one, is_ranked in required)
-    said = run.job.result.get("missing") if run.job else None
-    if said is not None:
-        return read_missing(said)
-    if extent is ReadExtent.RANKED:
-        return ()
-    absent = ((one, is_ranked) for one, is_ranked in required if one not in numbers)
-    return tuple(Missing(number_words(one), NOT_COMPUTED, is_ranked) for one, is_ranked in absent)
+    return read_missing(run.job.result.get("missing", ())) if run.job else ()
 
 
 # DET curves ----------------------------------------------------------------------------------------
@@ -257,11 +245,9 @@ def exposure_key(run: int, data_set: str, theme: Theme = "light", image_format: 
     return f"derived/figures/{run}/beyond-{data_set}-{theme}.{image_format}"
 
 
-def read_exposed_test(score_set: ScoreSet) -> ExposedTest | None:
-    """What is drawn of a test beside its DET curve; None of runs that did not keep it."""
+def read_exposed_test(score_set: ScoreSet) -> ExposedTest:
+    """Return what is drawn of a test beside its DET curve."""
     with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:
-        if "kaldi_eer" not in packed:
-            return None
         curve = det_curve(packed["targets"], packed["nontargets"])
         chances = packed["rank_chances"] if "rank_chances" in packed else np.zeros(0)
         return ExposedTest(str(score_set.attack_model), curve, chances, packed["kaldi_eer"])

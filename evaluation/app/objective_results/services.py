@@ -263,7 +263,6 @@ def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str
 
 
 def _draw_exposure(run: EvaluationRun, name: str, score_sets: Sequence[ScoreSet]) -> None:
-    exposed = [found for one in score_sets if (found := read_exposed_test(one)) is not None]
-    if exposed:
-        words = {"title": exposure.TITLE, "description": exposure.describe(exposed)}
-        store_figure(partial(exposure_key, run.pk, name), exposure.make_exposure_plot(exposed), **words)
+    exposed = [read_exposed_test(one) for one in score_sets]
+    words = {"title": exposure.TITLE, "description": exposure.describe(exposed)}
+    store_figure(partial(exposure_key, run.pk, name), exposure.make_exposure_plot(exposed), **words)

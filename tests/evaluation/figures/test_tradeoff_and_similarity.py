@@ -74,7 +74,6 @@ def test_similarity_tells_dominance_and_groups():
 
 def test_similarity_leaves_cells_without_a_value_open():
     found = voices(single=True)
-    assert found.single_utterance_speakers == ("s5",)
     assert np.isnan(found.oo.values[5, 5])
     assert draw_similarity(found) != draw_similarity(voices())
 

@@ -65,7 +65,6 @@ def test_everybody_hears_of_one_system_what_the_open_study_does_not_play():
         release_samples(edition=edition, people=people, say=said.append)
     parts = submission.shared_parts.all()
     assert [one.file.utterance.name for one in parts] == [utterances[7].name, utterances[11].name]
-    assert {(one.offered_by, one.released_by) for one in parts} == {(people[SAMPLED], people["organizer"])}
     assert said == [f"{submission.system}: 2 samples can be heard by everybody"]
     study.state = Study.State.CLOSED
     study.save()

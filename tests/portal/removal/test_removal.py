@@ -510,7 +510,7 @@ def test_nothing_begins_to_use_a_submission_that_is_being_deleted(organizer, thi
     job = make_job(kind="delete", parameters={"thing": thing, "number": number})
     now = timezone.now()
     given = {"by": organizer, "now": now}
-    part = SharedPart(submission=submission, file=submission.files.first(), offered_by=organizer)
+    part = SharedPart(submission=submission, file=submission.files.first())
     part.save()
     uses = {
         "checking": lambda: check_again(submission=submission, by=organizer),
