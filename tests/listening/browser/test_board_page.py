@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import expect
 
 from listening.app.models import Session
-from listening.app.sessions.payloads import MOVES_AT_MOST
 from tests.browsing import wait_until
 from tests.listening.browser.trials import expect_number, expect_saved, open_trials
 from tests.listening.factories import make_session
@@ -279,53 +278,6 @@ def test_a_finger_drags_a_sample_without_scrolling_the_page(new_page):
 
 
 # Before a page begins: as if sample 1 had been moved to and fro until this device kept so many moves.
-MOVED_OFTEN = """(count) => {
-  const name = Object.keys(localStorage).find((key) => key.endsWith("draft"));
-  if (!name) return;
-  const draft = JSON.parse(localStorage[name]);
-  const { moves } = draft.kept;
-  const places = [[0.5, 0.5], [0.55, 0.5]];
-  while (moves.length < count) {
-    const step = moves.length % 2;
-    moves.push({ slot: "1", ms: moves.at(-1).ms, by: "keys", from: places[step], to: places[1 - step] });
-  }
-  localStorage[name] = JSON.stringify(draft);
-}"""
-
-
-def test_moves_beyond_the_many_that_are_kept_are_counted(page, problems):
-    session = make_session(make_board_study(boards=1))
-    open_trials(page, session)
-    hear(page)
-    for slot in SLOTS:
-        token(page, slot).press("ArrowRight")
-    page.add_init_script(f"({MOVED_OFTEN})({MOVES_AT_MOST - 2})")
-    page.reload()
-    expect_ready(page, SLOTS)
-    for key in ("ArrowRight", "ArrowLeft", "ArrowRight", "ArrowLeft", "ArrowRight"):
-        token(page, "1").press(key)
-    page.get_by_label("How many different speakers").select_option("1")
-    page.locator("#next").click()
-    expect(page.locator("#trials")).to_have_count(0)
-    board = board_of(session)
-    assert len(board["moves"]) == MOVES_AT_MOST
-    assert board["left_out"] == 3
-    assert board["samples"]["1"]["at"] == [0.55, 0.5]
-    assert problems[page] == []
-
-
-def test_dropped_beside_the_board_a_sample_goes_back(page):
-    session = make_session(make_board_study(boards=1))
-    open_trials(page, session)
-    expect_ready(page, SLOTS)
-    token(page, "1").press("ArrowRight")
-    box = token(page, "1").bounding_box()
-    page.mouse.move(box["x"] + 20, box["y"] + 20)
-    page.mouse.down()
-    page.mouse.move(5, box["y"], steps=3)
-    page.mouse.up()
-    expect(token(page, "1")).to_have_accessible_name("Sample 1, 50 across, 50 down, not heard yet")
-    wait_until(lambda: token(page, "1").bounding_box() == box, "its place")
 
 
 @pytest.mark.parametrize(("dimensions", "samples"), [pytest.param(2, 16, marks=pytest.mark.slow), (1, 8)])

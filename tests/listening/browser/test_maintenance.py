@@ -83,14 +83,6 @@ def test_trial_whose_recordings_did_not_come_waits_for_them(page):
     expect_saved(page)
 
 
-def test_page_that_is_loaded_meanwhile_passes_the_check(page, check_page):
-    session = make_session(make_study())
-    begin()
-    page.goto(session.get_absolute_url())
-    expect(page.locator("main")).to_contain_text("Nothing that you have answered is lost.")
-    check_page(page, "listen-maintenance")
-
-
 def test_steps_before_the_trials_stay_and_keep_what_was_entered(page, check_page, problems):
     session = make_session(make_study(questionnaire=DEFAULT_QUESTIONNAIRE), step="questions")
     page.goto(session.get_absolute_url())

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from listening.app.models import ExclusionRule, Session, Study
+from listening.app.models import ExclusionRule, Session
 from listening.app.monitor import services
 from listening.app.monitor.services import flag_sessions
 from listening.app.sessions.block_leases import end_session
@@ -22,7 +22,6 @@ from tests.listening.session_factories import (
     make_finished_session,
     make_session,
     make_study,
-    varied,
 )
 from tests.portal.factories import make_organizer
 
@@ -93,15 +92,6 @@ def test_pages_of_a_busy_study_look_right(organizer, new_page, check_page):
     study.participants.update(platform_id="somebody")
     page.goto(address("export", study))
     check_page(page, "study-export")
-
-
-def test_pages_of_a_study_that_nobody_has_come_to_look_right(organizer, new_page, check_page):
-    study = make_study(evaluators=2, trials=4, organizer=organizer, is_simulated=True)
-    page = new_page(organizer)
-    for name in ("monitor", "exclusions", "export"):
-        page.goto(address(name, study))
-        expect(page.locator("main")).to_contain_text("simulated")
-        check_page(page, f"study-{name}-empty")
 
 
 def test_criterion_25_monitor_follows_within_five_seconds(organizer, new_page, problems):
@@ -213,20 +203,3 @@ def test_criterion_25_exclusion_is_previewed_made_and_revoked_by_hand(organizer,
     expect(page.locator("#log ~ ol")).to_contain_text("48 → 64")
     assert ExclusionRule.objects.get().revoked_by == organizer
     assert problems[page] == []
-
-
-def test_exports_download_and_names_are_asked_for_twice(organizer, new_page):
-    study = make_study(evaluators=1, trials=4, organizer=organizer)
-    make_finished_session(study, varied)
-    study.participants.update(platform_id="somebody")
-    Study.objects.filter(pk=study.pk).update(state="closed")
-    page = new_page(organizer)
-    page.goto(address("export", study))
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Everything as CSV files").click()
-    assert re.fullmatch(rf"{study.name}-\d{{8}}-\d{{4}}\.zip", download.value.suggested_filename)
-    page.get_by_role("button", name="Download IDs and codes").click()
-    with page.expect_download() as download:
-        page.locator("dialog").get_by_role("button", name="Download IDs and codes").click()
-    assert download.value.suggested_filename == f"{study.name}-payments.csv"
-    assert "somebody" in download.value.path().read_text()

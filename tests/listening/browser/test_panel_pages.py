@@ -50,14 +50,3 @@ def test_panels_are_readable_by_everybody_on_every_screen(edition, new_page, che
     page.goto(addresses["leaderboard"])
     expect(page.locator("#listeners")).to_be_visible()
     check_page(page, "listeners-leaderboard-organizer", with_axe=False)
-
-
-def test_switch_leads_to_raw_ratings_and_back(edition, page):
-    page.goto("/editions/vpc/leaderboard/")
-    page.get_by_role("link", name="Raw ratings").first.click()
-    page.wait_for_url("**/leaderboard/?scores=raw#listeners")
-    table = page.locator("table.beside").first
-    expect(table.locator("caption")).to_contain_text("raw ratings")
-    page.get_by_role("link", name="Normalised ranks").first.click()
-    page.wait_for_url("**/leaderboard/?scores=normalised#listeners")
-    expect(table.locator("caption")).to_contain_text("normalised ranks")

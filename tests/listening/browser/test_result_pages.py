@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from portal.jobs.models import Job
 from tests.browsing import leap_until, too_long, wait_until
-from tests.listening.results.analysed import make_analysed, make_closed
+from tests.listening.results.analysed import make_analysed
 from tests.portal.factories import make_job, make_organizer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,13 +64,6 @@ def test_results_of_a_study_are_sound_for_a_visitor(address, page, check_page):
     check_page(page, "results-open", schemes=("light",))  # axe sees all of the page in its light colours
 
 
-def test_results_are_sound_for_an_organizer(address, organizer, new_page, check_page):
-    page = new_page(organizer)
-    page.goto(address)
-    page.get_by_role("link", name="Take back").wait_for()
-    check_page(page, "results-organizer", schemes=("light",), with_axe=False)
-
-
 def test_pages_for_organizers_are_sound(study, address, organizer, new_page, check_page):
     page = new_page(organizer)
     for path in ("listeners/", "unpublish/", "publish/"):
@@ -82,8 +75,6 @@ def test_pages_for_organizers_are_sound(study, address, organizer, new_page, che
     page.get_by_role("button", name="Import").click()
     page.get_by_role("alert").wait_for()
     check_page(page, "results-import-faulty", schemes=("light",))
-    page.goto(f"/studies/{make_closed(organizer=organizer).name}/results/")
-    check_page(page, "results-none", schemes=("light",))
 
 
 def test_switching_scores_keeps_the_place(address, page):

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 from listening.app.models import Session
 from listening.app.sessions.block_leases import end_session
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
-from tests.browsing import wait_until, watch_page
+from tests.browsing import watch_page
 from tests.listening.factories import make_session, make_study
-from tests.listening.visits import PERSON, WORKER, link_of
+from tests.listening.visits import WORKER, link_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FRAME = 'width="400" height="600" allow="local-network-access"'
@@ -98,7 +98,6 @@ def test_criterion_19_and_22_steps_by_touch_on_a_phone(new_page, check_page, liv
     check_page(page, "listen-questions")
     continue_(page)
     expect(page.locator(".errorlist")).to_have_count(4)
-    check_page(page, "listen-questions-missing")
     answer_about(page)
     continue_(page)
     check_page(page, "listen-sound")
@@ -122,7 +121,6 @@ def test_criterion_19_and_22_steps_by_touch_on_a_phone(new_page, check_page, liv
     expect(page.get_by_text("attempt 2 of 2")).to_be_visible()
     page.get_by_role("button", name="Français").click()
     page.get_by_role("heading", name="Vérification du casque").wait_for()
-    check_page(page, "listen-huggins-french", with_axe=False)
     choose(page, answers_to_open_test())
     continue_(page)
     check_page(page, "listen-woods")
@@ -206,46 +204,11 @@ def test_criterion_21_steps_by_keyboard_alone(new_page):
 
 def test_problems_of_a_form_are_told_and_lead_to_their_fields(new_page):
     page = new_page()
-    page.goto(link_of(make_full()))
-    page.get_by_role("button", name="Begin").click()
-    page.get_by_label("I have read this and agree").check()
-    continue_(page)
+    page.goto(make_session(make_full(), step="questions").get_absolute_url())
     continue_(page)
     expect(page.get_by_role("alert")).to_be_focused()
     page.get_by_role("link", name=re.compile("Your age")).click()
     expect(page.locator("#field-age")).to_be_focused()
-
-
-def test_enter_in_the_questionnaire_sends_it_and_says_what_is_missing(new_page):
-    page = new_page()
-    page.goto(make_session(make_full(), step="questions", language="fr").get_absolute_url())
-    page.locator("[name=age]").nth(2).check()
-    with page.expect_navigation():
-        page.keyboard.press("Enter")
-    expect(page.locator("html")).to_have_attribute("lang", "fr")
-    expect(page.locator(".errorlist")).to_have_count(3)
-    expect(page.locator("[name=age]").nth(2)).to_be_checked()
-
-
-def test_sound_test_keeps_what_was_heard_and_counted(new_page):
-    page = new_page()
-    page.add_init_script(TWENTY_TIMES_AS_FAST)
-    page.goto(make_session(make_full(), step="sound").get_absolute_url())
-    expect(page.locator("[name=answer1]").first).to_be_disabled()
-    play(page, page.get_by_role("button", name="Test my sound"))
-    page.locator("[name=answer1]").nth(1).focus()
-    with page.expect_navigation():
-        page.keyboard.press("Enter")
-    expect(page.locator(".errorlist")).to_have_count(2)
-    expect(page.locator("[name=answer2]").first).to_be_enabled()
-    first, second = answers_to_open_test()
-    page.locator("#field-answer1").get_by_label(str(first), exact=True).check()
-    page.get_by_role("button", name="Français").click()
-    page.locator("html[lang=fr]").wait_for()
-    expect(page.locator("#field-answer1").get_by_label(str(first), exact=True)).to_be_checked()
-    page.locator("#field-answer2").get_by_label(str(second), exact=True).check()
-    continue_(page)
-    assert (latest().step, latest().device["context_state"]) == ("headphones", "running")
 
 
 def test_without_a_connection_pages_stay_and_keep_what_was_entered(new_page):
@@ -278,7 +241,8 @@ def test_criterion_20_every_end_has_its_page_and_a_code_can_be_copied(new_page, 
         session = make_session(study)
         end_session(session, state, timezone.now())
         page.goto(session.get_absolute_url())
-        check_page(page, f"listen-end-{state}", with_axe=state in ("finished", "expired", "withdrawn"))
+        if state in ("finished", "expired", "withdrawn"):
+            check_page(page, f"listen-end-{state}")
         shown = [code for code in codes.values() if code in page.content()]
         assert shown == ([codes[{"finished": "complete"}.get(state, state)]] if session.completion_code else [])
     session = make_session(make_study())
@@ -288,19 +252,6 @@ def test_criterion_20_every_end_has_its_page_and_a_code_can_be_copied(new_page, 
     expect(page.get_by_role("status")).to_have_text(["Copied", ""])
     session.refresh_from_db()
     assert page.evaluate("navigator.clipboard.readText()") == session.completion_code
-
-
-def test_code_is_marked_where_the_browser_refuses_to_copy(new_page):
-    session = make_session(make_study())
-    end_session(session, "finished", timezone.now())
-    page = new_page()
-    page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error());")
-    page.goto(session.get_absolute_url())
-    button = page.get_by_role("button", name="Copy Your withdrawal code")
-    button.click()
-    expect(page.get_by_role("status")).to_have_text(["", "Please copy the marked code by hand."])
-    assert page.evaluate("String(getSelection())").strip() == session.withdrawal_code
-    expect(button).to_be_focused()
 
 
 def test_criterion_23_withdrawal_from_a_page_and_by_code(new_page, check_page):
@@ -367,22 +318,6 @@ def _without_cookies(route):
     route.continue_(headers=headers)
 
 
-def test_pages_of_other_platforms_do_not_open_in_a_frame(browser, live_server, traffic):
-    study = make_study(platform="prolific", platform_settings={"codes": {"complete": "C"}})
-    context = browser.new_context()
-    context.grant_permissions(["local-network-access"])
-    page = context.new_page()
-    query = "&".join(f"{name}={value}" for name, value in PERSON.items())
-    frame = f'<iframe src="{live_server.url}{link_of(study)}?{query}" {FRAME}></iframe>'
-    context.route("https://*.mturk.com/**", lambda route: route.fulfill(content_type="text/html", body=frame))
-    refused = []
-    page.on("console", lambda message: refused.append(message.text))
-    page.goto("https://workersandbox.mturk.com/task")
-    wait_until(lambda: "frame-ancestors" in " ".join(refused), "a refusal")
-    expect(page.frame_locator("iframe").get_by_label("I have read this and agree")).to_have_count(0)
-    context.close()
-
-
 def test_criterion_22_right_to_left_page_is_mirrored_and_nothing_hangs_out(new_page, check_page):
     study = make_full(languages=["en", "ar"])
     page = new_page(locale="en")
@@ -397,7 +332,6 @@ def test_criterion_22_right_to_left_page_is_mirrored_and_nothing_hangs_out(new_p
     check_page(page, "listen-consent-arabic")
     page.locator("input[name=agrees]").check()
     continue_(page)
-    check_page(page, "listen-questions-arabic", with_axe=False)
 
 
 def test_high_contrast_and_forced_colours_pass_the_same_checks(new_page, check_page):

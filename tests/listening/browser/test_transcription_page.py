@@ -48,10 +48,6 @@ def hear(page, times=1):
         expect(player(page, "a").locator("[data-label]")).to_have_text("Play" if number < 2 else "No plays left")
 
 
-def expect_no_trials(page):
-    expect(page.locator("#trials")).to_have_count(0)
-
-
 def test_criterion_21_what_is_typed_by_keyboard_alone_is_stored_as_it_is(page, session, problems):
     open_trials(page, session)
     expect_ready(page, "a")
@@ -190,14 +186,3 @@ def test_transcription_page_passes_at_every_width_and_scheme(page, session, chec
     )
     expect(refusal(page)).to_contain_text("Nothing can be pasted here")
     check_page(page, "transcription")
-
-
-def test_second_trial_ends_the_session(page, session):
-    open_trials(page, session)
-    for number in (1, 2):
-        expect_number(page, number)
-        hear(page)
-        text_of(page).fill(f"words {number}")
-        page.locator("#next").click()
-    expect_no_trials(page)
-    assert list(session.answers.values_list("text", flat=True)) == ["words 1", "words 2"]

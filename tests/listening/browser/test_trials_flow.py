@@ -71,28 +71,6 @@ def test_time_left_is_that_of_the_tested_formula(page):
         assert page.evaluate(ask, [module, effort]) == pytest.approx(shown_s(effort))
 
 
-def test_study_of_single_recordings_shows_and_fetches_one_of_them(page):
-    fetched = []
-    page.on("request", lambda request: fetched.append(request.url) if "/clips/" in request.url else None)
-    session = make_session(make_study(trials=2, tasks=["naturalness", "intelligibility"]))
-    open_trials(page, session)
-    expect(page.locator("#players button")).to_have_count(1)
-    answer(page, tasks=["naturalness", "intelligibility"], slots="a")
-    expect_number(page, 2)
-    stored(session, 2)
-    expect_saved(page)
-    assert len(set(fetched)) == 2
-
-
-def test_page_tells_nothing_of_study_system_or_recording(client):
-    study = make_study(trials=2)
-    page = client.get(make_session(study).get_absolute_url()).content.decode()
-    assert 'id="trials"' in page
-    secrets = [study.name, study.title, study.edition.name, "secretive", *study.items.values_list("key", flat=True)]
-    secrets += study.stimulus_files.values_list("utterance__name", flat=True)
-    assert [secret for secret in secrets if re.search(rf"\b{re.escape(secret)}\b", page)] == []
-
-
 def test_page_without_script_says_what_it_needs(new_page):
     page = new_page(java_script_enabled=False)
     page.goto(make_session(make_study(trials=2)).get_absolute_url())

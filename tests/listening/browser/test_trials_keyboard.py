@@ -84,18 +84,6 @@ def test_criterion_21_session_by_keyboard_alone(page):
     assert {trial: [given[trial, task] for task in RATED] for trial in by_trial} == by_trial
 
 
-def test_enter_at_the_last_trial_ends_the_session_without_a_problem(page, problems):
-    session = make_session(make_study(trials=1))
-    open_trials(page, session)
-    listen(page)
-    press(page, "1", "2", "3")
-    page.locator("#trial-heading").focus()
-    press(page, "Enter")
-    expect(page.locator("#trials")).to_have_count(0)
-    assert problems[page] == []
-    assert list(stored(session, 3).values()) == [1, 2, 3]
-
-
 def test_criterion_21_questions_are_groups_and_play_state_and_saved_are_announced_once(page):
     page.add_init_script(f"({SPOKEN})()")
     open_trials(page, make_session(make_study(trials=2)))
@@ -130,21 +118,6 @@ def test_digits_are_announced_with_their_question_and_beyond_the_scale_do_nothin
     expect(page.locator("input[type=radio]:checked")).to_have_count(1)
 
 
-def test_digit_within_a_scale_moves_the_focus_there(page):
-    open_trials(page, make_session(make_study(trials=2)))
-    listen(page, "a")
-    page.locator("input[type=radio]").first.focus()
-    press(page, "5", "ArrowRight")
-    assert [one.input_value() for one in page.locator("input[type=radio]:checked").all()] == ["6"]
-
-
-def test_keys_say_which_question_a_digit_rates(page):
-    open_trials(page, make_session(make_study(trials=2)))
-    page.get_by_text("Keys", exact=True).click()
-    words = "1–9, 0 = 10: rate the question that has the focus, or else the first one without an answer"
-    expect(page.get_by_role("listitem").filter(has_text="rate")).to_have_text(words)
-
-
 def test_keys_can_be_switched_off_for_good(page):
     open_trials(page, make_session(make_study(trials=2)))
     page.get_by_text("Keys", exact=True).click()
@@ -156,36 +129,6 @@ def test_keys_can_be_switched_off_for_good(page):
     expect(page.locator("input[type=radio]:checked")).to_have_count(0)
     page.reload()
     expect(page.locator("#keys")).not_to_be_checked()
-
-
-def test_enter_is_next_on_the_switch_of_the_keys_too_and_itself_on_buttons(page):
-    open_trials(page, make_session(make_study(trials=2)))
-    for slot in ("a", "b"):
-        listen(page, slot)
-    rate(page)
-    page.get_by_text("Keys", exact=True).click()
-    page.locator("#pause").focus()
-    press(page, "Enter")
-    expect(page.locator("#paused-panel")).to_be_visible()
-    page.locator("#resume").click()
-    expect_number(page, 1)
-    page.get_by_label("Use these keys").focus()
-    press(page, "Enter")
-    expect_number(page, 2)
-
-
-def test_enter_is_next_after_something_was_missing_and_after_keys_were_looked_up(page):
-    open_trials(page, make_session(make_study(trials=2)))
-    expect_ready(page)
-    page.get_by_text("Keys", exact=True).click()
-    press(page, "a")
-    expect_heard(page, "a")
-    press(page, "1", "2", "3", "Enter")
-    expect(page.locator("#missing")).to_have_text("Please listen to B to its end first.")
-    press(page, "b")
-    expect_heard(page, "b")
-    press(page, "Enter")
-    expect_number(page, 2)
 
 
 def test_keys_work_on_other_keyboards(page):
@@ -218,15 +161,3 @@ def test_focus_is_never_hidden_beneath_the_players(page):
             ]"""
         )
         assert top >= bottom - 1
-
-
-def test_french_page_says_and_writes_french(page):
-    page.add_init_script(f"({SPOKEN})()")
-    open_trials(page, make_session(make_study(trials=2), language="fr"))
-    expect(page.locator("html")).to_have_attribute("lang", "fr")
-    expect(page.locator("#trial-heading")).to_have_text("Écoute 1 sur 2")
-    listen(page, "a")
-    wait_until(lambda: len(page.evaluate("() => spoken")) >= 2, "what is spoken")
-    spoken = page.evaluate("() => spoken")
-    assert len(spoken) == 2
-    assert not {"A plays", "A has ended"} & set(spoken)

@@ -13,13 +13,6 @@ from tests.listening.factories import make_session, make_study
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_trial_with_three_questions_passes_the_check(page, check_page):
-    open_trials(page, make_session(make_study(trials=4)))
-    listen(page, "a")
-    rate(page, 8, ["verifiability"])
-    check_page(page, "trial")
-
-
 def test_practice_of_a_trial_with_a_limit_passes_the_check(page, check_page):
     study = make_study(trials=3, plays_at_most=2, pages="separate")
     study.items.update(purpose="practice")
@@ -55,14 +48,6 @@ def test_all_answers_of_a_scale_are_in_sight_in_equal_rows_on_a_phone_and_with_l
     one_row, column = [[*range(1, 11)]], [[number] for number in range(1, 11)]
     two_rows = [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
     assert [*found.values()] == [one_row, two_rows, column, column, column]
-
-
-def test_shorter_scales_pass_the_check(page, check_page):
-    for points in (2, 7):
-        open_trials(page, make_session(make_study(trials=2, points=points, tasks=["naturalness"])))
-        expect(page.locator("#players button")).to_have_count(1)
-        expect(page.locator(".point")).to_have_count(points)
-        check_page(page, f"trial-scale-{points}", with_axe=points == 2)
 
 
 def test_panels_pass_the_check(page, check_page):

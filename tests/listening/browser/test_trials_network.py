@@ -7,15 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from django.core.files.storage import default_storage
-from django.utils import timezone
 from playwright.sync_api import Error, expect
 
 from listening.app.models import Session
 from listening.app.sessions.clip_urls import clip_address
 from listening.stimuli.making import write_wav
-from portal.core import maintenance
 from portal.core.storage import store_bytes
-from portal.operations.maintenance import begin_maintenance, end_maintenance
 from tests.browsing import leap_until, wait_until
 from tests.listening.browser.trials import (
     answer,
@@ -188,27 +185,6 @@ def test_criterion_04_broken_clip_is_retried_skipped_flagged_and_comes_again(pag
     assert told == {1: 4, 2: 4, 3: 4, 4: asked - 12}
 
 
-def test_recordings_of_the_next_trials_are_there_again_after_an_outage(page):
-    page.clock.install()
-    session = make_session(make_study(trials=3))
-    clips = [break_clip(page, session, position, "a", "500") for position in (1, 2, 3)]
-    open_trials(page, session)
-    expect_broken(page)
-    expect(page.locator("#players")).to_be_hidden()
-    leap_until(page, lambda: [clip.asked for clip in clips] == [4, 4, 4], "all are given up")
-    for clip in clips:
-        page.unroute(clip.address)
-    page.click("#skip")
-    wait_until(lambda: draft_of(page)["position"] == 2, "the next trial")
-    leap_until(page, page.locator('#players [data-slot="a"][data-state="ready"]').is_visible, "the recording")
-    expect(page.locator("#broken")).to_be_hidden()
-    for _ in range(3):
-        answer(page)
-    expect(page.locator("#trials")).to_have_count(0)
-    session.refresh_from_db()
-    assert (session.skips, session.state) == ([1], Session.State.FINISHED)
-
-
 def test_criterion_04_clip_that_stays_broken_is_given_up_and_the_session_ends_well(page):
     page.clock.install()
     session = make_session(make_study(trials=3))
@@ -228,22 +204,6 @@ def test_criterion_04_clip_that_stays_broken_is_given_up_and_the_session_ends_we
     assert {position for position, _ in stored(session, 6)} == {1, 3}
     session.refresh_from_db()
     assert session.state == Session.State.FINISHED
-
-
-def test_broken_clip_that_comes_after_all_is_tried_again_by_a_tap(page):
-    page.clock.install()
-    session = make_session(make_study(trials=2))
-    break_clip(page, session, 1, "a", "500")
-    open_trials(page, session)
-    expect_broken(page)
-    page.unroute_all()
-    page.click("#retry")
-    expect(page.locator("#broken")).to_be_hidden()
-    answer(page)
-    stored(session, 3)
-    expect_saved(page)
-    session.refresh_from_db()
-    assert session.skips == []
 
 
 def test_clips_that_the_connection_cut_off_are_not_broken(page):
@@ -267,30 +227,6 @@ def test_clips_that_the_connection_cut_off_are_not_broken(page):
     answer(page)
     stored(session, 3)
     events_of(session, "clip-retry", 0)
-
-
-def test_maintenance_in_mid_session_loses_no_answer_and_goes_on_by_itself(page, monkeypatch):
-    monkeypatch.setattr(maintenance, "AGAIN_S", 2)
-    page.clock.install()
-    session = make_session(make_study(trials=3))
-    open_trials(page, session)
-    answer(page, 4)
-    expect_number(page, 2)
-    stored(session, 3)
-    expect_ready(page)
-    begin_maintenance(message="", now=timezone.now())
-    maintenance.look()
-    answer(page, 6)
-    expect(page.locator("#saved")).to_have_text("The test is unavailable just now: saved on this device")
-    expect_number(page, 3)
-    page.reload()
-    expect(page.get_by_role("heading")).to_have_text("This study is paused just now")
-    assert {position for position, _ in stored(session, 3)} == {1}
-    end_maintenance(now=timezone.now())
-    maintenance.look()
-    expect_number(page, 3)  # the page loads itself again
-    answer(page, 8)
-    assert sorted({position for position, _ in stored(session, 9)}) == [1, 2, 3]
 
 
 def test_criterion_05_two_minutes_offline_in_mid_trial_lose_no_answer(page):
@@ -350,31 +286,6 @@ def test_answers_kept_on_this_device_survive_a_crash_of_the_page(page):
     expect_saved(again)
 
 
-def test_page_with_an_answer_to_send_never_says_that_all_is_saved(page):
-    """What this device kept is still on its way after a reload; “Saved” would let somebody close the page."""
-    session = make_session(make_study(trials=3))
-    tabs, held = [], []
-
-    def cut_off(route):
-        """What the first page sends is lost however often it tries; what the next one sends is on its way."""
-        tabs.append(route.request.post_data_json["tab"])
-        return route.abort() if tabs[-1] == tabs[0] else held.append(route)
-
-    page.route("**/answers", cut_off)
-    open_trials(page, session)
-    answer(page, 5)
-    expect(page.locator("#saved")).to_have_text("No connection: saved on this device")
-    page.on("dialog", lambda dialog: dialog.accept())
-    page.reload()
-    expect_number(page, 2)
-    wait_until(lambda: held, "the answer on its way")
-    expect(page.locator("#saved")).to_have_text("Saving …")
-    assert stored(session, 0) == {}
-    held[0].continue_()
-    expect_saved(page)
-    assert set(stored(session, 3).values()) == {5}
-
-
 def crash(page):
     """Take the process of the page away, so that nothing of it can say good-bye; another page does not wait for it."""
     with pytest.raises(Error, match="crash"):
@@ -425,22 +336,6 @@ def test_answer_that_comes_too_early_waits_and_is_sent_again(page):
     expect_saved(page)
 
 
-def test_answer_that_is_there_already_counts_as_saved(page):
-    """The reply was lost, and another device has answered differently in the meantime."""
-    session = make_session(make_study(trials=3))
-    open_trials(page, session)
-    trial = session.block.trials.get(position=1)
-    for task in session.study.asked_keys:
-        session.answers.create(trial=trial, task=task, rating=1, received_at=session.started_at)
-    answer(page, 9)
-    expect_number(page, 2)
-    expect_saved(page)
-    answer(page, 9)
-    expect_number(page, 3)
-    assert {key[0]: rating for key, rating in stored(session, 6).items()} == {1: 1, 2: 9}
-    expect_saved(page)
-
-
 def test_end_of_the_session_elsewhere_leads_to_its_page(page):
     session = make_session(make_study(trials=3))
     open_trials(page, session)
@@ -451,21 +346,3 @@ def test_end_of_the_session_elsewhere_leads_to_its_page(page):
     expect(page.locator("#trials")).to_have_count(0)
     assert page.url.endswith(session.get_absolute_url())
     assert stored(session, 0) == {}
-
-
-def test_error_of_the_portal_is_retried_until_it_is_over(page):
-    session = make_session(make_study(trials=2))
-    problems = [2]
-
-    def fail(route):
-        if problems[0]:
-            problems[0] -= 1
-            return route.fulfill(status=502, content_type="text/html", body="<h1>Bad gateway</h1>")
-        return route.continue_()
-
-    page.route("**/answers", fail)
-    open_trials(page, session)
-    answer(page)
-    expect_number(page, 2)
-    stored(session, 3)
-    expect_saved(page)

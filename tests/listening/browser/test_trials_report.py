@@ -66,20 +66,6 @@ def test_note_is_sent_once_it_is_said_what_is_wrong_and_the_trial_goes_on(page, 
     assert session.skips == []
 
 
-def test_trial_is_skipped_where_somebody_asks_for_it(page, session):
-    open_trials(page, session)
-    choose(page, "a", "silence")
-    page.click("#wrong-skip")
-    expect(page.locator("#notice")).to_have_text("The trial was skipped. It may come once more at the end.")
-    for number in (1, 2, 3):
-        expect_number(page, number)
-        answer(page)
-    expect(page.locator("#trials")).to_have_count(0)
-    (told,) = events_of(session, "clip-broken")
-    assert (told["position"], told["what"]) == (1, "silence")
-    assert [position for position, _ in stored(session, 9)][::3] == [2, 3, 1]
-
-
 def test_criterion_04_skip_whose_reply_is_lost_counts_once(page, session):
     def lose(route):
         route.fetch()
@@ -140,12 +126,3 @@ def test_who_waits_without_a_connection_sees_that_all_is_kept(page, session):
     wait_until(lambda: session.answers.count() == 9, "all answers")
     expect(page.locator("#trials")).to_have_count(0)
     stored(session, 9)
-
-
-def test_control_is_quiet_and_fits_at_every_width(page, check_page):
-    study = make_study(trials=2, languages=["en", "fr"])
-    for language in ("en", "fr"):
-        open_trials(page, make_session(study, language=language))
-        check_page(page, f"trial-quiet-{language}", with_axe=language == "en")
-        page.locator("#wrong summary").click()
-        check_page(page, f"trial-report-{language}", with_axe=language == "en")

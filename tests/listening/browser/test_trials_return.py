@@ -138,14 +138,6 @@ def test_criterion_06_other_device_takes_over_and_the_first_learns_it_from_the_p
     stored(session, 6)
 
 
-def test_sign_of_life_freezes_a_tab_that_does_nothing(page, new_page, session):
-    page.clock.install()
-    open_trials(page, session)
-    open_trials(new_page(), session)
-    page.clock.fast_forward(31_000)
-    expect(page.locator("#frozen-panel")).to_be_visible()
-
-
 def test_where_nothing_can_be_kept_the_page_says_so_and_the_session_goes_on(page, session):
     page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error('denied'); } })")
     open_trials(page, session)
@@ -196,16 +188,3 @@ def test_pause_stops_the_sound_and_the_clock_and_digits_rate_nothing(page, monke
     assert plays == [("a", True, []), ("b", False, ["stopped"]), ("b", True, [])]
     assert session.answers.first().client_ms < 600_000
     assert [len(events_of(session, kind)) for kind in ("pause", "resume")] == [1, 1]
-
-
-def test_answer_survives_a_404_that_is_not_the_portals(page, session, problems):
-    """As a proxy gives while the portal is being renewed."""
-    open_trials(page, session)
-    listen(page)
-    rate(page, 6)
-    page.route("**/answers", lambda route: route.fulfill(status=404, body="<html>Not found</html>"), times=1)
-    send(page)
-    expect_number(page, 2)
-    assert set(stored(session, 3).values()) == {6}  # by the page after its reload
-    expect_saved(page)
-    problems[page].clear()  # the 404 itself

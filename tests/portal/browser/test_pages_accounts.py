@@ -9,7 +9,6 @@ from django.core.cache import cache
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from portal.accounts.models import User
 from portal.accounts.services import vouch_for_address
 from portal.accounts.tokens import create_token
 from tests.browsing import wait_until
@@ -45,24 +44,13 @@ def code_for(secret):
     return totp.format_hotp_value(totp.hotp_value(secret, next(totp.yield_hotp_counters_from_time())))
 
 
-DOOR = {  # addresses, and whether axe sees the page
-    "/log-in/": True,
-    "/log-in/?next=/account/": False,
-    "/log-in/closed/": True,
-    "/sign-up/": True,
-    "/sign-up/mailed/": False,  # axe sees them on the way through
-    "/sign-up/confirm/nonsense/": True,
-    "/password/": True,
-    "/password/mailed/": True,
-    "/password/changed/": False,
-    "/password/1-nonsense/": False,
-}
+DOOR = ("/log-in/closed/", "/sign-up/confirm/nonsense/", "/password/", "/password/mailed/")  # others are on the way
 
 
 def test_pages_of_the_door_pass_the_check(page, check_page):
-    for address, with_axe in DOOR.items():
+    for address in DOOR:
         page.goto(address)
-        check_page(page, "door-" + re.sub(r"\W+", "-", address).strip("-"), with_axe=with_axe)
+        check_page(page, "door-" + re.sub(r"\W+", "-", address).strip("-"))
 
 
 def test_way_from_the_sign_up_to_the_log_out(page, check_page):
@@ -81,7 +69,6 @@ def test_way_from_the_sign_up_to_the_log_out(page, check_page):
     page.get_by_role("link", name="Your account").click()
     check_page(page, "account")
     page.goto("/log-out/")
-    check_page(page, "log-out")
     page.get_by_role("button", name="Log out", exact=True).last.click()
     expect(page.locator("main")).to_contain_text("You are logged out.")
     expect(page.get_by_role("link", name="Log in").first).to_be_attached()
@@ -95,7 +82,6 @@ def test_log_in_that_fails_and_is_throttled_passes_the_check(page, check_page):
     check_page(page, "log-in-wrong")
     fill(page, "Log in", login=user.email, password=PASSWORD)
     expect(page.locator("main")).to_contain_text("Too many failed attempts")
-    check_page(page, "log-in-throttled", with_axe=False)
     assert page.evaluate("document.activeElement.className") == "error-summary"
 
 
@@ -106,8 +92,7 @@ def test_forgotten_password_is_chosen_anew(page, check_page, settings):
     page.get_by_role("link", name="Forgotten your password?").click()
     fill(page, "Mail me the link", email=user.email)
     page.goto(link_in_mail(user.email))
-    fill(page, "Save this password", password1="short", password2="other")
-    check_page(page, "password-new-errors")
+    check_page(page, "password-new")
     fill(page, "Save this password", password1="quite another one 7", password2="quite another one 7")
     expect(page.locator("h1")).to_contain_text("Welcome")  # the link is proof enough: they are in
 
@@ -116,8 +101,6 @@ def test_password_and_address_pages_pass_the_check(page, check_page):
     user = make_user(name="Wilhelmina Organizer-Featherstonehaugh")
     log_in(page, user, "/account/password/")
     check_page(page, "account-password")
-    fill(page, "Change the password", oldpassword="guess", password1="new one 12345", password2="new one 12345")
-    check_page(page, "account-password-errors")
     page.goto("/account/e-mail/")
     check_page(page, "account-address")
     address = "a-rather-long-new-address@department.university.example"
@@ -125,7 +108,6 @@ def test_password_and_address_pages_pass_the_check(page, check_page):
     check_page(page, "account-confirm")
     fill(page, "Continue", password=PASSWORD)
     expect(page.locator("main")).to_contain_text("is not confirmed yet")
-    check_page(page, "account-address-pending")
     page.goto(link_in_mail(address))
     fill(page, "Yes, it is mine")
     page.goto("/account/")
@@ -138,7 +120,6 @@ def test_way_through_the_second_factor(page, check_page, monkeypatch):
     user = make_user()
     log_in(page, user)
     page.get_by_role("link", name="Set it up").click()
-    check_page(page, "second-factor-off")
     page.get_by_role("link", name="Set it up").click()
     fill(page, "Continue", password=PASSWORD)
     picture = page.locator("img.plate")
@@ -149,16 +130,10 @@ def test_way_through_the_second_factor(page, check_page, monkeypatch):
     check_page(page, "second-factor-codes")
     page.goto("/account/second-factor/")
     check_page(page, "second-factor-on")
-    page.get_by_role("link", name="Make new ones").click()
-    check_page(page, "second-factor-new-codes")
     page.goto("/account/second-factor/app/off/")
     check_page(page, "second-factor-switch-off")
-    page.goto("/account/confirm/")
-    check_page(page, "account-confirm-with-code-beside")
     page.goto("/account/confirm/code/")
     check_page(page, "account-confirm-by-code")
-    page.goto("/account/")
-    check_page(page, "account-with-second-factor", with_axe=False)
     page.context.clear_cookies()
     cache.clear()  # a code opens the door once, and this half minute's has been used
     log_in(page, user)
@@ -174,9 +149,7 @@ def test_tokens_are_made_and_revoked(new_page, check_page):
     vouch_for_address(user)
     page = new_page(user)
     page.goto("/account/tokens/")
-    check_page(page, "tokens-none")
     fill(page, "Make the token")
-    check_page(page, "tokens-errors")
     fill(page, "Make the token", name="vp on my laptop")
     expect(page.locator(".copyable")).to_have_text(re.compile(r"^vpp_[\w-]{40}$"))
     ended = timezone.now() - timezone.timedelta(days=1)
@@ -188,23 +161,3 @@ def test_tokens_are_made_and_revoked(new_page, check_page):
     page.get_by_role("button", name="Revoke").click()
     page.get_by_text("The token “vp on my laptop” is revoked").wait_for()
     expect(page.locator("table th[scope=row]")).to_have_text(["old"])
-
-
-def test_mails_are_chosen(new_page, check_page):
-    user = make_user()
-    page = new_page(user)
-    page.goto("/account/notifications/")
-    check_page(page, "notices")
-    page.get_by_label("the evaluation of a submission fails").uncheck()
-    page.get_by_role("button", name="Save this choice").click()
-    page.get_by_text("Your choice is saved.").wait_for()
-    assert User.objects.get(pk=user.pk).unwanted_notifications == ["failed"]
-
-
-def test_too_many_attempts_have_a_page(page, check_page, settings):
-    settings.ACCOUNT_RATE_LIMITS = {"signup": "1/m/ip"}
-    for _ in range(2):
-        page.goto("/sign-up/")
-        fill(page, "Sign up")
-    expect(page.locator("h1")).to_have_text("Too many attempts")
-    check_page(page, "too-many-attempts")

@@ -11,15 +11,12 @@ from portal.jobs import services
 from portal.jobs.models import Job, JobEvent, JobState
 from portal.jobs.runner import execute
 from tests.browsing import axe_violations
-from tests.photographs.taking import OPEN_FOLDS
 from tests.portal.factories import (
     make_corpus,
     make_job,
-    make_operator,
     make_organizer,
     make_problem,
     make_system,
-    make_user,
     write_manifest,
 )
 
@@ -38,13 +35,13 @@ def test_pages_of_errors_pass_the_check(page, check_page, rf):
         "**/shown/*",
         lambda route: route.fulfill(body=shown[urlsplit(route.request.url).path], content_type="text/html"),
     )
-    for status in errors.PAGES:
+    for status in (405, 500):
         request = rf.get("/editions/a/leaderboard/unpublish/")
         answer = errors.internal_error() if status == 500 else errors.error_page(request, status)
         shown[f"/shown/{status}"] = answer.content.decode()
         page.goto(f"/shown/{status}")
         expect(page.locator("h1")).to_have_text(errors.PAGES[status][0])
-        check_page(page, f"error-{status}", with_axe=status in {405, 500})
+        check_page(page, f"error-{status}")
 
 
 def test_published_results_pass_the_check_and_are_chosen_in_the_form(page, check_page):
@@ -56,12 +53,6 @@ def test_published_results_pass_the_check_and_are_chosen_in_the_form(page, check
     page.get_by_role("button", name="Show").click()
     expect(page.locator("h2").first).to_have_text("Published 2024, test: averages")
     expect(page.get_by_role("rowheader", name="B6").first).to_be_visible()
-
-
-def test_first_pages_of_an_empty_portal_pass_the_check(organizer_page, check_page):
-    for name, address in (("home", "/"), ("corpora", "/corpora/"), ("jobs", "/jobs/")):
-        organizer_page.goto(address)
-        check_page(organizer_page, f"empty-{name}")
 
 
 def test_home_of_an_organizer_passes_the_check(organizer_page, check_page):
@@ -77,15 +68,11 @@ def test_home_of_an_organizer_passes_the_check(organizer_page, check_page):
     check_page(organizer_page, "home-organizer")
 
 
-def test_home_of_operators_passes_the_check(operator_page, new_page, check_page):
+def test_home_of_operators_passes_the_check(operator_page, check_page):
     make_job(waiting_since=timezone.now() - timezone.timedelta(minutes=12))
     operator_page.goto("/")
     expect(operator_page.locator("main")).to_contain_text("No worker takes the jobs of the queue “what people send”")
     check_page(operator_page, "home-operator")
-    page = new_page(make_operator(is_organizer=True))
-    page.goto("/")
-    expect(page.locator("h2")).to_have_text(["Next", "The steps of a challenge", "Queues", "Health", "Jobs under way"])
-    check_page(page, "home-both", with_axe=False)
 
 
 def test_long_name_leaves_the_arrow_of_its_menu_whole(new_page):
@@ -98,20 +85,11 @@ def test_long_name_leaves_the_arrow_of_its_menu_whole(new_page):
     assert summary.bounding_box()["x"] + summary.bounding_box()["width"] <= 360
 
 
-def test_home_of_a_member_without_a_role_passes_the_check(new_page, check_page):
-    page = new_page(make_user(name="Tea Member"))
-    page.goto("/")
-    expect(page.locator("main")).to_contain_text("ask its operator to give you the role")
-    check_page(page, "home-member")
-
-
 CORPUS_PAGES = {
     "corpora": "/corpora/",
     "corpus": "/corpora/tones/",
-    "data-set": "/corpora/tones/sets/tones_trials_f/",
     "speakers": "/corpora/tones/speakers/",
     "utterances": "/corpora/tones/utterances/?text=sentence&gender=f",
-    "utterances-none": "/corpora/tones/utterances/?text=nowhere",
 }
 
 
@@ -121,7 +99,7 @@ def test_corpus_pages_pass_the_check_and_say_synthetic(organizer_page, check_pag
     for name, address in CORPUS_PAGES.items():
         organizer_page.goto(address)
         expect(organizer_page.locator(".ribbon")).to_have_text("synthetic speech")
-        check_page(organizer_page, name, with_axe=name != "data-set")  # as the list of utterances
+        check_page(organizer_page, name)
     organizer_page.goto("/corpora/tones/utterances/tones-s0-000/")
     organizer_page.locator(".player audio").wait_for()
     expect(organizer_page.locator(".ribbon")).to_have_count(1)
@@ -129,18 +107,6 @@ def test_corpus_pages_pass_the_check_and_say_synthetic(organizer_page, check_pag
     file = system.submissions.get().files.get(utterance__name="tones-s0-000")
     link = organizer_page.get_by_role("link", name="Compare with the original")
     expect(link).to_have_attribute("href", f"/systems/b2-tones/files/{file.pk}/")
-
-
-def test_corpus_of_lists_says_that_audio_is_missing_and_leads_to_adding_it(organizer_page, check_page):
-    make_corpus("lists", with_audio=False, layout="kaldi")
-    organizer_page.goto("/corpora/lists/utterances/lists-s0-000/")
-    expect(organizer_page.get_by_text("Only the lists of lists are here.")).to_be_visible()
-    check_page(organizer_page, "utterance-without-audio")
-    organizer_page.goto("/corpora/lists/")
-    check_page(organizer_page, "corpus-lists-only")
-    organizer_page.get_by_role("link", name="Add the audio").click()
-    expect(organizer_page.get_by_label("Name of the corpus")).to_have_value("lists")
-    expect(organizer_page.get_by_label("Folder on the server")).to_have_value("/speech/lists")
 
 
 def test_import_page_passes_the_check_with_and_without_errors(organizer_page, check_page):
@@ -152,21 +118,17 @@ def test_import_page_passes_the_check_with_and_without_errors(organizer_page, ch
     check_page(organizer_page, "import-errors")
 
 
-def test_job_pages_pass_the_check_in_every_state(organizer_page, check_page):
+def test_job_pages_pass_the_check_as_they_run_and_end(organizer_page, check_page):
     running = make_job("running", stage="Examining audio", done=3, total=8)
-    waiting = make_job(after=running, title="B2 on tones_trials_f")
     problems = [make_problem(file=f"{number}.wav") for number in range(60)] + [make_problem("short", "warning")]
     failed = make_job("failed", failure="The corpus was not imported.", failure_actor="organizer", problems=problems)
     done = make_job("succeeded", result={"corpus": "tones", "gained": {"speakers": 2, "audio_files": 8}})
-    cancelled = make_job("cancelled", failure="Cancelled by Olga.")
-    for job in (running, waiting, failed, done, cancelled):
+    for job in (running, failed, done):
         job.events.create(attempt=1, text="Started, attempt 1.")
         organizer_page.goto(job.get_absolute_url())
         check_page(organizer_page, f"job-{job.state}")
     organizer_page.goto("/jobs/")
     check_page(organizer_page, "jobs")
-    organizer_page.goto("/jobs/?state=failed")
-    expect(organizer_page.locator("tbody tr")).to_have_count(1)
 
 
 def test_operator_reads_the_technical_detail_and_the_operations_page(operator_page, check_page):
@@ -265,33 +227,6 @@ def _leap(page):
         page.wait_for_timeout(100)
 
 
-def test_job_list_follows_its_jobs_and_stops_asking_when_none_is_left(organizer_page):
-    page = organizer_page
-    page.clock.install()
-    job = make_job("running", stage="Examining audio", done=3, total=8)
-    page.goto("/jobs/")
-    Job.objects.filter(pk=job.pk).update(done=7)
-    _leap(page)
-    expect(page.get_by_text("7 of 8")).to_be_visible()
-    Job.objects.filter(pk=job.pk).update(state=JobState.SUCCEEDED, claim=None, finished_at=timezone.now())
-    # An answer from before may still be on its way; this one ends the asking.
-    with page.expect_response(lambda response: response.url.endswith("/jobs/table") and response.status == 286):
-        _leap(page)
-        expect(page.locator("[data-state=succeeded]")).to_be_visible()
-
-
-def test_cancelling_asks_first(organizer_page):
-    job = make_job()
-    organizer_page.goto(job.get_absolute_url())
-    organizer_page.get_by_role("button", name="Cancel the job").click()
-    organizer_page.get_by_role("button", name="Go back").click()
-    assert Job.objects.get().state == JobState.WAITING
-    organizer_page.get_by_role("button", name="Cancel the job").click()
-    organizer_page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
-    organizer_page.get_by_role("button", name="Run again").wait_for()
-    assert Job.objects.get().state == JobState.CANCELLED
-
-
 def test_pages_work_without_javascript(new_page):
     make_corpus(speakers=2)
     page = new_page(make_organizer(), java_script_enabled=False)
@@ -312,16 +247,6 @@ def test_pages_work_without_javascript(new_page):
     page.get_by_role("button", name="Cancel the job").click()
     page.get_by_text("Being cancelled: it stops").wait_for()
     assert Job.objects.get().cancel_requested_at is not None
-
-
-def test_photographs_of_an_unfolded_page_load_figures_far_below(page):
-    page.goto("/docs/")
-    page.evaluate(
-        """document.querySelector("main").insertAdjacentHTML("beforeend", `<details><summary>Figures</summary>
-          <img alt="" height="20000"><img id="low" alt="" loading="lazy" src="/static/portal/favicon.svg">`)"""
-    )
-    page.evaluate(OPEN_FOLDS)
-    page.wait_for_function("() => document.querySelector('#low').naturalWidth > 0")
 
 
 def test_axe_finds_what_is_new_on_a_page_whose_structure_has_passed(page, check_page):

@@ -6,10 +6,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from portal.submissions.models import System
 from tests.browsing import SCREENSHOTS, wait_until
 from tests.portal.factories import make_edition, make_organizer, make_team, make_team_system
-from tests.portal.leaderboards import make_baseline, make_leaderboard, put_on_leaderboard
+from tests.portal.leaderboards import make_baseline, put_on_leaderboard
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NAMES = ("Alder", "Birchwood Audio", "Cedar", "Dogwood Speech Laboratory", "Elm", "Fir")
@@ -105,15 +104,6 @@ def test_published_leaderboard_with_its_drawn_figure_is_sound_on_screens_and_pap
     expect(page.get_by_role("heading", name="Downloads")).to_be_hidden()
 
 
-def test_empty_leaderboard_says_who_came_near(organizer, new_page, check_page):
-    edition = make_edition(organizers=[organizer], name="low")
-    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=11.809, wer=8.285)
-    page = new_page(organizer)
-    page.goto("/editions/low/leaderboard/")
-    expect(page.locator("main")).to_contain_text("came nearest with 11.8 %, 3.2 away.")
-    check_page(page, "board-empty")
-
-
 def test_badge_of_a_lower_attack_stands_beneath_the_number_in_line_with_the_others(organizer, new_page):
     edition = make_edition(organizers=[organizer], name="lower")
     for interval in (0.4, 0):
@@ -175,17 +165,6 @@ def test_headings_sort_in_place_say_so_and_sort_alike_without_script(edition, ne
     plain.wait_for_url("**sort=wer**")
     in_order = texts(plain, "table[data-sortable] >> nth=0 >> tbody th")
     wait_until(lambda: texts(page, "table[data-sortable] >> nth=0 >> tbody th") == in_order, "the same order")
-
-
-def test_policy_form_says_what_is_wrong(organizer, new_page, check_page):
-    make_leaderboard(organizers=[organizer], name="wrong")
-    page = new_page(organizer)
-    page.goto("/editions/wrong/leaderboard/policy/")
-    page.get_by_label("Minimum EERs of the conditions").fill("20, 15")
-    page.get_by_role("button", name="Change the policy").click()
-    expect(page.locator(".error-summary")).to_contain_text("Expected limits from 0 to 100 % that ascend, found 20, 15.")
-    check_page(page, "board-policy-wrong")
-    assert System.objects.filter(edition__leaderboard_policy={}).exists()
 
 
 def test_organizer_changes_the_recipe_and_publishes_again(edition, organizer, new_page, check_page):

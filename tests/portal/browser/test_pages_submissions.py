@@ -138,18 +138,3 @@ def test_submission_is_withdrawn_after_a_question_without_script_too(new_page, c
     plain.get_by_role("link", name="Withdraw").click()
     plain.get_by_role("button", name="Withdraw").click()
     plain.get_by_text("Withdrawn by Tamara Owner").wait_for()
-
-
-def test_failed_check_tells_the_organizer_who_acts(new_page, check_page, organizer, team, faulty):
-    job = make_job(
-        "failed",
-        kind="intake",
-        failure="The archive is not among the portal's files.",
-        failure_actor="operator",
-        failure_remedy="Bring the folder of uploads back.",
-    )
-    submission = make_submission(faulty.system, state=Submission.State.CHECKING, job=job)
-    page = new_page(organizer)
-    page.goto(submission.get_absolute_url())
-    page.get_by_role("button", name="Check again").wait_for()
-    check_page(page, "submission-check-failed")

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import soundfile
 from django.core.files.storage import default_storage
-from PIL import Image
 from playwright.sync_api import expect
 
-from anonymization.app.models import AnonymizationRun
 from evaluation.app.audio_measures.services import draw_figures
 from evaluation.app.models import UtteranceMeasure
 from portal.accounts.models import User
@@ -147,18 +145,6 @@ def test_pages_of_a_system_pass_the_check(system, file, organizer_page, check_pa
         check_page(organizer_page, name)
 
 
-def test_pages_without_any_system_pass_the_check(organizer_page, check_page):
-    organizer_page.goto("/systems/")
-    check_page(organizer_page, "systems-empty")
-    make_corpus("lists", with_audio=False)
-    make_corpus("tones")
-    organizer_page.goto("/systems/")
-    expect(organizer_page.locator(".empty a.button")).to_have_text(["Run an anonymiser on tones"])
-    check_page(organizer_page, "systems-first")
-    organizer_page.goto("/systems/new/lists/")
-    check_page(organizer_page, "systems-new-lists")
-
-
 def test_refused_form_passes_the_check_and_leads_to_its_fields(organizer_page, check_page):
     make_corpus("tones")
     organizer_page.goto("/systems/new/tones/")
@@ -195,23 +181,10 @@ def test_options_are_those_of_the_chosen_method_and_its_pace_is_told(system, org
     organizer_page.get_by_role("button", name="Run an anonymiser").click()
     organizer_page.wait_for_selector("h1:has-text('T32')")
     expect(organizer_page.locator("#progress")).to_contain_text("0 of 2 jobs have ended")
-    check_page(organizer_page, "systems-edition-baseline")
     submission = Submission.objects.get(system__label="T32")
     organizer_page.goto(submission.get_absolute_url())
     expect(organizer_page.locator("#progress")).to_contain_text("Anonymisation")
     check_page(organizer_page, "submissions-made-here")
-
-
-def test_form_of_methods_works_without_script(speech, new_page):
-    page = new_page(make_organizer(), java_script_enabled=False)
-    page.goto("/systems/new/voices/")
-    page.locator("label.choice", has_text="mcadams-2024").click()
-    expect(page.locator(".offer-options:visible")).to_have_count(1)
-    page.locator(".offer-options:visible summary").click()
-    page.select_option("select[name=mcadams-2024__level]", "kept")
-    page.get_by_role("button", name="Run an anonymiser").click()
-    page.wait_for_selector("h1:has-text('mcadams-2024-voices')")
-    assert {run.options["level"] for run in AnonymizationRun.objects.all()} == {"kept"}
 
 
 def test_run_with_findings_passes_the_check(organizer_page, check_page):
@@ -266,14 +239,6 @@ def test_data_sets_are_ticked_by_role_and_their_extent_is_told(system, organizer
     expect(told).to_have_text(re.compile("^3 data sets, "))
 
 
-def test_choosing_by_role_is_offered_only_where_it_works(new_page):
-    make_corpus("tones")
-    page = new_page(make_organizer(), java_script_enabled=False)
-    page.goto("/systems/new/tones/")
-    expect(page.get_by_role("button", name="Trial sets only")).to_be_hidden()
-    expect(page.locator("output")).to_be_empty()  # each data set says how long it is
-
-
 def test_wide_tables_stay_inside_of_narrow_windows_and_paper(system, organizer_page):
     page = organizer_page
     for address in ("/systems/b2-voices/", "/corpora/voices/"):  # their main numbers need no scrolling
@@ -294,26 +259,6 @@ def test_wide_tables_stay_inside_of_narrow_windows_and_paper(system, organizer_p
         for media in ("screen", "print"):
             page.emulate_media(media=media)
             assert page.evaluate("document.documentElement.scrollWidth") == 720, (address, media)
-
-
-def test_edge_of_a_table_that_scrolls_shows_that_there_is_more(system, organizer_page):
-    page = organizer_page
-    page.set_viewport_size({"width": 360, "height": 800})
-    page.goto("/systems/b2-voices/sets/voices_trials_f/")
-    region = page.locator("#utterances ~ .table-scroll")
-
-    def edge():
-        """How much the last column of pixels of the region differs from the one 40 pixels before it."""
-        with Image.open(io.BytesIO(region.screenshot())) as picture:
-            pixels = np.array(picture.convert("L"), dtype=float)
-        return abs(np.median(pixels[:, -1]) - np.median(pixels[:, -40]))
-
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        region.evaluate("(each) => each.scrollTo(0, 0)")
-        browsing.wait_until(lambda: edge() > 20, "an edge")
-        region.evaluate("(each) => each.scrollTo(each.scrollWidth, 0)")
-        browsing.wait_until(lambda: edge() < 3, "no edge")
 
 
 def test_unfinished_system_passes_the_check_and_renews_itself(organizer_page, check_page):
@@ -406,21 +351,6 @@ def test_space_plays_and_b_switches_at_the_same_instant(player):
     assert state_of(player)["playing"] is False
 
 
-def test_switching_while_paused_keeps_the_position(player):
-    player.focus(".player-controls input")
-    player.keyboard.press("ArrowRight")
-    player.keyboard.press("ArrowRight")
-    before = state_of(player)
-    player.keyboard.press("b")
-    after = state_of(player)
-    assert before["position"] == after["position"] == pytest.approx(0.5)
-    assert after["pressed"] == ["false", "true"]
-    player.keyboard.press("Space")
-    wait_until(player, "heard.voices.length === 2")
-    assert player.evaluate("heard.voices.map((each) => each.offset)") == [0.5, 0.5]
-    assert state_of(player)["gains"] == [0, 1]
-
-
 def test_comparison_works_without_script_as_plain_audio(file, new_page):
     page = new_page(make_organizer(), java_script_enabled=False)
     page.goto(f"/systems/b2-voices/files/{file.pk}/")
@@ -432,16 +362,3 @@ def test_comparison_works_without_script_as_plain_audio(file, new_page):
         samples, rate = soundfile.read(io.BytesIO(answer.body()))
         assert (answer.headers["content-type"], rate) == ("audio/flac", RATE_HZ)
         np.testing.assert_array_equal(samples, stored(key))
-
-
-def test_neighbours_are_reached_by_keyboard(system, organizer_page):
-    organizer_page.goto("/systems/b2-voices/sets/voices_trials_f/?order=highest")
-    names = organizer_page.locator("#utterances ~ .table-scroll tbody th a").all_inner_texts()
-    organizer_page.focus("#utterances ~ .table-scroll tbody th a")
-    organizer_page.keyboard.press("Enter")
-    organizer_page.wait_for_selector(f"h1:has-text('{names[0]}')")
-    wait_until(organizer_page, "document.readyState === 'complete'")
-    organizer_page.focus("a[rel=next]")
-    organizer_page.keyboard.press("Enter")
-    organizer_page.wait_for_selector(f"h1:has-text('{names[1]}')")
-    expect(organizer_page.locator("a[rel=next]")).to_have_count(0)

@@ -9,18 +9,15 @@ from playwright.sync_api import expect
 
 from portal.challenges.models import Edition
 from portal.core import audit
-from portal.submissions.models import Upload
 from portal.teams import services
 from portal.teams.models import Team
-from tests.browsing import EVERY_LOOK, too_long, wait_until
+from tests.browsing import too_long, wait_until
 from tests.portal.editions.test_editions import RECIPE, recipe_for, sets_for
 from tests.portal.factories import (
     make_corpus,
     make_edition,
     make_organizer,
-    make_submission,
     make_team,
-    make_team_system,
     make_user,
 )
 
@@ -49,23 +46,13 @@ def edition(organizer):
     )
 
 
-def test_empty_list_of_editions_passes_the_check(new_page, organizer, check_page):
-    for name, person in (("visitor", None), ("organizer", organizer)):
-        page = new_page(person)
-        page.goto("/editions/")
-        expect(page.get_by_role("heading", name="No edition yet")).to_be_visible()
-        check_page(page, f"editions-empty-{name}")
-
-
 def test_list_and_page_of_an_edition_pass_the_check_for_everybody(new_page, edition, organizer, check_page):
     make_edition(title="Voices of 2020", protocol="2020", published_at=timezone.now())
     make_edition(title="Two tracks", protocol="2026", track="track2", organizers=[organizer], is_listed=False)
-    owner = make_user()
-    make_team(edition, owner=owner, name="Bats", state="waiting", number=None)
-    for name, person in (("visitor", None), ("owner", owner), ("organizer", organizer)):
+    for name, person in (("visitor", None), ("organizer", organizer)):
         page = new_page(person)
         page.goto("/editions/")
-        check_page(page, f"editions-{name}", with_axe=name != "owner")
+        check_page(page, f"editions-{name}")
         page.get_by_role("link", name="VoicePrivacy Challenge of Tones").click()
         expect(page.locator(".ribbon")).to_have_text("synthetic speech")
         check_page(page, f"edition-{name}")
@@ -75,7 +62,6 @@ def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, ch
     corpus = make_corpus(speakers=4)
     page = new_page(organizer)
     page.goto("/editions/new/")
-    check_page(page, "challenge-start")
     page.get_by_role("button", name="Continue").click()
     check_page(page, "challenge-proposed")
     page.get_by_role("button", name="Show the rules").click()
@@ -103,27 +89,8 @@ def test_form_of_an_edition_tells_all_problems_and_saves(new_page, organizer, ch
     assert edition.submissions_close_at.isoformat() == "2026-12-01T12:00:00+00:00"
 
 
-def test_form_of_an_edition_with_submissions_shows_what_is_fixed(new_page, organizer, edition, check_page):
-    make_submission(make_team_system(make_team(edition)))
-    page = new_page(organizer)
-    page.goto("/editions/vpc/edit/")
-    expect(page.get_by_label("Short name")).to_have_count(0)
-    expect(page.get_by_role("term").filter(has_text="Short name")).to_be_visible()
-    expect(page.get_by_label("Title")).to_be_enabled()
-    check_page(page, "edition-edit-fixed")
-    page.goto("/editions/vpc/copy/")
-    check_page(page, "edition-copy")
-    page.get_by_role("button", name="Make the copy").click()
-    page.wait_for_url("**/editions/vpc-copy/")
-    page.get_by_role("link", name="Edit", exact=True).click()
-    expect(page.get_by_label("Custom recipe as text")).to_have_value(re.compile(re.escape("[15, 20, 25, 30]")))
-    check_page(page, "edition-copied-edit")
-
-
 def test_teams_and_audit_trail_pass_the_check(new_page, organizer, edition, check_page):
     page = new_page(organizer)
-    page.goto("/editions/vpc/teams/")
-    check_page(page, "teams-empty")
     owner = make_user(name="Owen Owner")
     make_team(edition, owner=owner, name=LONG, affiliation=LONG, members=[make_user()])
     waiting = make_team(edition, name="Bats", number=None, state="waiting")
@@ -144,22 +111,19 @@ def test_teams_and_audit_trail_pass_the_check(new_page, organizer, edition, chec
     page.get_by_label("Team").select_option(label="T04 Bats")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("tbody tr")).to_have_count(1)
-    check_page(page, "audit-team")
 
 
-def test_page_of_a_team_passes_the_check_in_every_state(new_page, organizer, edition, check_page):
+def test_page_of_a_team_passes_the_check_for_everybody(new_page, organizer, edition, check_page):
     owner, member = make_user(name="Owen Owner"), make_user(name="Mia Member")
     team = make_team(edition, owner=owner, members=[member], name="Bats", state_note="See the rules, section 2.")
     services.invite_member(
         team=team, email="a-very-long-address-of-somebody@institute.university.example", by=owner, now=timezone.now()
     )
     pages = {"owner": new_page(owner), "member": new_page(member), "organizer": new_page(organizer)}
-    for state in ("waiting", "approved", "declined", "withdrawn", "frozen"):
-        Team.objects.filter(pk=team.pk).update(state="approved" if state == "frozen" else state)
-        if state == "frozen":
-            services.freeze_members(team=team, now=timezone.now())
+    for state in ("waiting", "approved", "declined"):
+        Team.objects.filter(pk=team.pk).update(state=state)
         for name, page in pages.items():
-            if state in ("waiting", "approved") or name == "owner" or EVERY_LOOK:
+            if state == "approved" or name == "owner":
                 page.goto(team.get_absolute_url())
                 check_page(page, f"team-{state}-{name}")
 
@@ -174,7 +138,6 @@ def test_team_registers_invites_joins_and_hands_over(new_page, organizer, editio
     page.get_by_label("Name of the team").fill("Bats")
     page.get_by_role("button", name="Register the team").click()
     expect(page.locator(".error-summary li")).to_have_count(3)
-    check_page(page, "team-register-errors")
     page.get_by_label("Affiliation").fill("University of Somewhere")
     page.get_by_label("Country").select_option("FR")
     page.get_by_label("academic: university or public research", exact=True).check()
@@ -190,7 +153,6 @@ def test_team_registers_invites_joins_and_hands_over(new_page, organizer, editio
     check_page(visitor, "invitation-visitor")
     page.goto(link)
     expect(page.locator("main")).to_contain_text("This invitation is for nia@uni.example")
-    check_page(page, "invitation-other-address")
     theirs = new_page(invited)
     theirs.goto(link)
     check_page(theirs, "invitation")
@@ -234,32 +196,3 @@ def test_what_was_written_is_not_lost_without_a_question(new_page, edition, orga
     page.goto("/editions/vpc/edit/")
     page.reload()
     assert asked == ["beforeunload"], "nothing was written"
-
-
-def test_home_shows_editions_leaderboards_and_unfinished_uploads(new_page, edition, organizer, check_page):
-    owner, now = make_user(name="Owen Owner"), timezone.now()
-    team = make_team(edition, owner=owner, name=LONG)
-    make_team(edition, name="Bats", state="waiting", number=None)
-    make_submission(make_team_system(team), state="evaluating")
-    upload = {"edition": edition, "team": team, "created_by": owner, "expires_at": now + timedelta(days=3)}
-    Upload.objects.create(**upload, file_name=f"{LONG.replace(' ', '-')}.tar.gz", size=9_300_000, offset=4_100_000)
-    policy = {"minimum_eers": [7, 9]}
-    Edition.objects.filter(pk=edition.pk).update(
-        published_at=now,
-        scores_required=False,
-        audio_required=False,
-        leaderboard_policy=policy,
-        submissions_open_at=None,
-    )
-    for name, person in (("member", owner), ("organizer", organizer)):
-        page = new_page(person)
-        page.goto("/")
-        check_page(page, f"home-{name}-editions")
-        page.goto("/editions/vpc/")
-        check_page(page, f"edition-unensured-{name}")
-    Edition.objects.filter(pk=edition.pk).update(submissions_close_at=now, late_until=None)
-    page = new_page(owner)
-    for name, address in (("team", team.get_absolute_url()), ("submissions", "/editions/vpc/submissions/")):
-        page.goto(address)
-        expect(page.locator("main")).to_contain_text("Submissions closed on")
-        check_page(page, f"closed-{name}")

@@ -30,7 +30,6 @@ def test_organizer_starts_a_training(submission, organizer_page, check_page):
     page.get_by_role("textbox", name="Seeds").fill("one")
     page.get_by_role("button", name="Train an attacker").click()
     expect(page.get_by_text("Seeds are whole numbers from 0 on").first).to_be_visible()
-    check_page(page, "training-new-refused")
     page.get_by_role("textbox", name="Seeds").fill("1")
     page.get_by_label("Attack the trial sets").uncheck()
     page.get_by_text("Baseline", exact=True).click()
@@ -67,17 +66,3 @@ def test_curves_grow_without_reloading_until_the_report_stands(submission, organ
     with page.expect_download() as download:
         page.get_by_role("link", name="Every epoch, CSV").click()
     assert download.value.suggested_filename == f"b2-voices-training-{run.pk}.csv"
-
-
-def test_list_compares_trainings(submission, organizer_page, check_page):
-    for zero_epochs in (2, 6, 8):
-        recipe = with_variant(PRESETS["small"], "literal").changed(zero_epochs=zero_epochs)
-        ended = {1: final_values(0.8 + zero_epochs / 100, 0.97, 0.4)}
-        make_training(
-            submission, recipe=recipe, variant="literal", seeds=[1], epochs={1: 10}, ended=ended, state="succeeded"
-        )
-    make_training(submission, seeds=[1], epochs={1: 3})
-    page = organizer_page
-    page.goto(LIST)
-    expect(page.get_by_role("img", name="Final VER_S by the epochs")).to_be_visible()
-    check_page(page, "trainings")

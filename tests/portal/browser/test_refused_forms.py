@@ -2,12 +2,9 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
-from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE
 from tests.browsing import wait_until
-from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_corpus, make_operator, make_organizer
 
 REFUSED = ".error-summary, .messages .error"
@@ -42,23 +39,12 @@ def test_challenge_without_a_title_shows_its_error_after_its_rules(new_page):
     expect_refused(page, "Give the edition a title.")
 
 
-def test_enter_in_the_title_of_a_challenge_creates_it(new_page):
-    make_corpus(speakers=4)
-    page = new_page(make_organizer())
-    page.goto("/editions/new/?corpus=tones&protocol=proposed")
-    page.fill("#id_title", "Challenge of Tones")
-    with page.expect_navigation():
-        page.press("#id_title", "Enter")
-    assert page.url.endswith("/editions/challenge-of-tones/")
-
-
-@pytest.mark.parametrize("tries", [1, 2])
-def test_form_that_is_refused_again_shows_its_errors_again(new_page, tries):
+def test_form_that_is_refused_again_shows_its_errors_again(new_page):
     page = new_page()
     page.set_viewport_size({"width": 500, "height": 260})
     page.goto("/sign-up/")
     send(page, "Sign up")
-    for _ in range(tries):
+    for _ in range(2):
         page.get_by_role("link", name=re.compile("^Password: ")).click()  # the place in the address
         assert page.evaluate("location.hash") == "#id_password1"
         send(page, "Sign up")
@@ -96,14 +82,3 @@ def test_who_types_before_everything_is_loaded_keeps_the_keyboard(new_page):
     page.evaluate("new Promise((done) => setTimeout(done, 300))")
     page.keyboard.type("a")
     expect(name).to_have_value("Nia")
-
-
-def test_questions_of_an_evaluator_show_what_is_missing(new_page):
-    page = new_page()
-    page.set_viewport_size({"width": 400, "height": 300})
-    session = make_session(make_study(questionnaire=DEFAULT_QUESTIONNAIRE), step="questions")
-    page.goto(session.get_absolute_url())
-    send(page, "Continue")
-    page.locator(".error-summary a").last.click()
-    send(page, "Continue")
-    expect_refused(page, "Something is still missing.")

@@ -115,29 +115,6 @@ def test_without_script_the_page_says_how_to_send(new_page, owner, team):
     expect(page.locator("section:has(> #terminal)")).to_contain_text("vp submit")
 
 
-def test_page_says_why_nothing_can_be_submitted(new_page, owner, team, check_page):
-    team.edition.submissions_per_team = 1
-    team.edition.save()
-    make_submission(make_team_system(team))
-    page = new_page(owner)
-    page.goto(PAGE)
-    expect(page.locator("main")).to_contain_text("has used its one submission of this edition")
-    expect(page.locator("#upload")).to_have_count(0)
-    check_page(page, "upload-refused")
-
-
-def test_who_was_logged_out_before_the_last_answer_is_told(new_page, owner, team, archive):
-    page = new_page(owner)
-    page.goto(PAGE)
-    refuse = {"status": 401, "content_type": "application/problem+json", "body": "{}"}
-    page.route(
-        "**/api/uploads/*", lambda one: one.fulfill(**refuse) if one.request.method == "GET" else one.continue_()
-    )
-    choose(page, archive)
-    send(page)
-    page.wait_for_selector("#sending-words:has-text('you are no longer logged in. Log in and open this page again')")
-
-
 def test_line_that_is_lost_after_the_last_byte_is_told(new_page, owner, team, archive):
     """No button is left that could do nothing, and the page goes on once the portal answers again."""
     page = new_page(owner)
@@ -169,18 +146,6 @@ def test_paused_upload_passes_the_check_and_goes_on(new_page, owner, team, archi
     page.unroute_all()
     page.click("#pause")
     page.wait_for_url("**/submissions/*/")
-
-
-def test_cancelled_upload_leaves_nothing(new_page, owner, team, archive):
-    page = new_page(owner)
-    page.goto(PAGE)
-    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
-    choose(page, archive)
-    send(page)
-    page.click("#cancel button")
-    page.click("dialog .danger")
-    page.wait_for_selector("text=is discarded")
-    assert Upload.objects.get().state == "abandoned"
 
 
 # What it does ------------------------------------------------------------------------------------
@@ -262,27 +227,6 @@ def test_same_file_goes_on_where_another_browser_stopped(new_page, owner, team, 
     assert upload_path(upload).read_bytes() == archive.read_bytes()
 
 
-def test_line_that_breaks_while_the_portal_is_asked_what_it_has_is_no_end(new_page, owner, team, archive):
-    unfinished(team, archive, 700_000)
-    page = new_page(owner)
-    page.goto(PAGE)
-    broken = []
-
-    def answer(route):
-        if route.request.method == "POST" and len(broken) < 2:
-            broken.append(route.request.url)
-            route.abort("connectionreset")
-        else:
-            route.continue_()
-
-    page.route("**/api/uploads/", answer)
-    choose(page, archive)
-    send(page)
-    page.wait_for_url("**/submissions/*/")
-    assert len(broken) == 2
-    assert upload_path(Upload.objects.get()).read_bytes() == archive.read_bytes()
-
-
 def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, team, archive):
     """It ends as the first did where that stopped: its whole content tells them apart."""
     upload = unfinished(team, archive, 700_000)
@@ -308,55 +252,6 @@ def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, tea
     assert upload_path(submitted).read_bytes() == content
 
 
-def test_other_upload_is_discarded_while_this_one_is_sent(new_page, owner, team, archive):
-    upload = unfinished(team, archive, 700_000, claimed_sha256="")
-    page = new_page(owner)
-    page.goto(PAGE)
-    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
-    choose(page, archive)
-    send(page)
-    expect(page.locator("#sending-words")).to_contain_text("may be of another file and is kept")
-    page.click(f"#upload-{upload.pk} >> text=Discard")
-    page.click("dialog .danger")
-    expect(page.locator(f"#upload-{upload.pk}")).to_have_count(0)
-    state_of(page, "sending")
-    upload.refresh_from_db()
-    assert upload.state == "abandoned"
-
-
-def test_upload_that_lapsed_while_it_waited_begins_anew(new_page, owner, team, archive):
-    page = new_page(owner)
-    page.goto(PAGE)
-    lapsed = []
-
-    def lapse(route):
-        if route.request.method != "PATCH" or lapsed:
-            return route.continue_()
-        Upload.objects.update(state="expired")
-        lapsed.append(True)
-        return route.fulfill(status=503)
-
-    page.route("**/api/uploads/*", lapse)
-    choose(page, archive)
-    send(page)
-    page.wait_for_url("**/submissions/*/")
-    assert sorted(Upload.objects.values_list("state", flat=True)) == ["complete", "expired"]
-    assert upload_path(Submission.objects.get().upload).read_bytes() == archive.read_bytes()
-
-
-def test_upload_of_a_colleague_stays_where_another_file_has_its_name(new_page, owner, team, archive):
-    upload = unfinished(team, archive, 700_000)
-    Upload.objects.update(created_by=make_user())
-    archive.write_bytes(archive.read_bytes()[::-1])
-    page = new_page(owner)
-    page.goto(PAGE)
-    choose(page, archive)
-    send(page)
-    page.wait_for_url("**/submissions/*/")
-    upload.refresh_from_db()
-    assert upload.state == "receiving"
-
-
 def pause_in_the_middle(page, archive):
     """Pause an upload of which no part has been answered."""
     page.goto(PAGE)
@@ -367,18 +262,6 @@ def pause_in_the_middle(page, archive):
     page.click("#pause")
     state_of(page, "paused")
     page.unroute_all()
-
-
-def test_file_that_was_touched_while_it_is_paused_goes_on(new_page, owner, team, archive):
-    page = new_page(owner)
-    pause_in_the_middle(page, archive)
-    os.utime(archive, (1, 1))
-    page.click("#pause")
-    expect(page.locator("#file-words.errorlist")).to_have_text(UNREADABLE)
-    choose(page, archive)
-    send(page)
-    page.wait_for_url("**/submissions/*/")
-    assert upload_path(Upload.objects.get()).read_bytes() == archive.read_bytes()
 
 
 def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team, archive):
@@ -402,70 +285,6 @@ def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team
     page.click("#pause")
     page.wait_for_url("**/submissions/*/")
     assert upload_path(Submission.objects.get().upload).read_bytes() == archive.read_bytes()
-
-
-def test_file_that_changes_while_it_is_sent_is_asked_for_again(new_page, owner, team, archive):
-    """The line breaks, and the next try finds another file."""
-    page = new_page(owner)
-    page.goto(PAGE)
-    changed = []
-
-    def break_line(route):
-        if route.request.method != "PATCH":
-            return route.continue_()
-        if not changed:
-            archive.write_bytes(archive.read_bytes()[::-1])
-            os.utime(archive, (1, 1))
-            changed.append(True)
-        return route.abort("connectionreset")
-
-    page.route("**/api/uploads/*", break_line)
-    choose(page, archive)
-    send(page)
-    expect(page.locator("#file-words.errorlist")).to_have_text(UNREADABLE)
-    expect(page.locator("#sending")).to_be_hidden()
-    assert Upload.objects.get().state == "receiving"
-
-
-def test_file_that_is_removed_is_told(new_page, owner, team, archive):
-    page = new_page(owner)
-    page.goto(PAGE)
-    choose(page, archive)
-    archive.unlink()
-    send(page)
-    expect(page.locator("#file-words.errorlist")).to_have_text("The file is no longer there. Choose it again.")
-    assert Upload.objects.count() == 0
-
-
-def test_file_that_was_submitted_is_found_again(new_page, owner, team, archive):
-    page = new_page(owner)
-    for _ in range(2):
-        page.goto(PAGE)
-        page.click("text=A new primary system")
-        choose(page, archive)
-        send(page)
-        page.wait_for_url("**/submissions/*/")
-    assert (Submission.objects.count(), Upload.objects.count()) == (1, 1)
-
-
-def test_refused_at_the_end_and_submitted_later(new_page, owner, team, archive):
-    upload = unfinished(team, archive, archive.stat().st_size - 1)
-    page = new_page(owner)
-    page.goto(PAGE)
-    choose(page, archive)
-    team.edition.submissions_per_team = 1
-    team.edition.save()
-    make_submission(make_team_system(team))
-    send(page)
-    page.wait_for_selector("text=Submit it now")
-    expect(page.locator("main")).to_contain_text("has used its one submission of this edition")
-    page.click("text=Submit it now")
-    expect(page.locator(".messages")).to_contain_text("has used its one submission of this edition")
-    team.edition.submissions_per_team = 2
-    team.edition.save()
-    page.click("text=Submit it now")
-    page.wait_for_url("**/submissions/*/")
-    assert Submission.objects.get(upload=upload).state == "received"
 
 
 def test_unfinished_upload_goes_on_although_nothing_new_may_begin(new_page, owner, team, archive, tmp_path):
@@ -496,16 +315,6 @@ def test_discarding_asks_first(new_page, owner, team, archive):
     page.click("dialog .danger")
     page.wait_for_selector("text=is discarded")
     assert (Upload.objects.get().state, upload_path(upload).exists()) == ("abandoned", False)
-
-
-def test_errors_of_the_portal_are_told_in_sentences(new_page, owner, team, archive):
-    page = new_page(owner)
-    page.goto(PAGE)
-    choose(page, archive)
-    page.context.clear_cookies()
-    send(page)
-    expect(page.locator("#file-words.errorlist")).to_contain_text("You are no longer logged in")
-    expect(page.locator("#upload")).to_be_visible()
 
 
 # A bad line --------------------------------------------------------------------------------------
