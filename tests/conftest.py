@@ -115,8 +115,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    # Files in a mixed order, the same everywhere: those that wait for a browser then run beside those that compute.
-    items.sort(key=lambda item: zlib.crc32(str(item.path.relative_to(config.rootpath)).encode()))
+    # Files in a mixed order, the same everywhere: those that wait for a browser then run beside those that compute. The
+    # longest test, a whole demo, begins before all others.
+    crc = {path: zlib.crc32(str(path.relative_to(config.rootpath)).encode()) for path in {item.path for item in items}}
+    items.sort(key=lambda item: (item.get_closest_marker("golden") is None, crc[item.path]))
     for item in items:
         if item.path.parent.name in {"browser", "processes"}:
             item.add_marker(item.path.parent.name)

@@ -109,7 +109,6 @@ def test_stopping_worker_gives_the_job_back_between_items(run, monkeypatch):
     assert (job.state, job.attempt, done) == (JobState.WAITING, 0, [0])
 
 
-@pytest.mark.postgres
 def test_cancelled_job_stops_between_items(run, settings):
     settings.JOB_HEARTBEAT_S = 0.02
     organizer, heard = make_organizer(), threading.Event()
@@ -127,7 +126,6 @@ def test_cancelled_job_stops_between_items(run, settings):
     assert (job.state, job.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
 
 
-@pytest.mark.postgres
 def test_process_that_lost_its_job_stops_without_writing(run, settings):
     settings.JOB_HEARTBEAT_S = 0.02
 
@@ -187,7 +185,6 @@ def test_progress_is_written_rarely_but_its_stages_and_ends_always(run, monkeypa
     assert (job.stage, job.done, job.total, job.percent) == ("Writing", 100, 100, 100)
 
 
-@pytest.mark.postgres
 def test_job_that_is_not_waiting_is_not_run(run):
     job = run(lambda _: {})
     assert runner.execute(job.pk) is None

@@ -83,7 +83,6 @@ def test_living_job_is_left_alone(sent):
     assert outcome(job) == (JobState.RUNNING, "")
 
 
-@pytest.mark.postgres
 @pytest.mark.django_db
 def test_waiting_jobs_are_sent_oldest_first_when_their_turn_has_come(sent):
     now = timezone.now()
@@ -95,7 +94,6 @@ def test_waiting_jobs_are_sent_oldest_first_when_their_turn_has_come(sent):
     assert scheduler.sweep() == 0
 
 
-@pytest.mark.postgres
 @pytest.mark.django_db
 def test_lost_message_is_sent_again_after_a_while(sent):
     job = make()
@@ -107,7 +105,6 @@ def test_lost_message_is_sent_again_after_a_while(sent):
     assert (outcome(job), job.times_sent) == ((JobState.WAITING, ""), 3)
 
 
-@pytest.mark.postgres
 @pytest.mark.django_db
 def test_follower_of_a_failed_job_is_cancelled_should_nobody_have_told_it(sent):
     parent = make()
@@ -183,7 +180,6 @@ def test_task_that_found_no_database_is_done_again_in_the_next_round(caplog):
     assert len(tries) == 2
 
 
-@pytest.mark.postgres
 @pytest.mark.usefixtures("none_known")
 def test_task_at_work_is_not_started_again():
     going_on, starts = threading.Event(), []

@@ -1,12 +1,10 @@
 """How jobs end that do not succeed: cancelled, timed out, failed, internal error; each with a sentence."""
 
 import pytest
-from django.db import transaction
 
 from portal.jobs.models import Job, JobState
-from portal.jobs.selectors import events_for
 from portal.jobs.services import create_job, request_cancel, run_again
-from tests.portal.factories import make_operator, make_organizer
+from tests.portal.factories import make_organizer
 from tests.portal.processes.programs import (
     PATIENT,
     items_of,
@@ -16,19 +14,6 @@ from tests.portal.processes.programs import (
     wait_for_items,
     wait_until,
 )
-
-
-def test_waiting_job_that_is_cancelled_never_starts(standing, tmp_path):
-    file = tmp_path / "steps"
-    organizer = make_organizer()
-    with transaction.atomic():
-        job = make_steps(file)
-        request_cancel(job, by=organizer)
-    # Its message was sent when the transaction ended; another one behind it tells when it has been read.
-    assert wait_for_end(make_steps(tmp_path / "after", items=1)).state == JobState.SUCCEEDED
-    job.refresh_from_db()
-    assert (job.state, job.failure, job.attempt) == (JobState.CANCELLED, f"Cancelled by {organizer}.", 0)
-    assert not file.exists()
 
 
 def test_running_job_that_is_cancelled_stops_and_can_run_again(standing, tmp_path):
@@ -48,41 +33,6 @@ def test_running_job_that_is_cancelled_stops_and_can_run_again(standing, tmp_pat
     wait_for_items(file, 4)
     again = wait_for_end(job)
     assert (again.state, again.attempt, items_of(file)) == (JobState.SUCCEEDED, 1, list(range(12)))
-
-
-def test_unexpected_error_ends_in_a_sentence_with_the_trace_for_the_operator_alone(standing):
-    job = create_job(kind="test-fault", title="Division", parameters={"divisor": 0})
-    ended = wait_for_end(job)
-    assert (ended.state, ended.failure_actor) == (JobState.FAILED, "operator")
-    assert ended.failure == ("Internal error at “Dividing”: ZeroDivisionError: division by zero")
-    operator_reads = [event.text for event in events_for(make_operator(), ended)]
-    organizer_reads = [event.text for event in events_for(make_organizer(), ended)]
-    assert [text.splitlines()[-1] for text in operator_reads if "Traceback" in text] == [
-        "ZeroDivisionError: division by zero"
-    ]
-    assert [text for text in organizer_reads if "Traceback" in text] == []
-    assert ended.failure in organizer_reads
-
-
-def test_follower_is_cancelled_with_its_parent_and_runs_with_it(standing, tmp_path):
-    gate, file = tmp_path / "gate", tmp_path / "steps"
-    parent = create_job(kind="test-gate", title="Gate", parameters={"file": str(gate)})
-    follower = make_steps(file, items=2, after=parent)
-    last = make_steps(tmp_path / "last", items=1, after=follower)
-    ended = [wait_for_end(job) for job in (parent, follower, last)]
-    assert [job.state for job in ended] == [JobState.FAILED, JobState.CANCELLED, JobState.CANCELLED]
-    assert [job.failure for job in ended] == [
-        "The gate is shut.",
-        "Not run: it follows “Gate”, which failed.",
-        "Not run: it follows “Steps to steps”, which was cancelled.",
-    ]
-    gate.touch()
-    run_again(ended[0], by=make_organizer())
-    wait_until(lambda: Job.objects.filter(state=JobState.SUCCEEDED).count() == 3, "three successful jobs")
-    assert items_of(file) == [0, 1]
-    parent, follower, last = [Job.objects.get(pk=job.pk) for job in (parent, follower, last)]
-    assert parent.finished_at <= follower.started_at
-    assert follower.finished_at <= last.started_at
 
 
 @pytest.fixture

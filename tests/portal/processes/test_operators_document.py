@@ -143,15 +143,15 @@ def test_document_leads_from_installation_on_two_hosts_to_a_leaderboard(
             page.context.set_default_timeout(1000 * PATIENCE_S)
         organizer, team, visitor = pages
         try:
-            journey.make_first_account(organizer, look, portal)
-            journey.import_speech(organizer, look, tmp_path / "hosts" / "web" / "import")
+            journey.make_first_account(organizer, portal)
+            journey.import_speech(organizer, tmp_path / "hosts" / "web" / "import")
             journey.make_challenge(organizer, look)
             journey.start_baseline(organizer, look)
-            journey.register(team, look, portal)
-            journey.approve(organizer, look)
+            journey.register(team, portal)
+            journey.approve(organizer)
             journey.take_part(team, look, portal, tmp_path)
-            journey.publish(organizer, look)
-            journey.read(visitor, look)
+            journey.publish(organizer)
+            journey.read(visitor)
         finally:
             for page in pages:
                 page.context.close()

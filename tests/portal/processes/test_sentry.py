@@ -32,15 +32,6 @@ def test_error_of_a_worker_is_sent(alone):
     require_nothing_private(double)
 
 
-def test_error_of_the_scheduler_is_sent(alone):
-    with listen_as_sentry() as double:
-        alone.start_scheduler(PORTAL_SENTRY_DSN=double.dsn, TEST_PERIODIC_FAILURE=TOLD)
-        [event] = wait_until(lambda: double.events, "a report of the scheduler")
-        alone.kill_all()
-    assert last_function(event) == "fail_on_demand"
-    require_nothing_private(double)
-
-
 def test_error_of_the_web_server_is_sent(alone):
     session = make_session(make_study())
     Study.objects.update(questionnaire=[SPEAKER])  # no questionnaire: the evaluator's page cannot be made

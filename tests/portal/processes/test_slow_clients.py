@@ -19,12 +19,9 @@ LARGE = 1 << 20
 SILENT = {
     "nothing": b"",
     "half a head": HEAD,
-    "a line break": b"\r\n",
-    "half a form": b"POST /log-in/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nlogin=",
     "half a large form": b"POST /log-in/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nlogin=" % LARGE,
     "half a form in chunks": b"POST /log-in/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nlogin",
     "half an upload": b"PATCH /api/uploads/1/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nx" % LARGE,
-    "a request, and never closes": b"GET /health/live HTTP/1.0\r\n\r\n",
     "a request and half of the next one": HEAD + b"\r\n" + HEAD,
 }
 
@@ -60,29 +57,9 @@ def test_silent_clients_keep_nobody_waiting(server, sent):
             assert requests.get(f"{server.address}/health/live", timeout=5).ok
 
 
-def test_clients_that_take_nothing_keep_nobody_waiting(server):
-    """Each asks for some pages of the manual, which are more than its own end of the connection holds."""
-    with ExitStack() as clients:
-        for _ in range(CLIENTS):
-            client = clients.enter_context(closing(socket.socket()))
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-            client.connect(("127.0.0.1", server.port))
-            client.sendall(b"GET /docs/listening/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
-        for _ in range(5):
-            assert requests.get(f"{server.address}/health/live", timeout=60).ok
-
-
-# What each asks for once it has asked for more pages than fit on the way to it.
-LAST = {
-    "another page": b"",
-    "no request": b"nonsense\r\n\r\n",
-    "an upload that waits for an answer": b"PATCH /api/uploads/1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-    b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n",
-}
-
-
-@pytest.mark.parametrize("last", LAST.values(), ids=LAST)
-def test_clients_that_ask_on_and_take_nothing_keep_nobody_waiting(server, last):
+def test_clients_that_ask_on_and_take_nothing_keep_nobody_waiting(server):
+    """Each asks for more pages than fit on the way to it, then to send more."""
+    last = b"PATCH /api/uploads/1/ HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
     with ExitStack() as clients:
         for _ in range(CLIENTS):
             client = clients.enter_context(closing(socket.socket()))
@@ -135,27 +112,13 @@ def test_head_that_does_not_end_is_refused(server):
     assert answer.startswith(b"HTTP/1.1 431 ")
 
 
-def test_slow_client_is_answered(server):
-    """It sends its request byte by byte, within the time for all of it."""
-    answer = exchange(server, *(bytes([byte]) for byte in HEAD + b"\r\n"), pause_s=0.01)
-    assert answer.startswith(b"HTTP/1.1 200 ")
-
-
-def test_requests_in_a_row_on_one_connection_are_all_answered(server):
-    assert exchange(server, (HEAD + b"\r\n") * 3).count(b"HTTP/1.1 200 ") == 3
-    with requests.Session() as session:
-        for _ in range(3):
-            assert session.get(f"{server.address}/health/live", timeout=60).ok
-
-
-@pytest.mark.parametrize("size", [0, 1 << 16, 1 << 20])
 @pytest.mark.parametrize("framed", ["length", "chunks", "expected"])
-def test_body_of_any_size_arrives(server, size, framed):
+def test_large_body_arrives(server, framed):
     """The token stands at the end of the form, so that it is only known where all of the form has come."""
     session = requests.Session()
     page = session.get(f"{server.address}/log-in/", timeout=60)
     token = page.text.partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
-    form = f"login={'x' * size}&password=x&csrfmiddlewaretoken={token}".encode()
+    form = f"login={'x' * LARGE}&password=x&csrfmiddlewaretoken={token}".encode()
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     if framed == "expected":
         headers["Expect"] = "100-continue"

@@ -3,23 +3,19 @@
 UPLOAD_TEST_MB=2048 sends 2 GB in place of 48 MB.
 """
 
-import hashlib
 import socket
 import threading
 import time
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
 
 import pytest
 import requests
-from django.utils import timezone
 from tusclient.client import TusClient
 
 from portal.accounts.models import AccessToken
 from portal.accounts.tokens import create_token
 from portal.core.transfers import Places
-from portal.core.web_worker import LONGEST_PAUSE_S
 from portal.submissions import receiving
 from portal.submissions.models import Submission, Upload
 from portal.submissions.resumable_uploads import hash_upload, upload_path
@@ -29,7 +25,6 @@ from tests.portal.processes.uploading import (
     MEBIBYTE,
     SIZE_MB,
     BadLine,
-    WebServer,
     disturb,
     make_archive,
     standing_server,
@@ -105,57 +100,6 @@ def test_tuspy_brings_a_file_through_cuts_and_kills(server, line, team, bearer, 
     assert growth < MOST_MEMORY_GROWTH
 
 
-def test_acknowledged_bytes_outlive_a_kill(server, team, bearer):
-    """Half a part without a checksum arrives, then everything dies: what was acknowledged is on disk, unharmed."""
-    content = hashlib.sha256(b"seed").digest() * (20 * MEBIBYTE // 32)
-    address = begin(server, bearer, len(content))
-    half = len(content) // 2
-
-    def slowly():
-        yield content[:half]
-        wait_until(lambda: received() >= 8 * MEBIBYTE, "an acknowledgement")
-        server.kill()
-        yield content[half:]
-
-    headers = bearer | {
-        "Tus-Resumable": "1.0.0",
-        "Upload-Offset": "0",
-        "Content-Type": "application/offset+octet-stream",
-    }
-    with pytest.raises(requests.RequestException):
-        requests.patch(address, data=slowly(), headers=headers, timeout=60)
-    kept = received()
-    assert 8 * MEBIBYTE <= kept <= half
-    assert upload_path(Upload.objects.get()).read_bytes()[:kept] == content[:kept]
-    server.start()
-    assert offset_at(address, bearer) == kept
-    rest = requests.patch(address, data=content[kept:], headers=headers | {"Upload-Offset": str(kept)}, timeout=60)
-    assert rest.status_code == 204, rest.text
-    assert upload_path(Upload.objects.get()).read_bytes() == content
-
-
-def test_refused_part_hears_why_although_it_is_long(server, team, bearer):
-    """This client reads nothing before it has sent everything, as many do."""
-    content = b"x" * 32 * MEBIBYTE
-    path = begin(server, bearer, len(content)).removeprefix(server.address)
-    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
-    connection.request("PATCH", path, content, bearer | PART | {"Upload-Offset": "5"})
-    answer = connection.getresponse()
-    assert (answer.status, b"0 bytes are here" in answer.read()) == (409, True)
-
-
-def test_scheduler_gives_up_what_is_overdue(portal, server, team, bearer):
-    address = begin(server, bearer, 1000)
-    send(address, bearer, 0, b"x" * 300)
-    Upload.objects.update(expires_at=timezone.now())
-    path = upload_path(Upload.objects.get())
-    assert path.exists()
-    portal.stand_scheduler()
-    wait_until(lambda: not path.exists(), "the removal of what had come")
-    assert Upload.objects.get().state == "expired"
-    assert send(address, bearer, 300, b"x" * 700).status_code == 410
-
-
 def test_silent_connection_gives_its_upload_free(server, team, bearer):
     """A client whose network is gone says nothing any more, not even that it leaves."""
     content = b"x" * 10 * receiving.PIECE_BYTES
@@ -167,21 +111,6 @@ def test_silent_connection_gives_its_upload_free(server, team, bearer):
     assert send(address, bearer, arrived, content[arrived:]).status_code == 204
     silent.close()
     assert upload_path(Upload.objects.get()).read_bytes() == content
-
-
-def test_many_who_upload_leave_room_for_pages(portal, team, bearer):
-    server = WebServer(portal, threads=7)
-    people = [bearer, *(bearer_of(make_team(team.edition)) for _ in range(2))]
-    addresses = [begin(server, one, 1000) for one in people]
-    connections = [hold(server, *one) for one in zip(addresses[:2], people, strict=False)]
-    began = time.monotonic()
-    wait_until(server.is_live, "a page")
-    assert time.monotonic() - began < LONGEST_PAUSE_S  # long before an upload is given up
-    refused = send(addresses[2], people[2], 0, b"y" * 1000)
-    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
-    for connection in connections:
-        connection.close()
-    wait_until(lambda: send(addresses[2], people[2], 0, b"y" * 1000).status_code == 204, "a free slot")
 
 
 def test_one_team_leaves_room_for_uploads_of_others(server, team, bearer):

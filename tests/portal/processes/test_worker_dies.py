@@ -51,15 +51,6 @@ def test_job_is_done_once_after_kill_of_the_parent_process_alone(standing, tmp_p
     wait_until(lambda: orphaned.family() == {}, "the end of the orphaned processes")
 
 
-def test_worker_goes_on_after_kill_of_idle_processes(standing, tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
-    wait_for_end(make_steps(first, items=1))
-    for pid in set(standing.worker.family()) - {standing.worker.pid}:
-        os.kill(pid, signal.SIGKILL)
-    assert wait_for_end(make_steps(second, items=1)).state == JobState.SUCCEEDED
-    assert (items_of(first), items_of(second)) == ([0], [0])
-
-
 def test_job_goes_back_without_losing_an_attempt_when_its_worker_is_stopped(standing, tmp_path):
     file = tmp_path / "steps"
     job = make_steps(file, held_at=3)

@@ -65,17 +65,6 @@ def test_worker_that_hangs_is_silent_and_ready_says_what_waits_for_it(alone, cli
     assert check_workers() is None
 
 
-def test_worker_that_is_stopped_signs_off_and_one_that_is_killed_falls_silent(alone):
-    stopped, killed = alone.start_worker(), alone.start_worker()
-    for program in (stopped, killed):
-        wait_until(lambda program=program: worker_of(program), "the worker's heartbeat")
-    killed.kill()
-    stopped.send(signal.SIGTERM)
-    assert stopped.wait() == 0
-    assert worker_of(stopped) is None
-    wait_until(lambda: worker_of(killed).is_silent, "silence")
-
-
 def test_signs_of_life_go_on_after_the_loss_of_the_queue_and_of_idle_processes(standing):
     wait_until(lambda: worker_of(standing.worker), "the worker's heartbeat")
     lose_queue()
@@ -83,10 +72,3 @@ def test_signs_of_life_go_on_after_the_loss_of_the_queue_and_of_idle_processes(s
         os.kill(pid, signal.SIGKILL)
     Heartbeat.objects.all().delete()
     wait_until(lambda: worker_of(standing.worker), "a new heartbeat")
-
-
-def test_worker_serves_the_queues_that_it_was_started_for(alone):
-    command = ["-m", "celery", "--app", "portal.config.celery", "worker", "--queues", "gpu", "--concurrency", "1"]
-    program = alone.start("worker", *command)
-    worker = wait_until(lambda: worker_of(program), "the worker's heartbeat")
-    assert (worker.queues, worker.capacity.processes) == (["gpu"], 1)

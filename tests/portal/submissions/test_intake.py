@@ -369,7 +369,6 @@ def test_offers_go_on_with_the_version_that_holds_the_same(team, members):
     assert second.shared_parts.count() == 1
 
 
-@pytest.mark.postgres
 def test_same_archive_is_refused_and_does_not_count(team, members):
     first = hand_in(team, members)
     second = hand_in(team, members, system=first.system, file_name="renamed.zip")
@@ -390,7 +389,6 @@ def test_sound_file_of_a_withdrawn_version_is_not_inherited(team, members):
     assert (third.state, codes(third)) == (REFUSED, {"missing": 1})
 
 
-@pytest.mark.postgres
 def test_newest_sound_document_is_inherited(team, members):
     first = hand_in(team, members | {"sound.pdf": DESCRIPTION, "a.hyp.txt": b"u1 yes\n"})
     first.system.edition.description_required = True
@@ -432,7 +430,6 @@ def test_check_waits_for_an_earlier_version_that_is_being_read(team, members, mo
     assert (second.state, second.inherits, len(contents(second))) == (ACCEPTED, first, len(members))
 
 
-@pytest.mark.postgres
 def test_check_gives_way_to_an_earlier_version_that_waits_for_a_worker(team, members, monkeypatch):
     """As after a restart in the midst of the earlier one: read before it, the later one would inherit nothing."""
     first = submit(team, members)
@@ -531,7 +528,6 @@ def test_staged_file_that_is_not_whole_is_made_again(team, members, encoded, mon
         assert load_audio(file.audio)[0].size == file.samples
 
 
-@pytest.mark.postgres
 def test_withdrawing_ends_the_check_and_leaves_nothing(team, members, monkeypatch):
     submission = submit(team, members)
     before = files_on_disk()
@@ -639,7 +635,6 @@ def test_archives_of_organizers_do_not_give_way_to_each_other(team, members):
     assert second.job.state != JobState.WAITING
 
 
-@pytest.mark.postgres
 def test_later_version_lets_another_team_come_first_while_it_waits(team, members, monkeypatch):
     other = make_team(team.edition)
     first = submit(team, members)

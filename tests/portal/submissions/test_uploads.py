@@ -108,7 +108,6 @@ def test_options_tell_everybody_what_is_spoken(edition):
     assert answer["Allow"] == "POST, OPTIONS"
 
 
-@pytest.mark.postgres
 def test_upload_in_parts_becomes_a_submission(sender, team, owner):
     address = sender.begin(size=len(CONTENT), system_title="Our best")
     assert sender.offset(address) == 0
@@ -259,7 +258,6 @@ def test_lost_bytes_are_told_and_not_invented(sender):
 # Termination and expiration ----------------------------------------------------------------------
 
 
-@pytest.mark.postgres
 def test_discarded_upload_leaves_nothing(sender, django_capture_on_commit_callbacks):
     address = sender.begin()
     sender.send(address, 0, CONTENT[:100])
@@ -371,7 +369,6 @@ def token_of(user, *scopes):
 # Metadata -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.postgres
 def test_further_version_of_a_system(sender, team):
     system = make_team_system(team, "p1")
     make_submission(system)
@@ -380,7 +377,6 @@ def test_further_version_of_a_system(sender, team):
     assert System.objects.count() == 1
 
 
-@pytest.mark.postgres
 def test_new_systems_are_numbered_by_kind(sender, team):
     make_team_system(team, "p2")
     for kind in ("primary", "contrastive", "contrastive"):
@@ -510,7 +506,6 @@ def test_unfinished_uploads_are_limited(sender):
     assert (answer.status_code, "Finish or discard one" in sentence(answer)) == (403, True)
 
 
-@pytest.mark.postgres
 def test_upload_refused_at_the_end_keeps_its_bytes_and_may_be_submitted_later(sender, edition, team):
     address = sender.begin()
     sender.send(address, 0, CONTENT[:100])
