@@ -12,10 +12,11 @@ from listening.app.models import Study
 from tests.listening.edition_factories import make_edition_with_speech, make_prepared
 from tests.listening.factories import make_session
 from tests.portal.factories import make_operator, make_organizer, make_team, make_user
-from tests.portal.test_nobody_else import METHODS, READ_AND_WRITE, ask, patterns, seen
+from tests.portal.test_nobody_else import READ_AND_WRITE, ask, patterns, seen
 
 pytestmark = pytest.mark.django_db
 
+METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 NOT_OF_ONE_STUDY = {"studies:list", "studies:new", "studies:import"}
 # What there is only once the study is analysed: tests/listening/results/test_result_pages.
 OF_RESULTS = {
