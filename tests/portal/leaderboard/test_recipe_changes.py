@@ -234,6 +234,7 @@ def test_frozen_leaderboard_keeps_its_systems_with_numbers_by_the_changed_recipe
     assert read_wers(again) == dict.fromkeys(["T01-c1", "T01-p1", "T02-p1", "T03-p1", "T04-p1"], 5.0)
 
 
+@pytest.mark.usefixtures("quick_figures", "few_resamples")
 def test_submission_that_was_evaluated_during_the_change_is_evaluated_again(organizer):
     edition = tones_edition(organizers=[organizer])
     submission = add_audio(make_submission(make_team_system(make_team(edition), "p1"), state="received"))
