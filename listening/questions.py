@@ -121,6 +121,10 @@ class AskedQuestion:
         named = (language, language.partition("-")[0], "en")
         return next((self.wording[one] for one in named if one in self.wording), next(iter(self.wording.values())))
 
+    def has_words(self, language: str) -> bool:
+        """Whether the wording is in this language, or in the one without its region."""
+        return bool({language, language.partition("-")[0]}.intersection(self.wording))
+
     def labels(self, language: str) -> dict[int, str]:
         """Return the words of points, from the lowest: of all of them, of the ends alone, or of none."""
         labels = self.words(language).labels

@@ -406,12 +406,24 @@ def check_names(study: Study, by: Any, *, with_title: bool = True) -> None:
 
 def missing_for_launch(study: Study) -> list[tuple[str, str]]:
     """Return what is missing for the launch besides design and stimuli: sentences with the address to correct each."""
-    edit, texts = (reverse(f"studies:{page}", args=[study.name]) for page in ("edit", "texts"))
+    pages = ("edit", "texts", "questions")
+    edit, texts, questions = (reverse(f"studies:{page}", args=[study.name]) for page in pages)
     return [
+        *((sentence, questions) for sentence in _wording_problems(study)),
         *((sentence, texts) for sentence in _text_problems(study)),
         *((sentence, f"{edit}?open=platform#platform") for sentence in rules.platform_problems(study)),
         *((sentence, f"{edit}#id_systems") for sentence in _submission_problems(study)),
         *((sentence, f"{edit}#id_{field}") for field, sentence in rules.consent_problems(study).items()),
+    ]
+
+
+def _wording_problems(study: Study) -> list[str]:
+    """Return which questions have no wording in a language of the study, as sentences."""
+    return [
+        f"The question “{one.key}” is not written in the language {language}. Write it on the page of questions."
+        for one in study.asked
+        for language in study.languages
+        if not one.has_words(language)
     ]
 
 

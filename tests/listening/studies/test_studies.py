@@ -294,7 +294,9 @@ def test_texts_of_a_language_that_ships_none_are_the_organizers_to_write(client,
     assert "The portal ships texts in English and French; those in German are yours to write." in shown
     with pytest.raises(ValidationError) as refused:
         services.launch_study(study=make_prepared(edition, languages=["en", "de"]), by=None, now=timezone.now())
-    assert "The text “consent” is empty in the language de." in " ".join(refused.value.messages)
+    told = " ".join(refused.value.messages)
+    assert "The text “consent” is empty in the language de." in told
+    assert "The question “naturalness” is not written in the language de." in told
     services.change_text(study=study, kind="thanks", language="de", text="Vielen Dank.", by=None)
     shown = client.get(f"{page('texts', study)}?kind=thanks&language=de").content.decode()
     assert "Vielen Dank." in shown
