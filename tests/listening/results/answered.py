@@ -28,7 +28,10 @@ def make_answered(*, evaluators=12, trials=8, closed=True, seed=7, **fields):
 
 
 def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
-    """Rate the trials of the session's block, or the first ones: originals high, systems lower, the rest by chance."""
+    """Rate the trials of the session's block, or the first ones: originals high, systems lower, the rest by chance.
+
+    Of a scale of other points than ten the same part.
+    """
     numbers = np.random.default_rng(seed)
     now = timezone.now()
     trials = list(session.block.trials.select_related("item").order_by("position"))[:first]
@@ -37,12 +40,14 @@ def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
         Answer(
             session=session,
             trial=trial,
-            task=task,
-            rating=int(np.clip(numbers.normal(8 if trial.item.system_id is None else 4, 1.5), 1, 10)),
+            task=one.key,
+            rating=int(
+                np.clip(numbers.normal(8 if trial.item.system_id is None else 4, 1.5) * one.points / 10, 1, one.points)
+            ),
             received_at=now + timedelta(seconds=trial.position),
         )
         for trial in trials
-        for task in session.study.asked_keys
+        for one in session.study.asked
     ]
     Answer.objects.bulk_create(rows)
     Session.objects.filter(pk=session.pk).update(state=state, step="end", ended_at=now)

@@ -187,7 +187,9 @@ def test_whole_session_is_in_the_words_of_the_study():
     pages += [visit.page(), visit.post("consent")]
     visit.consent()
     pages += [visit.page(), visit.post("questions")]
-    visit.post("questions", age="30-39", gender="undisclosed", native_language="ar", hearing="no", headphones="headphones")
+    visit.post(
+        "questions", age="30-39", gender="undisclosed", native_language="ar", hearing="no", headphones="headphones"
+    )
     pages.append(visit.page())
     visit.post("role-play")
     pages += [visit.page(), visit.ask("get", reverse("listen:withdraw", args=[visit.token]))]
