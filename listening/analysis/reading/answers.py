@@ -180,11 +180,18 @@ def _with_usual_names(table: TextTable, options: AnswerOptions) -> DataFrame:
         if ours not in DICTIONARY["answers"]:
             table.problems.add(f"a column among {', '.join(DICTIONARY['answers'])}", quote(ours), "Correct its name.")
         elif ours not in found:
-            listed = ", ".join(map(quote, list(table.columns)[:20]))
-            table.problems.add(f"a column {quote(header)}", listed, "Name one of these.", line=1)
+            table.problems.add(f"a column {quote(header)}", _list_columns(table), "Name one of these.", line=1)
     table.problems.raise_any()
     frame = DataFrame({name: table.columns[header] for name, header in found.items()})
     return frame.assign(line=list(table.lines))
+
+
+def _list_columns(table: TextTable) -> str:
+    return ", ".join(map(quote, list(table.columns)[:20]))
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number:,} {of}{'' if number == 1 else 's'}"
 
 
 def _clips_of_pages(frame: DataFrame, table: TextTable) -> tuple[DataFrame, list[str]]:
@@ -195,9 +202,9 @@ def _clips_of_pages(frame: DataFrame, table: TextTable) -> tuple[DataFrame, list
     if "assignmentstatus" in frame:
         is_rejected = frame["assignmentstatus"].str.lower() == "rejected"
         if is_rejected.any():
-            remarks.append(f"{int(is_rejected.sum()):,} rejected assignments are left out.")
+            remarks.append(f"{_count(int(is_rejected.sum()), 'rejected assignment')} left out.")
         frame = frame[~is_rejected]
-    controls = [name for name in ("input.tp", "input.gold_clips", "input.gold_url") if name in frame]
+    controls = [name for name in frame if name == "input.tp" or re.match(r"input\.gold_(clips|url)", name)]
     parts, left_out = [], 0
     for column in filter(_CLIP.fullmatch, frame.columns):
         clip = column.removesuffix("_url")
@@ -220,21 +227,21 @@ def _clips_of_pages(frame: DataFrame, table: TextTable) -> tuple[DataFrame, list
         table.problems.add("answers to clips", "none", "Take the file of answers of the crowd platform.")
         table.problems.raise_any()
     if left_out:
-        remarks.append(f"{left_out:,} answers about trapping and gold clips are left out.")
+        remarks.append(f"{_count(left_out, 'answer')} about trapping and gold clips left out.")
     return pd.concat(parts, ignore_index=True), remarks
 
 
 def _drop_unanswered(frame: DataFrame, table: TextTable) -> tuple[DataFrame, list[str]]:
     """Return the rows with an answer, and a remark on the others."""
     if "value" not in frame:
-        names = ", ".join(map(quote, list(table.columns)[:20]))
-        table.problems.add("a column with the answers (value)", names, "Say which: value=NAME.", line=1)
+        expected = "a column with the answers (value)"
+        table.problems.add(expected, _list_columns(table), "Say which: value=NAME.", line=1)
         table.problems.raise_any()
     is_answered = ~frame["value"].str.lower().isin(_NO_ANSWER)
     if not is_answered.any():
         raise ProblemsError(f"{table.problems.name}: expected answers, found none in any line. Fill their column.")
     missing = int((~is_answered).sum())
-    return frame[is_answered], [f"{missing:,} lines without an answer are left out."] if missing else []
+    return frame[is_answered], [f"{_count(missing, 'line')} without an answer left out."] if missing else []
 
 
 def _name_recordings(frame: DataFrame, table: TextTable, options: AnswerOptions) -> DataFrame:
@@ -282,8 +289,8 @@ def _fill(frame: DataFrame, table: TextTable, options: AnswerOptions) -> DataFra
     needed = ["listener", "item", *(("condition_a", "condition_b") if is_wide else ("condition",))]
     for name in needed:
         if name not in frame or (frame[name] == "").all():
-            listed = ", ".join(map(quote, list(table.columns)[:20]))
-            table.problems.add(f"a column for {name}", listed, f"Say which: {name}=NAME.", line=1)
+            remedy = f"Say which: {name}=NAME."
+            table.problems.add(f"a column for {name}", _list_columns(table), remedy, line=1)
         else:
             empty = frame.loc[frame[name] == "", "line"]
             table.problems.add_lines(f"a {name}", [(int(line), "nothing") for line in empty], "Fill the cell.")
@@ -308,7 +315,7 @@ def _in_slots(frame: DataFrame, table: TextTable, options: AnswerOptions) -> Dat
         if not options.reference:
             expected = "the columns condition_a and condition_b, or slot"
             remedy = "Name them, or the condition that all were compared with (--reference)."
-            table.problems.add(expected, ", ".join(map(quote, list(table.columns)[:20])), remedy, line=1)
+            table.problems.add(expected, _list_columns(table), remedy, line=1)
             return frame
         frame = frame.assign(condition_a=options.reference, condition_b=frame["condition"])
     if "condition_a" not in frame:

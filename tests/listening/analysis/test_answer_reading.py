@@ -74,7 +74,7 @@ def test_paired_comparison_of_webmushra_needs_to_know_the_listener():
         ("t2", "C2", "B", "=", 2),
         ("t3", "C1", "B", "B", 3),
     ]
-    assert inputs.study.design["remarks"] == ["1 lines without an answer are left out."]
+    assert inputs.study.design["remarks"] == ["1 line without an answer left out."]
 
 
 def test_abx_of_webmushra_says_right_or_wrong():
@@ -109,8 +109,8 @@ def test_answers_of_the_p808_toolkit_have_a_column_for_each_clip():
         ("w3", "a3", "c2", "i1", "2"),
     ]
     assert inputs.study.design["remarks"] == [
-        "1 rejected assignments are left out.",
-        "3 answers about trapping and gold clips are left out.",
+        "1 rejected assignment left out.",
+        "3 answers about trapping and gold clips left out.",
     ]
 
 
