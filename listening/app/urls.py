@@ -72,6 +72,7 @@ listen = (
         path("<slug:token>/step/<slug:step>/", session_views.step, name="step"),
         path("<slug:token>/withdraw/", withdrawal_views.withdraw, name="withdraw"),
         path("<slug:token>/sounds/<slug:sound>", session_views.sound, name="sound"),
+        path("<slug:token>/offline.js", session_views.offline, name="offline"),
         path("<slug:token>/state", session_views.state, name="state"),
         path("<slug:token>/clips/<str:clip>", session_views.clip, name="clip"),
         path("<slug:token>/answers", session_views.save, name="answers"),

@@ -314,6 +314,7 @@ USE_I18N = True
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         **{key: [SELF] for key in ("script-src", "style-src", "img-src", "media-src", "connect-src", "form-action")},
+        "worker-src": [SELF],
         **{key: [NONE] for key in ("default-src", "base-uri", "frame-ancestors", "object-src")},
     }
 }

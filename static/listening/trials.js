@@ -11,7 +11,7 @@ import { part } from "./words.js";
 
 const CONNECT_AGAIN_MS = [1000, 2000, 4000]; // then every 8 s
 const MOST_EVENTS = 150; // that wait to be told
-const TWICE_MS = 500; // a second tap, for the trial before
+const TWICE_MS = 500;
 
 const { dataset } = part("trials"); // with the addresses
 
@@ -157,6 +157,7 @@ function submit(body) {
   close();
   showNotice("");
   isAnswered = true;
+  navigator.serviceWorker?.register("offline.js").catch(() => {}); // not offered in every frame
   queue.add({ position, tasks, body: { position, ...body } });
   if (!tasksLeft(trial).length) {
     if (!trial.is_practice) effort.paces.push(spent_ms / 1000 / trial.usual_s);
@@ -191,7 +192,7 @@ async function onRefused(entry, status, body) {
   return begin();
 }
 
-/** A recording fails: skip its trial, or only say so. Sent again from this page, it is the same report. */
+/** A recording fails: skip its trial, or only say so. */
 async function report(isSkip, slot, what) {
   if (isReporting || isTwice()) return;
   isReporting = true;
@@ -237,7 +238,7 @@ async function begin() {
     try {
       state = await connection.takeOver();
     } catch {
-      part("connecting-words").hidden = false; // of the panel that is on show
+      part("connecting-words").hidden = false;
       await new Promise((resolve) => setTimeout(resolve, CONNECT_AGAIN_MS[tries] ?? 8000));
     }
   }

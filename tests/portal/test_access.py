@@ -283,6 +283,7 @@ MATRIX = {
     "listen:step": (302, 302, 302, 302),
     "listen:withdraw": OPEN,
     "listen:sound": OPEN,
+    "listen:offline": OPEN,
     "listen:state": OPEN,
     "listen:clip": OPEN,
     "listen:answers": ONLY_POST,
@@ -518,9 +519,9 @@ HALF_WAY = {"mfa_authenticate": 200, "account_login": LOGIN}
 ENDED = 286
 
 
-# What a browser may keep of an answer to somebody who is logged in: speech that only its own session fetches, and
+# What a browser may keep of an answer to somebody who is logged in: sound that only its own session fetches, and
 # pictures of what everybody may see.
-KEPT_BY_BROWSERS = {"listen:clip", "published:figure"}
+KEPT_BY_BROWSERS = {"listen:clip", "listen:sound", "published:figure"}
 
 
 def names(resolver: URLResolver, namespace: str = "") -> set[str]:

@@ -271,6 +271,13 @@ def sound(request: HttpRequest, session: Session, sound: str) -> HttpResponse:  
     return response
 
 
+@require_safe
+@session_view
+def offline(request: HttpRequest, session: Session) -> HttpResponse:  # noqa: ARG001
+    """The script by which a browser has the page of the trials again without a connection."""
+    return render(request, "listening/sessions/offline.js", content_type="text/javascript")
+
+
 @require_GET
 def state(request: HttpRequest, token: str) -> JsonResponse:  # noqa: ARG001
     """Where the session stands, and its next trials."""

@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from listening.app.models import Session
+from tests.browsing import wait_until
 from tests.listening import factories
 from tests.listening.browser.test_trials_network import crash
 from tests.listening.browser.trials import (
@@ -23,6 +25,29 @@ from tests.listening.browser.trials import (
 from tests.listening.factories import make_session, make_study
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+# How many pages and workers the browser keeps.
+KEPT = """() => Promise.all([caches.keys(), navigator.serviceWorker.getRegistrations()])
+  .then((found) => found.flat().length)"""
+
+
+def test_page_is_there_again_without_a_connection_until_the_session_ends(new_page, session):
+    page = open_trials(new_page(), session)
+    answer(page)
+    expect_number(page, 2)
+    expect_saved(page)
+    page.wait_for_function("() => navigator.serviceWorker.ready.then(({ active }) => active.state === 'activated')")
+    page.context.set_offline(True)
+    page.reload()
+    expect(page.locator("#connecting-words")).to_be_visible()
+    page.context.set_offline(False)
+    expect_number(page, 2)
+    page.reload()
+    expect_number(page, 2)
+    Session.objects.filter(pk=session.pk).update(state=Session.State.EXPIRED, step="end")
+    page.reload()
+    wait_until(lambda: page.evaluate(KEPT) == 0, "that nothing is kept")
 
 
 @pytest.fixture
