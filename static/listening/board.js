@@ -1,7 +1,7 @@
 // The board: voices that sound alike lie close together. What a drag does, taps, arrow keys and the list do as well.
 // Coordinates run from 0 to 1, across from the left edge and down from the top one; on the screen from 0 to 100.
 
-const MOVES_AT_MOST = 2000; // those beyond are counted only
+const MOVES_AT_MOST = 2000; // then counted only
 const GROUPS = "ABCDEFGHIJKLMNOP";
 const DRAG_FROM_PX = 6;
 const EDGE = 0.15; // so far beside the board, a sample still lands at its edge

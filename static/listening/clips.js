@@ -17,7 +17,7 @@ export class Clips {
     addEventListener("online", () => this.clips.forEach((clip) => clip.offline && this.again(clip)));
   }
 
-  /** From here on these samples are wanted, the most urgent first; others are forgotten. */
+  /** The samples that are wanted, the most urgent first; others are forgotten. */
   want(samples) {
     const before = this.clips;
     this.clips = new Map();
@@ -93,7 +93,7 @@ export class Clips {
     this.changed(clip);
   }
 
-  /** Decode what is on screen; a recording that cannot be decoded counts as not having come. */
+  /** What cannot be decoded counts as not having come. */
   async need(address) {
     const clip = this.clips.get(address);
     if (!clip || clip.isNeeded) return;

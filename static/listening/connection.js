@@ -13,7 +13,7 @@ export class Unreachable extends Error {
 }
 
 export class Connection {
-  /** `on`: reached(bool), other(), ended(address, isTold), events() → what to tell, returned(events) when it could not be told. */
+  /** `on`: reached(bool), other(), ended(address, isTold), events() → to tell, returned(events) that were not told. */
   constructor(addresses, on) {
     this.addresses = addresses;
     this.on = on;

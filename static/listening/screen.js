@@ -17,7 +17,7 @@ export function showPanel(name) {
   shownPanel = name;
 }
 
-/** Number of the trial and, where its questions stand on pages of their own, of the question. */
+/** Number of the trial and, on pages of their own, of the question. */
 export function showPlace({ done, total, page, pages, place, isPractice }) {
   const trial = word(isPractice ? "practice" : "trial", place);
   part("trial-heading").textContent = pages > 1 ? `${trial} · ${word("question", { n: page, of: pages })}` : trial;

@@ -149,7 +149,7 @@ export class TrialPage {
     return this.allPlays().some((play) => play.slot === slot && play.is_whole);
   }
 
-  /** How often a sample may still be played; null without a limit. What broke off half-way does not count. */
+  /** Null without a limit. What broke off half-way does not count. */
   playsLeft(slot) {
     const { playsAtMost } = this.settings;
     if (playsAtMost === null) return null;

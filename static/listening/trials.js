@@ -11,14 +11,13 @@ import { part } from "./words.js";
 
 const CONNECT_AGAIN_MS = [1000, 2000, 4000]; // then every 8 s
 const MOST_EVENTS = 150; // that wait to be told
-const TWICE_MS = 500;
 
 const { dataset } = part("trials"); // with the addresses
 
 const store = new Store(dataset.session);
 // Pages and plays as the portal tells them; `voices`: tasks for which B is heard, too.
 const settings = { form: dataset.form, voices: dataset.voices.split(" "), pages: "", playsAtMost: null };
-let mount = null; // of the form's module
+let mount = null;
 let known = []; // trials that the portal told, in order, the next one first
 let progress = { done: 0, total: 0 };
 let effort = { left_s: 0, paces: [] }; // usual time of the rest; times of own trials over the usual
@@ -30,8 +29,7 @@ let isBeginning = false;
 let isReporting = false;
 let isLeaving = false;
 
-// What happens on the way, told with the next answer or heartbeat
-
+// Told with the next answer or heartbeat
 const events = {
   list: [],
   add(kind, data = {}) {
@@ -173,7 +171,7 @@ function close() {
 }
 
 function isTwice() {
-  return performance.now() < changed_ms + TWICE_MS;
+  return performance.now() < changed_ms + 500;
 }
 
 function next() {
