@@ -14,7 +14,7 @@ SETTINGS = {"normalisation": "rank01/avg", "correction": "holm", "resamples": 20
 SETTINGS |= {"level": 0.95, "seed": 2022, "least_clusters": 10, "partial_trials": 20, "partial_of_each_kind": 8}
 SAID = {
     "similarity": ("Similarity", "spoken by the same person?", "equal error rate of listeners", "raw ratings"),
-    "own": ("Own question", "How good does A sound?", "raw ratings, 1 to 5", "rated lower than unprotected speech"),
+    "own": ("Own question", "How good does A sound?", "raw ratings, 1 to 5", "Mean score, higher is better."),
 }
 
 
