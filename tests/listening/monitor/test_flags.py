@@ -113,7 +113,7 @@ def test_most_trials_without_a_playback_are_not_heard_and_half_of_them_are_no_si
 
 def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
     record = Record(
-        10,
+        {"verifiability": 10, TASK: 10},
         8,
         {"verifiability": [7] * 52, TASK: [5, 6] * 26},
         [Timing(1, 8)] * 52,
@@ -255,12 +255,12 @@ def test_headphones_are_judged_when_the_check_is_over_and_by_the_best_attempt(st
 
 def test_looking_costs_the_same_queries_for_one_and_for_three_sessions(study, django_assert_num_queries):
     answer_trials(make_session(study), by_place(7))
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(15):
         look()
     for _ in range(3):
         answer_trials(make_session(study), by_place(7))
     Session.objects.update(flagged_at=None)
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(15):
         look()
 
 

@@ -208,7 +208,7 @@ def test_live_part_costs_the_same_queries_for_one_and_three_sessions(
     flag_sessions(timezone.now())
     client.force_login(organizer)
     clock = int(connection.vendor == "postgresql")  # its time is read
-    with django_assert_num_queries(clock + 13):
+    with django_assert_num_queries(clock + 14):
         page = client.get(address("live", study))
     assert page.status_code == 200
 

@@ -12,7 +12,7 @@ from tests.listening.factories import make_session, make_study
 from tests.listening.results.answered import answer, make_answered
 
 pytestmark = pytest.mark.django_db
-QUERIES = 10
+QUERIES = 11
 
 
 def test_ratings_are_those_of_the_answers_in_their_order():
