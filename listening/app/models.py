@@ -1,8 +1,8 @@
 """A study and its design, the people who listen, what they answered, and the analyses of that.
 
-Study ─ Question, StudySystem, StudyText, Stimulus, Item (what is presented) · Block (the trials of one evaluator) ─
-Trial (an item at its place) · Participant ─ Session ─ Answer, Play, Serve, ScreeningResult, SessionEvent · Flag,
-ExclusionRule ─ Exclusion · Analysis.
+Study ─ Question, StudyText, Condition, Item (what is said) ─ Stimulus (an item in a condition) · Presentation (what one
+trial presents) · Block (the trials of one evaluator) ─ Trial (a presentation at its place) · Participant ─ Session ─
+Answer, Play, Serve, ScreeningResult, SessionEvent · Flag, ExclusionRule ─ Exclusion · Analysis.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 
 from listening.questions import FEWEST_POINTS, MOST_POINTS, AskedQuestion, Kind, Screen, find_form, read_question
-from portal.challenges.models import DataSet, Edition, Utterance
+from portal.challenges.models import DataSet, Edition, Gender, Utterance
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
 
@@ -177,6 +177,11 @@ class Study(models.Model):
         return self.Form(find_form(self.asked))
 
     @property
+    def systems(self) -> models.QuerySet[Condition]:
+        """Return the conditions that are compared: all but the original."""
+        return self.conditions.exclude(kind=Condition.Kind.ORIGINAL)
+
+    @property
     def is_designed(self) -> bool:
         return bool(self.certificate)
 
@@ -212,19 +217,45 @@ class Question(models.Model):
         return read_question({name: getattr(self, name) for name in names})
 
 
-class StudySystem(models.Model):
-    """A system that is listened to, by one of its submissions. `code` names it in the design, never to an evaluator."""
+class Condition(models.Model):
+    """Whose version of a recording it is. `code` names it in the design, never to an evaluator.
 
-    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="systems")
-    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="studies")
-    code = models.CharField(max_length=40)
+    `submission`: of a system of an edition. The original, with which the others are compared, has an empty code.
+    """
+
+    class Kind(models.TextChoices):
+        SYSTEM = "system"
+        ORIGINAL = "original"
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="conditions")
+    kind = models.CharField(max_length=9, choices=Kind.choices, default=Kind.SYSTEM)
+    submission = models.ForeignKey(Submission, null=True, blank=True, on_delete=models.PROTECT, related_name="heard_as")
+    code = models.CharField(max_length=40, blank=True)
 
     class Meta:
         ordering = ["code"]
-        constraints = [models.UniqueConstraint(fields=["study", "code"], name="study_system_code_once")]
+        constraints = [models.UniqueConstraint(fields=["study", "code"], name="condition_code_once")]
 
     def __str__(self) -> str:
-        return self.code
+        return self.code or self.get_kind_display()
+
+
+class Item(_Row):
+    """What is said: the same recording through all conditions. `utterance`: where it comes from a corpus."""
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="items")
+    name = models.CharField(max_length=120)
+    speaker = models.CharField(max_length=120, blank=True)
+    sex = models.CharField(max_length=1, choices=Gender.choices, blank=True)
+    language = models.CharField(max_length=8, blank=True)
+    transcript = models.TextField(blank=True)
+    utterance = models.ForeignKey(Utterance, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta(_Row.Meta):
+        constraints = [models.UniqueConstraint(fields=["study", "name"], name="item_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class StudyText(_Row):
@@ -255,14 +286,14 @@ class StudyText(_Row):
 
 
 class Stimulus(_Row):
-    """A recording as evaluators hear it. `system` is empty for the original. Equal container for all of a study.
+    """An item in a condition, as evaluators hear it. Equal container for all of a study.
 
     `source`: key of the stored recording it was made from. `duration_s`: of the speech, without what pads the file.
     """
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="stimulus_files")
-    system = models.ForeignKey(StudySystem, null=True, blank=True, on_delete=models.PROTECT, related_name="stimuli")
-    utterance = models.ForeignKey(Utterance, on_delete=models.PROTECT, related_name="+")
+    condition = models.ForeignKey(Condition, on_delete=models.PROTECT, related_name="stimuli")
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="stimuli")
     source = models.CharField(max_length=120)
     file = models.CharField(max_length=120, blank=True)
     bytes = models.PositiveIntegerField(default=0)
@@ -270,19 +301,14 @@ class Stimulus(_Row):
     facts = models.JSONField(default=dict, blank=True)  # gain_db, peak, level before and after
 
     class Meta(_Row.Meta):
-        constraints = [
-            models.UniqueConstraint(fields=["study", "system", "utterance"], name="stimulus_once"),
-            models.UniqueConstraint(
-                fields=["study", "utterance"], condition=models.Q(system=None), name="original_stimulus_once"
-            ),
-        ]
+        constraints = [models.UniqueConstraint(fields=["condition", "item"], name="stimulus_once")]
 
 
-class Item(_Row):
+class Presentation(_Row):
     """What one trial presents: sample A, and where it is compared sample B; or the samples of a board.
 
-    `system` is empty for original speech, `is_target` where no voices are compared. `expected`: of a gold item by
-    question the lowest and highest right rating, such as ``{"verifiability": [9, 10]}``.
+    `condition`: of sample A, or of the board. `is_target` is empty where no voices are compared. `expected`: of a gold
+    trial by question the lowest and highest right rating, such as ``{"verifiability": [9, 10]}``.
     """
 
     class Purpose(models.TextChoices):
@@ -291,34 +317,34 @@ class Item(_Row):
         GOLD = "gold"
         BRIDGE = "bridge"
 
-    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="items")
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="presentations")
     purpose = models.CharField(max_length=8, choices=Purpose.choices, default=Purpose.SCORED)
     key = models.CharField(max_length=200)  # its name in the design
-    system = models.ForeignKey(StudySystem, null=True, blank=True, on_delete=models.PROTECT, related_name="items")
+    condition = models.ForeignKey(Condition, on_delete=models.PROTECT, related_name="presentations")
     is_target = models.BooleanField(null=True)
     expected = models.JSONField(default=dict, blank=True)
 
     class Meta(_Row.Meta):
-        constraints = [models.UniqueConstraint(fields=["study", "key"], name="item_key_once")]
+        constraints = [models.UniqueConstraint(fields=["study", "key"], name="presentation_key_once")]
 
 
-class ItemSample(_Row):
-    """A stimulus of an item: slot ``a`` (the trial utterance) and ``b`` (enrolment), or ``1``, ``2``, … of a board."""
+class PresentationSample(_Row):
+    """A stimulus of a presentation: slot ``a`` (trial utterance), ``b`` (enrolment), or ``1``, ``2``, … of a board."""
 
-    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="samples")
+    presentation = models.ForeignKey(Presentation, on_delete=models.CASCADE, related_name="samples")
     slot = models.CharField(max_length=2)
     stimulus = models.ForeignKey(Stimulus, on_delete=models.PROTECT, related_name="+")
 
     class Meta(_Row.Meta):
-        constraints = [models.UniqueConstraint(fields=["item", "slot"], name="item_slot_once")]
+        constraints = [models.UniqueConstraint(fields=["presentation", "slot"], name="presentation_slot_once")]
 
 
 class Trial(_Row):
-    """An item at its place in a block; practice trials come first, gold and bridge trials stand among the others."""
+    """A presentation at its place in a block; practice comes first, gold and bridge trials stand among the others."""
 
     block = models.ForeignKey("listening.Block", on_delete=models.CASCADE, related_name="trials")
     position = models.PositiveSmallIntegerField()  # from 1
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="trials")
+    presentation = models.ForeignKey(Presentation, on_delete=models.PROTECT, related_name="trials")
 
     class Meta:
         ordering = ["position"]

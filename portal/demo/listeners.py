@@ -36,7 +36,7 @@ from listening.analysis.simulation import (
     simulate_ratings,
     simulate_transcripts,
 )
-from listening.app.models import Answer, Block, ItemSample, Participant, Play, Session, Study, Trial
+from listening.app.models import Answer, Block, Participant, Play, PresentationSample, Session, Study, Trial
 from listening.app.sessions.payloads import validate_board
 
 UNKNOWN_PITCH = 0.5
@@ -58,7 +58,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Presented:
-    """A trial as one listener meets it; `expected` as `Item` has it."""
+    """A trial as one listener meets it; `expected` as `Presentation` has it."""
 
     pk: int
     block: int
@@ -111,14 +111,13 @@ def answer_study(study: Study, now: datetime) -> None:
 def presented(study: Study) -> list[Presented]:
     """Every trial of a study with its samples, block by block in the order of presentation."""
     samples: dict[int, list[Sample]] = defaultdict(list)
-    source = "stimulus__utterance"
-    told = (f"{source}__name", f"{source}__speaker__name", f"{source}__transcript", "stimulus__duration_s")
-    found = ItemSample.objects.filter(item__study=study).order_by("pk")
-    rows = found.values_list("item", "slot", "stimulus__system__code", *told)
+    told = ("stimulus__item__name", "stimulus__item__speaker", "stimulus__item__transcript", "stimulus__duration_s")
+    found = PresentationSample.objects.filter(presentation__study=study).order_by("pk")
+    rows = found.values_list("presentation", "slot", "stimulus__condition__code", *told)
     for item, slot, system, utterance, speaker, words, seconds in rows:
         samples[item].append(Sample(slot, system or ORIGINAL, utterance, speaker, words, seconds))
     trials = Trial.objects.filter(block__study=study).order_by("block__number", "position")
-    fields = ("pk", "block", "item__is_target", "item__expected", "item")
+    fields = ("pk", "block", "presentation__is_target", "presentation__expected", "presentation")
     return [
         Presented(pk, block, is_target, expected, tuple(samples[item]))
         for pk, block, is_target, expected, item in trials.values_list(*fields)

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from common.memory import format_size
-from listening.app.models import Block, Study, StudySystem
+from listening.app.models import Block, Condition, Study
 from listening.app.studies.rules import HIDDEN_WITH_LEADERBOARD, LAUNCHED, RESULTS_TAKEN_BACK, TOO_FEW_LEFT
 from portal.challenges.models import Edition
 from portal.challenges.rules import Phase, moment, phase_in_words, registration_phase, submission_phase
@@ -112,7 +112,7 @@ def select_organized(user: Any) -> QuerySet[Edition]:
     accepted = System.objects.filter(
         Exists(Submission.objects.filter(system=OuterRef("pk"), state__in=ACCEPTED)), archived_at=None
     ).exclude(team=None)
-    heard = StudySystem.objects.filter(submission__system=OuterRef("pk"), study__is_simulated=False)
+    heard = Condition.objects.filter(submission__system=OuterRef("pk"), study__is_simulated=False)
     is_closed = Q(state=Study.State.CLOSED)  # a step that is finished: a draft beside it does not turn it back
     order = Case(
         When(state__in=LAUNCHED, then=0), When(is_closed, archived_at=None, then=1), When(is_closed, then=2), default=3

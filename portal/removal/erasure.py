@@ -33,7 +33,7 @@ from anonymization.app.networks import forget_speaker
 from common.errors import NotPossible
 from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
-from listening.app.models import Analysis, Item, Participant, Session, Stimulus, Study, read_withdrawal_code
+from listening.app.models import Analysis, Participant, Presentation, Session, Stimulus, Study, read_withdrawal_code
 from listening.app.studies.designing import clear_design
 from listening.app.withdrawal.services import withdraw
 from portal.challenges.models import Corpus, DataFile, Speaker, TrialList, Utterance
@@ -123,7 +123,7 @@ def _utterances(thing: Utterance | Speaker) -> QuerySet[Utterance]:
 
 
 def _heard(thing: Utterance | Speaker) -> QuerySet[Study]:
-    stimuli = Stimulus.objects.filter(utterance__in=_utterances(thing))
+    stimuli = Stimulus.objects.filter(item__utterance__in=_utterances(thing))
     return Study.objects.filter(pk__in=stimuli.values("study")).order_by("name")
 
 
@@ -134,10 +134,10 @@ def _submissions(corpus: Corpus) -> QuerySet[Submission]:
 def _resting(thing: Utterance | Speaker) -> list[Rows]:
     """All rows that go, in the order in which they can be deleted."""
     studies = _heard(thing)
-    stimuli = Stimulus.objects.filter(utterance__in=_utterances(thing))
-    items = Item.objects.filter(samples__stimulus__in=stimuli).distinct()
+    stimuli = Stimulus.objects.filter(item__utterance__in=_utterances(thing))
+    presentations = Presentation.objects.filter(samples__stimulus__in=stimuli).distinct()
     files = DataFile.objects.filter(data_set__utterances__in=_utterances(thing)).distinct()
-    held = [Analysis.objects.filter(study__in=studies), _fixed(items), _fixed(files), _trainings(thing)]
+    held = [Analysis.objects.filter(study__in=studies), _fixed(presentations), _fixed(files), _trainings(thing)]
     return [*(find_rows_of(rows) for rows in held), find_rows_of(type(thing)._default_manager.filter(pk=thing.pk))]
 
 

@@ -235,7 +235,7 @@ def _consequences(submission: Submission) -> list[str]:
             "inherit nothing from it any more."
         ]
     found = ["It leaves the leaderboard, its jobs under way are cancelled, and later versions inherit nothing from it."]
-    if submission.studies.exists():
+    if submission.heard_as.exists():
         found.append(
             "Published results of listening tests in which it was heard are hidden until they are analysed and "
             "published without it."

@@ -23,7 +23,7 @@ def hear(session, *positions, seconds_ago=None, whole=True):
     first_at = timezone.now() - (LONG_AGO if seconds_ago is None else timedelta(seconds=seconds_ago))
     trials = session.block.trials.filter(position__in=positions) if positions else session.block.trials.all()
     for trial in trials:
-        for slot in trial.item.samples.values_list("slot", flat=True):
+        for slot in trial.presentation.samples.values_list("slot", flat=True):
             defaults = {"first_at": first_at, "complete_at": first_at if whole else None}
             session.serves.update_or_create(trial=trial, slot=slot, defaults=defaults)
     Session.objects.filter(pk=session.pk).update(heard_until=first_at)

@@ -193,7 +193,7 @@ def names_of(study):
         names |= {name, transcript, audio}
     for source, file in study.stimulus_files.values_list("source", "file"):
         names |= {source, file, file.rpartition("/")[2].partition(".")[0]}
-    names |= set(study.items.values_list("key", flat=True))
+    names |= set(study.presentations.values_list("key", flat=True))
     return {name.lower().encode() for name in names if len(name) > 2}
 
 

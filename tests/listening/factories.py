@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 from django.utils import timezone
 
-from listening.app.models import Block, Item, ItemSample, Stimulus, Study, Trial
+from listening.app.models import Block, Presentation, PresentationSample, Stimulus, Study, Trial
 from listening.app.studies.services import ask_questions
 from listening.stimuli.making import write_wav
 from portal.core.storage import store_bytes
@@ -58,10 +58,10 @@ def make_study(
     )
     ask(study, tasks, points)
     of_study = [_make_system(study, index) for index in range(systems)]
-    items = _make_items(study, of_study, trials)
+    items = _make_presentations(study, of_study, trials)
     blocks = Block.objects.bulk_create(Block(study=study, number=number) for number in range(1, evaluators + 1))
     Trial.objects.bulk_create(
-        Trial(block=block, position=position, item=items[(block.number + position - 1) % len(items)])
+        Trial(block=block, position=position, presentation=items[(block.number + position - 1) % len(items)])
         for block in blocks
         for position in range(1, len(items) + 1)
     )
@@ -77,42 +77,55 @@ def _make_system(study, index):
     edition = study.edition
     label = f"secretive{study.pk}-{index}"
     system = edition.systems.create(name=label, label=label, title=f"System {label}", corpus=edition.corpus)
-    return study.systems.create(submission=system.submissions.create(version=1), code=label)
+    return study.conditions.create(submission=system.submissions.create(version=1), code=label)
 
 
-def _make_items(study, systems, count_of_items):
-    """Items with a sample A of the trial sets and a sample B of the enrolment set, target and nontarget in turn."""
+def _make_presentations(study, systems, wanted):
+    """Presentations with sample A of the trial sets and B of the enrolment set, target and nontarget in turn."""
     corpus = study.edition.corpus
     trial_utterances = list(corpus.utterances.filter(data_sets__role="trial"))
     enrolments = list(corpus.utterances.filter(data_sets__role="enrolment"))
+    original = original_of(study)
     items, heard, stimuli = [], [], {}
-    for index in range(count_of_items):
-        system = systems[(index // 2) % len(systems)] if index % 2 else None
+    for index in range(wanted):
+        system = systems[(index // 2) % len(systems)] if index % 2 else original
         utterance, enrolment = trial_utterances[index], enrolments[index % len(enrolments)]
         is_target = utterance.speaker_id == enrolment.speaker_id
-        items.append(Item(study=study, key=f"item-{index}", system=system, is_target=is_target))
-        heard.append({"a": (system, utterance), "b": (None, enrolment)})
+        items.append(Presentation(study=study, key=f"item-{index}", condition=system, is_target=is_target))
+        heard.append({"a": (system, utterance), "b": (original, enrolment)})
         for of in heard[-1].values():
             if of not in stimuli:
-                stimuli[of] = Stimulus(study=study, system=of[0], utterance=of[1], **_made_of(*of))
-    Item.objects.bulk_create(items)
+                stimuli[of] = Stimulus(study=study, condition=of[0], item=item_of(study, of[1]), **_made_of(*of))
+    Presentation.objects.bulk_create(items)
     Stimulus.objects.bulk_create(stimuli.values())
-    ItemSample.objects.bulk_create(
-        ItemSample(item=item, slot=slot, stimulus=stimuli[of])
+    PresentationSample.objects.bulk_create(
+        PresentationSample(presentation=item, slot=slot, stimulus=stimuli[of])
         for item, samples in zip(items, heard, strict=True)
         for slot, of in samples.items()
     )
     return items
 
 
-def make_stimulus(study, system, utterance):
+def original_of(study):
+    """The condition with which the systems of a study are compared."""
+    return study.conditions.get_or_create(code="", defaults={"kind": "original"})[0]
+
+
+def item_of(study, utterance):
+    """What is said in an utterance, as an item of a study."""
+    speaker = utterance.speaker
+    told = {"speaker": speaker.name, "sex": speaker.gender, "transcript": utterance.transcript}
+    return study.items.get_or_create(utterance=utterance, defaults={"name": utterance.name, **told})[0]
+
+
+def make_stimulus(study, condition, utterance):
     """A short stimulus that is a tone of its own in both ears."""
-    defaults = _made_of(system, utterance)
-    return study.stimulus_files.get_or_create(system=system, utterance=utterance, defaults=defaults)[0]
+    item, defaults = item_of(study, utterance), _made_of(condition, utterance)
+    return study.stimulus_files.get_or_create(condition=condition, item=item, defaults=defaults)[0]
 
 
-def _made_of(system, utterance):
-    return {"source": utterance.audio, **store_stimulus(100 + utterance.pk % 97 + (50 if system else 0))}
+def _made_of(condition, utterance):
+    return {"source": utterance.audio, **store_stimulus(100 + utterance.pk % 97 + (50 if condition.code else 0))}
 
 
 @cache

@@ -2,8 +2,8 @@
 
 from django.utils import timezone
 
-from listening.app.models import Item, Study
-from tests.listening.factories import ask, make_stimulus
+from listening.app.models import Presentation, Study
+from tests.listening.factories import ask, make_stimulus, original_of
 from tests.portal.factories import make_corpus, make_edition, make_organizer
 
 SAMPLES = 4
@@ -14,12 +14,12 @@ def make_board_study(*, name="board-study", samples=SAMPLES, boards=2, evaluator
     study, system, utterances = _make_study(name, "linkability", fields, boards, evaluators)
     for block in study.blocks.all():
         for position in range(1, boards + 1):
-            item = Item.objects.create(study=study, key=f"board-{block.number}-{position}", system=system)
+            item = Presentation.objects.create(study=study, key=f"board-{block.number}-{position}", condition=system)
             for number in range(samples):
                 utterance = utterances[(position * samples + number) % len(utterances)]
-                stimulus = make_stimulus(study, system if number % 2 else None, utterance)
+                stimulus = make_stimulus(study, system if number % 2 else original_of(study), utterance)
                 item.samples.create(slot=str(number + 1), stimulus=stimulus)
-            block.trials.create(position=position, item=item)
+            block.trials.create(position=position, presentation=item)
     return study
 
 
@@ -28,11 +28,11 @@ def make_transcription_study(*, name="writing-study", trials=2, evaluators=2, **
     defaults = {"plays_at_most": 2} | fields
     study, system, utterances = _make_study(name, "transcription", defaults, trials, evaluators)
     for number in range(trials):
-        of = system if number % 2 else None
-        item = Item.objects.create(study=study, key=f"writing-{number}", system=of)
+        of = system if number % 2 else original_of(study)
+        item = Presentation.objects.create(study=study, key=f"writing-{number}", condition=of)
         item.samples.create(slot="a", stimulus=make_stimulus(study, of, utterances[number]))
         for block in study.blocks.all():
-            block.trials.create(position=number + 1, item=item)
+            block.trials.create(position=number + 1, presentation=item)
     return study
 
 
@@ -59,7 +59,7 @@ def _make_study(name, task, fields, trials, evaluators):
     ask(study, [task])
     label = f"secretive-{name}"
     of_edition = edition.systems.create(name=label, label=label, title="Secretive", corpus=corpus)
-    system = study.systems.create(submission=of_edition.submissions.create(version=1), code=label)
+    system = study.conditions.create(submission=of_edition.submissions.create(version=1), code=label)
     for number in range(1, evaluators + 1):
         study.blocks.create(number=number)
     return study, system, list(corpus.utterances.all())

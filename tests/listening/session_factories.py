@@ -5,7 +5,7 @@ from itertools import count
 
 from django.utils import timezone
 
-from listening.app.models import Answer, Item, Play, Session
+from listening.app.models import Answer, Play, Presentation, Session
 from tests.listening.factories import make_session, make_stimulus, make_study
 
 _number = count(1)
@@ -52,7 +52,7 @@ def play_trials(session, trials):
     Play.objects.bulk_create(
         Play(session=session, trial=trial, slot=slot, started_ms=100, heard_ms=60_000, is_whole=True)
         for trial in trials
-        for slot in trial.item.samples.values_list("slot", flat=True)
+        for slot in trial.presentation.samples.values_list("slot", flat=True)
     )
 
 
@@ -75,12 +75,12 @@ def make_finished_session(study, rate=varied, **fields):
 
 def add_gold(study, *, expected):
     """A control trial at the end of every block."""
-    source = study.items.first()
-    item = Item.objects.create(study=study, key=f"gold-{next(_number)}", purpose="gold", expected=expected)
+    source = study.presentations.first()
+    item = Presentation.objects.create(study=study, key=f"gold-{next(_number)}", purpose="gold", expected=expected)
     for sample in source.samples.all():
         item.samples.create(slot=sample.slot, stimulus=sample.stimulus)
     for block in study.blocks.all():
-        block.trials.create(position=block.trials.count() + 1, item=item)
+        block.trials.create(position=block.trials.count() + 1, presentation=item)
     return item
 
 

@@ -23,7 +23,7 @@ from django.utils.module_loading import import_string
 
 from anonymization.app.models import NetworkTraining
 from evaluation.app.models import EvaluationRun
-from listening.app.models import Session, Study, StudySystem
+from listening.app.models import Condition, Session, Study
 from listening.app.studies.interface_words import ships_words
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, DataSet, Edition, Utterance
@@ -265,7 +265,7 @@ OBJECTS: dict[tuple[str, tuple[str, ...]], Callable[[int], list[Values]]] = {
     ("studies", ("study", "session")): _rows(_sessions, study="study__name", session="pk"),
     ("studies", ("study", "system")): _rows(
         lambda most: pick_different(
-            StudySystem.objects.filter(study__published_analysis__isnull=False).select_related("study"),
+            Condition.objects.filter(study__published_analysis__isnull=False).select_related("study"),
             lambda one: one.study_id,
             most,
         ),

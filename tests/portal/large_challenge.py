@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluation.app.models import EvaluationRun
-from listening.app.models import Flag, Item, Study
+from listening.app.models import Flag, Presentation, Study
 from portal.challenges.models import Corpus, DataSet, Edition
 from portal.client.wheel import build_wheel
 from portal.core.models import AuditEvent
@@ -190,39 +190,37 @@ class LargeChallenge(Challenge):
         study = self.study = make_study(
             edition=self.edition, evaluators=2, trials=self.size.trials, systems=1, certificate={"parts": [{}]}
         )
-        of_study = [study.systems.create(submission=one, code=one.system.label) for one in systems]
-        items = list(study.items.order_by("pk"))
-        heard = study.stimulus_files.order_by("pk").first()
+        of_study = [study.conditions.create(submission=one, code=one.system.label) for one in systems]
+        items = list(study.presentations.order_by("pk"))
+        heard = study.stimulus_files.select_related("item").order_by("pk").first()
         recordings = (
-            "(SELECT DISTINCT u.id FROM challenges_utterance u WHERE u.corpus_id = "
+            "(SELECT DISTINCT u.id, u.name FROM challenges_utterance u WHERE u.corpus_id = "
             f"{self.edition.corpus_id} AND u.name LIKE '%trials%' ORDER BY u.id LIMIT {ITEM_SETS}) u"
         )
+        of_items = f"FROM listening_item i WHERE i.study_id = {study.pk}"
+        missing = f"u.id NOT IN (SELECT i.utterance_id {of_items})"
+        copy(heard.item, 1, recordings, missing, name="u.name", utterance="u.id")
+        said = f"(SELECT i.id {of_items} AND i.utterance_id IN (SELECT u.id FROM {recordings})) i"
         for system in of_study:
-            copy(heard, 1, recordings, system=str(system.pk), utterance="u.id")
+            copy(heard, 1, said, condition=str(system.pk), item="i.id")
         for place, item in enumerate(items):
-            system = of_study[place % len(of_study)] if place % 2 else None
-            item.system = system
-            copy(
-                item,
-                ITEM_SETS - 1,
-                key=f"'{item.key}-' || n.i",
-                system=str(system.pk) if system else "CAST(NULL AS bigint)",
-            )
-            same = f"(SELECT id FROM listening_item WHERE study_id = {study.pk} AND key LIKE '{item.key}-%') i"
+            item.condition = of_study[place % len(of_study)] if place % 2 else study.conditions.get(code="")
+            copy(item, ITEM_SETS - 1, key=f"'{item.key}-' || n.i", condition=str(item.condition.pk))
+            same = f"(SELECT id FROM listening_presentation WHERE study_id = {study.pk} AND key LIKE '{item.key}-%') i"
             for sample in item.samples.all():
-                copy(sample, 1, same, item="i.id")
-        Item.objects.bulk_update(items, ["system"])
+                copy(sample, 1, same, presentation="i.id")
+        Presentation.objects.bulk_update(items, ["condition"])
         first, _ = study.blocks.order_by("pk")
         more = self.size.sessions - 2
         copy(first, more, number="n.i + 2")
         of_block = (
-            "(SELECT b.id AS block, i.id AS item FROM listening_block b JOIN listening_item i USING (study_id)"
+            "(SELECT b.id AS block, i.id AS item FROM listening_block b JOIN listening_presentation i USING (study_id)"
             f" WHERE b.study_id = {study.pk} AND b.number > 2"
         )
-        for trial in first.trials.select_related("item"):
-            key = trial.item.key
+        for trial in first.trials.select_related("presentation"):
+            key = trial.presentation.key
             source = f"{of_block} AND i.key = '{key}-' || (b.number % {ITEM_SETS - 1} + 1)) b"
-            copy(trial, 1, source, block="b.block", item="b.item")
+            copy(trial, 1, source, block="b.block", presentation="b.item")
         self.listening = make_session(study)
         self.grow_sessions(make_finished_session(study), more)
 

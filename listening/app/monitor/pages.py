@@ -19,7 +19,7 @@ from django.utils.http import urlencode
 from django.utils.text import capfirst
 
 from common.tables import Cell, Column, Table, number_columns
-from listening.app.models import ExclusionRule, Flag, Item, Session, Study
+from listening.app.models import ExclusionRule, Flag, Presentation, Session, Study
 from listening.app.monitor import selectors, services
 from listening.app.monitor.exports import ABOUT, LOCK_NOTICE, PAYMENTS, TABLES, is_locked, notices
 from listening.app.monitor.selectors import SessionLine
@@ -289,7 +289,7 @@ def _plays_table(session: Session) -> Table | None:
     rows = [
         (
             Cell(str(one["position"])),
-            Cell("control" if one["purpose"] == Item.Purpose.GOLD else one["purpose"]),
+            Cell("control" if one["purpose"] == Presentation.Purpose.GOLD else one["purpose"]),
             moment_cell(one["answered_at"], "%H:%M:%S") if one["answered_at"] else Cell("–"),
             Cell(duration(one["spent_s"])),
             *(Cell("–" if session.is_simulated else str(one[name])) for name in ("served", "plays", "whole_plays")),

@@ -21,7 +21,17 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 
-from listening.app.models import Answer, Exclusion, Flag, Item, ItemSample, Session, SessionEvent, Study, Trial
+from listening.app.models import (
+    Answer,
+    Exclusion,
+    Flag,
+    Presentation,
+    PresentationSample,
+    Session,
+    SessionEvent,
+    Study,
+    Trial,
+)
 from listening.app.monitor.rules import sentence
 from listening.app.sessions.answers import BROKEN, NOTE
 from listening.app.sessions.payloads import SOUND_PROBLEMS
@@ -99,19 +109,19 @@ def usable_answers(study: Study, *, without: Collection[int] = ()) -> QuerySet[A
     return Answer.objects.filter(
         session__in=sessions.exclude(standing_exclusion()).order_by(),
         task=study.last_asked_key,
-        trial__item__purpose=Item.Purpose.SCORED,
+        trial__presentation__purpose=Presentation.Purpose.SCORED,
     ).order_by()
 
 
 def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage:
     """Coverage as it stands, or as it would stand without some sessions: two queries."""
     is_board = study.form == Study.Form.LINKABILITY
-    system = f"item__{'samples__stimulus__' if is_board else ''}system__code"
-    scored = Trial.objects.filter(block__study=study, item__purpose=Item.Purpose.SCORED).order_by()
-    counts: dict[tuple[str | None, bool | None], Counter[str]] = defaultdict(Counter)
+    system = f"presentation__{'samples__stimulus__' if is_board else ''}condition__code"
+    scored = Trial.objects.filter(block__study=study, presentation__purpose=Presentation.Purpose.SCORED).order_by()
+    counts: dict[tuple[str, bool | None], Counter[str]] = defaultdict(Counter)
     # Whose recordings an item has, and how many of each: a board has samples of several systems.
     owners: dict[int, list[tuple[Counter[str], int]]] = defaultdict(list)
-    of_items = scored.values_list("item", system, "item__is_target")
+    of_items = scored.values_list("presentation", system, "presentation__is_target")
     for item, code, is_target, trials, planned in of_items.annotate(
         trials=Count("pk", distinct=True), planned=Count("pk")
     ):
@@ -119,7 +129,7 @@ def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage
         owners[item].append((counts[code, is_target], planned // trials))
     heard: set[int] = set()
     answers = 0
-    by_state = usable_answers(study, without=without).values_list("trial__item", "session__state")
+    by_state = usable_answers(study, without=without).values_list("trial__presentation", "session__state")
     for item, state, count in by_state.annotate(count=Count("pk")):
         told = {State.FINISHED: "usable", State.ACTIVE: "under_way"}.get(State(state), "partial")
         for owner, recordings in owners[item]:
@@ -131,8 +141,8 @@ def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage
     return Coverage(_rows(cells), len(owners), len(heard), answers)
 
 
-def _rows(cells: dict[tuple[str | None, bool | None], AnswerCounts]) -> tuple[MonitoredSystem, ...]:
-    codes = sorted({code for code, _ in cells}, key=lambda code: (code is not None, code or ""))
+def _rows(cells: dict[tuple[str, bool | None], AnswerCounts]) -> tuple[MonitoredSystem, ...]:
+    codes = sorted({code for code, _ in cells})
     return tuple(
         MonitoredSystem(
             name=code or ORIGINAL,
@@ -189,13 +199,13 @@ def reported_clips(study: Study) -> list[ReportedClip]:
 
 def _stimuli(study: Study, places: dict[Place, list[tuple[int, str]]]) -> list[tuple[int, str, Place]]:
     """Stimulus, its name and where it stands, of each place that is asked for."""
-    rows = ItemSample.objects.filter(
-        item__trials__block__in={block for block, _, _ in places},
-        item__trials__position__in={position for _, position, _ in places},
+    rows = PresentationSample.objects.filter(
+        presentation__trials__block__in={block for block, _, _ in places},
+        presentation__trials__position__in={position for _, position, _ in places},
         slot__in={slot for _, _, slot in places},
     ).values_list(
-        *("stimulus", "stimulus__system__code", "stimulus__utterance__name"),
-        *("item__trials__block", "item__trials__position", "slot"),
+        *("stimulus", "stimulus__condition__code", "stimulus__presentation__name"),
+        *("presentation__trials__block", "presentation__trials__position", "slot"),
     )
     is_closed = study.state == Study.State.CLOSED
     return [
@@ -451,7 +461,7 @@ def _flag_counts(study: Study) -> list[FlagCount]:
 
 def list_plays(session: Session) -> list[dict[str, Any]]:
     """What was served, played and how long it took, trial by trial; neither systems nor ratings: three queries."""
-    trials = Trial.objects.filter(block=session.block_id or 0).select_related("item").order_by("position")
+    trials = Trial.objects.filter(block=session.block_id or 0).select_related("presentation").order_by("position")
     answers = session.answers.order_by().values("trial").annotate(at=Max("received_at"), ms=Max("client_ms"))
     told: dict[int, dict[str, Any]] = {row["trial"]: dict(row) for row in answers}
     played: dict[int, list[Any]] = defaultdict(list)
@@ -464,7 +474,7 @@ def list_plays(session: Session) -> list[dict[str, Any]]:
         client_ms = answer.get("ms")
         shown = {
             "position": trial.position,
-            "purpose": trial.item.purpose,
+            "purpose": trial.presentation.purpose,
             "answered_at": answer.get("at"),
             "spent_s": None if client_ms is None else client_ms / 1000,
             "plays": len(plays),

@@ -291,7 +291,7 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
     asked = {pk: study.asked for pk, study in {one.study_id: one.study for one in sessions}.items()}
     planned = _planned(sessions)
     answers = _answers(keys)
-    samples = _samples({row["trial__item"] for rows in answers.values() for row in rows})
+    samples = _samples({row["trial__presentation"] for rows in answers.values() for row in rows})
     plays = _plays(keys)
     headphones = _headphones(sessions)
     notes = _notes(keys)
@@ -313,15 +313,19 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
 def _planned(sessions: Sequence[Session]) -> dict[int, int]:
     """Trials of each block without practice."""
     blocks = {one.block_id for one in sessions if one.block_id}
-    trials = models.Trial.objects.filter(block__in=blocks).exclude(item__purpose=models.Item.Purpose.PRACTICE)
+    trials = models.Trial.objects.filter(block__in=blocks).exclude(
+        presentation__purpose=models.Presentation.Purpose.PRACTICE
+    )
     return dict(trials.order_by().values_list("block").annotate(Count("pk")))
 
 
 def _answers(keys: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
     """The answers of each session in the order in which they came, without practice."""
-    answers = models.Answer.objects.filter(session__in=keys).exclude(trial__item__purpose=models.Item.Purpose.PRACTICE)
+    answers = models.Answer.objects.filter(session__in=keys).exclude(
+        trial__presentation__purpose=models.Presentation.Purpose.PRACTICE
+    )
     fields = (
-        *("session", "trial", "trial__item", "trial__item__purpose", "trial__item__expected"),
+        *("session", "trial", "trial__presentation", "trial__presentation__purpose", "trial__presentation__expected"),
         *("task", "rating", "received_at", "client_ms", "is_late"),
     )
     of_session = defaultdict(list)
@@ -344,8 +348,8 @@ Samples = Mapping[str, float]  # by slot how long its speech lasts, in s
 def _samples(items: Iterable[int]) -> dict[int, Samples]:
     """Return the samples of each item."""
     found: dict[int, dict[str, float]] = defaultdict(dict)
-    samples = models.ItemSample.objects.filter(item__in=items).order_by()
-    for item, slot, seconds in samples.values_list("item", "slot", "stimulus__duration_s"):
+    samples = models.PresentationSample.objects.filter(presentation__in=items).order_by()
+    for item, slot, seconds in samples.values_list("presentation", "slot", "stimulus__duration_s"):
         found[item][slot] = seconds
     return dict(found)
 
@@ -375,7 +379,7 @@ def _unheard(
     """Return of each answered trial whether a recording that it needs was never played to its end."""
     tasks: dict[tuple[int, int], list[str]] = defaultdict(list)
     for row in answers:
-        tasks[row["trial"], row["trial__item"]].append(row["task"])
+        tasks[row["trial"], row["trial__presentation"]].append(row["task"])
     return [
         is_unheard(_to_hear(samples[item], [one for one in asked if one.key in answered]), plays.get(trial, ()))
         for (trial, item), answered in tasks.items()
@@ -397,7 +401,7 @@ def _timings(
         of_trial[row["trial"]].append(row)
     timings, before = [], session.trials_started_at
     for rows in of_trial.values():
-        item, received_at = rows[-1]["trial__item"], rows[-1]["received_at"]
+        item, received_at = rows[-1]["trial__presentation"], rows[-1]["received_at"]
         told = [row["client_ms"] / 1000 for row in rows if row["client_ms"] is not None]
         known = [max(told)] if told else []
         if before is not None and not any(row["is_late"] for row in rows):
@@ -411,9 +415,9 @@ def _timings(
 def _gold(answers: Iterable[dict[str, Any]]) -> list[bool]:
     """Of each answered control trial whether every rating was in its right range."""
     rows = [
-        (row["trial"], row["trial__item__expected"], row["task"], row["rating"])
+        (row["trial"], row["trial__presentation__expected"], row["task"], row["rating"])
         for row in answers
-        if row["trial__item__purpose"] == models.Item.Purpose.GOLD
+        if row["trial__presentation__purpose"] == models.Presentation.Purpose.GOLD
     ]
     return [not is_missed for is_missed in missed_of_gold(rows)]
 

@@ -22,7 +22,7 @@ from common.tables import DataTable, Group, Order, Row, Table, latex_table, late
 from listening.analysis.bundle import write_bundle
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
-from listening.app.models import StudySystem
+from listening.app.models import Condition
 from listening.app.results.figures import Reader, shown_figures
 from listening.app.results.labels import EVERY
 from listening.app.results.pages import chosen_scores, list_asked, listeners_page, results_page, say_trials
@@ -188,7 +188,7 @@ def _visible(shown: Shown, path: str) -> DataTable | None:
         return None
 
 
-def _objective(system: StudySystem | None, user: Any) -> str:
+def _objective(system: Condition | None, user: Any) -> str:
     """The address of a system's objective numbers; empty for whom they are not, and for what is no system here."""
     if system is None:
         return ""
@@ -196,7 +196,7 @@ def _objective(system: StudySystem | None, user: Any) -> str:
     return found.get_absolute_url() if found is not None else ""
 
 
-def _heard(shown: Shown, name: str, system: StudySystem | None, reader: Reader) -> dict[str, Any]:
+def _heard(shown: Shown, name: str, system: Condition | None, reader: Reader) -> dict[str, Any]:
     """Single utterances of a system, each with the page that plays it where its file is known."""
     tables = [_visible(shown, f"{reader.scores}/{table}") for table in ("utterances", "disagreements")]
     utterances, disagreements = (table.records(system=name) if table else [] for table in tables)

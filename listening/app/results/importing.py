@@ -316,5 +316,5 @@ def _match_systems(study: Study, ratings: Ratings) -> list[str]:
         if code is not None:
             matched.setdefault(code, submission)
     for code, submission in sorted(matched.items()):
-        study.systems.create(submission=submission, code=code)
+        study.conditions.create(submission=submission, code=code)
     return sorted(matched)

@@ -34,9 +34,9 @@ from evaluation.formats.results import Speech
 from listening.analysis.analyse import ANALYSIS_VERSION
 from listening.analysis.bundle import read_inputs
 from listening.analysis.reading.inputs import ORIGINAL, Inputs, Objective, Placements, Ratings, StudyFacts, Transcripts
-from listening.app.models import Answer, Exclusion, Item, Session, Study, StudySystem, StudyText
+from listening.app.models import Answer, Condition, Exclusion, Presentation, Session, Study, StudyText
 from listening.app.monitor.selectors import standing_exclusion
-from listening.app.studies.selectors import PresentedItem, presented_items
+from listening.app.studies.selectors import StoredPresentation, read_presentations
 from listening.questions import AskedQuestion, Kind
 from portal.challenges.models import Edition
 from portal.jobs.models import JobState
@@ -86,7 +86,7 @@ def collect_inputs(study: Study) -> Inputs:
         return _imported(study, _reasons(exclusions), told)
     systems, gone = _systems(study)
     visits = _visits(study, _reasons(exclusions))
-    items = presented_items(study)
+    items = read_presentations(study)
     transcripts = {one.utterance: one.transcript for item in items.values() for one in item.samples.values()}
     columns = {name: _without(part, gone) for name, part in _answers(study, visits, items, transcripts).items()}
     items = {pk: item for pk, item in items.items() if item.system not in gone}
@@ -161,7 +161,7 @@ def count_people(study: Study) -> int:
 
 def _counted_answers(study: Study) -> QuerySet[Answer]:
     wanted = Answer.objects.filter(session__study=study, session__is_preview=False, session__state__in=COUNTED)
-    return wanted.exclude(trial__item__purpose=Item.Purpose.PRACTICE)
+    return wanted.exclude(trial__presentation__purpose=Presentation.Purpose.PRACTICE)
 
 
 def session_key(study: Study, session: int) -> str:
@@ -188,12 +188,12 @@ def _counted(study: Study) -> Any:
     return study.sessions.filter(is_preview=False, state__in=COUNTED).order_by("pk")
 
 
-def _standing(study: Study) -> QuerySet[StudySystem]:
+def _standing(study: Study) -> QuerySet[Condition]:
     """The systems heard whose submissions were not withdrawn; what was said of the others enters no analysis."""
     return study.systems.exclude(submission__state=Submission.State.WITHDRAWN)
 
 
-def _systems(study: Study) -> tuple[dict[str, StudySystem], frozenset[str]]:
+def _systems(study: Study) -> tuple[dict[str, Condition], frozenset[str]]:
     """The standing systems by their codes, and the codes of the withdrawn ones."""
     systems = {one.code: one for one in study.systems.select_related("submission__system")}
     gone = frozenset(code for code, one in systems.items() if one.submission.state == Submission.State.WITHDRAWN)
@@ -214,12 +214,12 @@ def _newest_runs(submissions: Any) -> list[Any]:
 # A study of the portal -----------------------------------------------------------------------------
 
 
-def _facts(study: Study, systems: Mapping[str, StudySystem], items: Iterable[PresentedItem]) -> StudyFacts:
+def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[StoredPresentation]) -> StudyFacts:
     design = {name: getattr(study, name) for name in PLAN} | {
         "edition": study.edition.name,
         "data_sets": sorted(study.data_sets.values_list("name", flat=True)),
         "submissions": {code: str(one.submission) for code, one in sorted(systems.items())},
-        "gold": {item.key: item.expected for item in items if item.purpose == Item.Purpose.GOLD},
+        "gold": {item.key: item.expected for item in items if item.purpose == Presentation.Purpose.GOLD},
         "launched_at": _moment(study.launched_at),
         "closed_at": _moment(study.closed_at),
     }
@@ -258,10 +258,10 @@ def _visits(study: Study, reasons: Mapping[int, str]) -> dict[int, _Visit]:
 
 
 def _answers(
-    study: Study, visits: Mapping[int, _Visit], items: Mapping[int, PresentedItem], transcripts: Mapping[str, str]
+    study: Study, visits: Mapping[int, _Visit], items: Mapping[int, StoredPresentation], transcripts: Mapping[str, str]
 ) -> dict[str, Any]:
     """The columns of the study's form, session after session, in the order in which answers came."""
-    fields = ["session", "trial__item", "trial", "task", "rating", "text"]
+    fields = ["session", "trial__presentation", "trial", "task", "rating", "text"]
     if study.form != Study.Form.RATING:  # decoding thousands of empty objects takes longer than all the rest
         fields.append("data")
     answers = Answer.objects.filter(session__study=study, session__in=list(visits)).order_by("session", "pk")
@@ -271,7 +271,7 @@ def _answers(
     for session, item_pk, trial, task, rating, text, *data in answers.values_list(*fields):
         visit, item = visits[session], items[item_pk]
         position = places[session].setdefault(trial, len(places[session]) + 1)
-        if item.purpose == Item.Purpose.PRACTICE:
+        if item.purpose == Presentation.Purpose.PRACTICE:
             continue
         if asked[task].kind == Kind.PLACEMENT:
             placements += _placed(visit, item, data[0])
@@ -286,7 +286,9 @@ def _answers(
     }
 
 
-def _rated(visit: _Visit, item: PresentedItem, question: AskedQuestion, rating: int, position: int) -> tuple[Any, ...]:
+def _rated(
+    visit: _Visit, item: StoredPresentation, question: AskedQuestion, rating: int, position: int
+) -> tuple[Any, ...]:
     """The row of a rating; only for a question that compares voices sample B is heard."""
     a, b = item.samples["a"], item.samples.get("b")
     compares = question.compares_voices and item.is_target is not None
@@ -296,7 +298,7 @@ def _rated(visit: _Visit, item: PresentedItem, question: AskedQuestion, rating: 
     return (visit.listener, visit.session, *asked, *heard, rating, position, *end)
 
 
-def _placed(visit: _Visit, item: PresentedItem, data: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _placed(visit: _Visit, item: StoredPresentation, data: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     rows = []
     for slot, placed in sorted(data["samples"].items(), key=lambda one: int(one[0])):
         sample, at = item.samples[slot], placed["at"]
@@ -307,7 +309,7 @@ def _placed(visit: _Visit, item: PresentedItem, data: Mapping[str, Any]) -> list
 
 
 def _written(
-    visit: _Visit, item: PresentedItem, text: str, data: Mapping[str, Any], transcripts: Mapping[str, str]
+    visit: _Visit, item: StoredPresentation, text: str, data: Mapping[str, Any], transcripts: Mapping[str, str]
 ) -> tuple[Any, ...]:
     a = item.samples["a"]
     heard = (item.key, item.system or ORIGINAL, a.utterance, a.speaker)
@@ -343,7 +345,7 @@ def _imported(study: Study, reasons: Mapping[int, str], told: tuple[tuple[str, s
     return replace(inputs, study=facts, exclusions=exclusions, objective=_objective(study, systems, inputs), **columns)
 
 
-def _objective(study: Study, heard_systems: Mapping[str, StudySystem], inputs: Inputs) -> Objective | None:
+def _objective(study: Study, heard_systems: Mapping[str, Condition], inputs: Inputs) -> Objective | None:
     """What was computed on the utterances of systems of the edition, where they are called as in its corpus."""
     systems = {code: one.submission for code, one in heard_systems.items()}
     if inputs.objective is not None or inputs.ratings is None or not systems or study.edition.corpus is None:

@@ -26,7 +26,7 @@ from evaluation.protocols.published import load_published_correlations
 from evaluation.protocols.ranking import entries
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
-from listening.app.models import Study, StudySystem
+from listening.app.models import Condition, Study
 from listening.app.results.figures import det_plot
 from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
@@ -550,7 +550,7 @@ def _heard_in(user: Any, edition: Edition, entries: dict[str, Any]) -> Iterator[
     studies = list_shown_analyses(user, edition)
     if not studies:
         return
-    rows = StudySystem.objects.filter(study__in=[one.study for one in studies], submission__system__name__in=entries)
+    rows = Condition.objects.filter(study__in=[one.study for one in studies], submission__system__name__in=entries)
     rows = rows.exclude(submission__state=Submission.State.WITHDRAWN)  # an analysis without it has no page of it
     found: dict[int, list[Heard]] = {}
     for study, code, name, is_outdated in with_outdated(rows, edition).values_list(

@@ -19,7 +19,7 @@ from django.http import Http404
 from common.tables import DataTable
 from listening.analysis.figures import Figure, list_figures
 from listening.analysis.tables import CONTENTS, Results
-from listening.app.models import Analysis, Study, StudySystem
+from listening.app.models import Analysis, Condition, Study
 from listening.app.results.inputs import Changed, changed_parts, compute_basis
 from listening.app.results.rules import (
     ResultsPart,
@@ -207,7 +207,7 @@ def outdating(changes: Iterable[Changed]) -> list[Changed]:
     return [one for one in changes if one is not Changed.MEASURES]
 
 
-def with_outdated(rows: QuerySet[StudySystem], edition: Edition) -> QuerySet[Any]:
+def with_outdated(rows: QuerySet[Condition], edition: Edition) -> QuerySet[Any]:
     """Return the systems that were heard, each with whether a later version stands on the leaderboard."""
     later = Submission.objects.filter(
         system=OuterRef("submission__system"),
@@ -221,7 +221,7 @@ def with_outdated(rows: QuerySet[StudySystem], edition: Edition) -> QuerySet[Any
     return rows.annotate(is_outdated=Exists(later))
 
 
-def list_outdated(study: Study) -> list[StudySystem]:
+def list_outdated(study: Study) -> list[Condition]:
     """Return the systems of a study of which an earlier version was heard than stands on the leaderboard."""
     rows = study.systems.exclude(submission__state=Submission.State.WITHDRAWN)
     outdated = with_outdated(rows, study.edition.as_published()).filter(is_outdated=True)
@@ -257,7 +257,7 @@ def systems_named(key: str) -> frozenset[str]:
 
 
 def _studies() -> Any:
-    withdrawn = StudySystem.objects.filter(study=OuterRef("pk"), submission__state=Submission.State.WITHDRAWN)
+    withdrawn = Condition.objects.filter(study=OuterRef("pk"), submission__state=Submission.State.WITHDRAWN)
     return Study.objects.select_related("edition__corpus", "published_analysis").annotate(
         has_withdrawn=Exists(withdrawn)
     )

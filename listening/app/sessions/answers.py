@@ -20,7 +20,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from common.errors import ProblemsError, Refused
-from listening.app.models import Answer, Item, Play, Serve, Session, SessionEvent, Study
+from listening.app.models import Answer, Play, Presentation, Serve, Session, SessionEvent, Study
 from listening.app.sessions import answer_timing, attention, block_leases, payloads, platforms, selectors
 from listening.app.sessions.block_leases import end_session, note
 from listening.app.sessions.payloads import Claim, Report, ToldEvent, Value
@@ -265,8 +265,10 @@ def count_unheard(session: Session) -> tuple[int, int]:
 
 def missed_gold(session: Session) -> tuple[int, int]:
     """How many control trials of the session were missed, and how many it has answered."""
-    of_gold = session.answers.filter(trial__item__purpose=Item.Purpose.GOLD)
-    missed = attention.missed_of_gold(of_gold.values_list("trial_id", "trial__item__expected", "task", "rating"))
+    of_gold = session.answers.filter(trial__presentation__purpose=Presentation.Purpose.GOLD)
+    missed = attention.missed_of_gold(
+        of_gold.values_list("trial_id", "trial__presentation__expected", "task", "rating")
+    )
     return sum(missed), len(missed)
 
 

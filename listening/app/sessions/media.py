@@ -19,7 +19,7 @@ from django.db import transaction
 from django.http import Http404
 
 from common.errors import Refused
-from listening.app.models import ItemSample, Serve, Session
+from listening.app.models import PresentationSample, Serve, Session
 from listening.app.sessions import selectors
 from listening.app.sessions.clip_urls import can_be_name, is_clip_name
 from portal.core.clock import read_clock
@@ -66,7 +66,7 @@ def clip_for(token: str, name: str) -> Clip:
     planned, slot = _planned(session, block, name)
     if not _is_allowed(session, block, planned):
         raise _refused()
-    stimulus = ItemSample.objects.filter(item=planned.trial.item_id, slot=slot)
+    stimulus = PresentationSample.objects.filter(presentation=planned.trial.presentation_id, slot=slot)
     recording, key, size = stimulus.values_list("stimulus", "stimulus__file", "stimulus__bytes").get()
     if not key or not _is_stored(key):
         log.error("The file of recording %s is missing: %s.", recording, key or "none was made")

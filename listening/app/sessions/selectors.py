@@ -18,7 +18,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
-from listening.app.models import Answer, Item, Session, Stimulus, Study, Trial
+from listening.app.models import Answer, Presentation, Session, Stimulus, Study, Trial
 from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.payloads import Value
 from listening.app.sessions.sql import Statement
@@ -211,16 +211,18 @@ def group_by_trial(rows: Iterable[Sequence[Any]]) -> dict[int, dict[str, int | N
 def _read_block(session: Session) -> PlannedBlock:
     study = session.study
     rows = (
-        Trial.objects.filter(block=session.block_id).select_related("item").prefetch_related("item__samples__stimulus")
+        Trial.objects.filter(block=session.block_id)
+        .select_related("presentation")
+        .prefetch_related("presentation__samples__stimulus")
     )
     planned = [_plan(session, row, study.asked) for row in rows.order_by("position")]
     return PlannedBlock(study, study.asked, {trial.position: trial for trial in planned})
 
 
 def _plan(session: Session, row: Trial, asked: tuple[AskedQuestion, ...]) -> PlannedTrial:
-    found = {sample.slot: sample.stimulus for sample in row.item.samples.all()}
+    found = {sample.slot: sample.stimulus for sample in row.presentation.samples.all()}
     needed = required_slots(asked, found)
-    trial = Trial(pk=row.pk, position=row.position, block_id=row.block_id, item_id=row.item_id)
+    trial = Trial(pk=row.pk, position=row.position, block_id=row.block_id, presentation_id=row.presentation_id)
     samples = tuple(
         PlannedSample(slot, sample_seconds(found[slot]), clip_address(session, trial, slot))
         for slot in found
@@ -228,7 +230,9 @@ def _plan(session: Session, row: Trial, asked: tuple[AskedQuestion, ...]) -> Pla
     )
     usual_s = seconds_of_trial(asked, [sample.seconds for sample in samples])
     tasks = tuple(one.key for one in asked)
-    return PlannedTrial(trial, row.position, row.item.purpose == Item.Purpose.PRACTICE, tasks, samples, usual_s)
+    return PlannedTrial(
+        trial, row.position, row.presentation.purpose == Presentation.Purpose.PRACTICE, tasks, samples, usual_s
+    )
 
 
 def sample_seconds(stimulus: Stimulus) -> float:

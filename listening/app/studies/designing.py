@@ -1,7 +1,8 @@
 """From a plan to rows: making the design of a study, with the certificate that it is balanced, and extending it.
 
-The plan takes its time and holds nothing; items, samples, stimuli, blocks and trials are written in few queries and one
-transaction, which stores the certificate that `listening.app.studies.stored_design` computes from the rows.
+The plan takes its time and holds nothing; items, stimuli, presentations, samples, blocks and trials are written in few
+queries and one transaction, which stores the certificate that `listening.app.studies.stored_design` computes from the
+rows.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from django.db import transaction
 from django.utils.crypto import salted_hmac
 
 from common.errors import NotPossible, ProblemsError
-from listening.app.models import Block, Item, ItemSample, Stimulus, Study, StudySystem, Trial
+from listening.app.models import Block, Condition, Item, Presentation, PresentationSample, Stimulus, Study, Trial
 from listening.app.studies.planning import (
     NO_SYSTEMS,
     PlannedDesign,
-    PlannedItem,
+    PlannedPresentation,
     keep_verdict,
     plan_design,
     plan_extension,
@@ -36,7 +37,7 @@ from listening.design.requirements import Progress
 from portal.core import audit
 
 State = Study.State
-ITEM_FIELDS = ("purpose", "key", "is_target", "expected")
+PLANNED = ("purpose", "key", "is_target", "expected")
 CHANGED = "The study was changed while its design was made. Try again."
 PAUSE_FIRST = "Pause the study first: its new blocks need further recordings, which have to be prepared."
 
@@ -77,8 +78,9 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
             raise NotPossible(CHANGED)
         clear_design(now)
         _write_design(now, planned, pool, wave=0, first_number=1)
-        used = ItemSample.objects.filter(item__study=now).values("stimulus")
+        used = PresentationSample.objects.filter(presentation__study=now).values("stimulus")
         now.stimulus_files.exclude(pk__in=used).delete()
+        now.items.filter(stimuli=None).delete()
         _certify(now, pool)
         now.save(update_fields=["certificate", "state", "stimuli"])
         audit.record("study.designed", now, actor=by, seed=now.seed, fingerprint=now.certificate["fingerprint"])
@@ -115,7 +117,7 @@ def extend_design(study: Study, blocks: int, by: Any) -> dict[str, Any]:
 
 
 def clear_design(study: Study) -> None:
-    """Take blocks and items away with every preview of them; recordings that were prepared stay for the next design.
+    """Take blocks and presentations away with their previews; recordings that were prepared stay for the next design.
 
     The caller saves the study.
 
@@ -126,7 +128,7 @@ def clear_design(study: Study) -> None:
         raise NotPossible("Evaluators have begun, so the design stays as it is.")
     study.sessions.all().delete()
     study.blocks.all().delete()
-    study.items.all().delete()
+    study.presentations.all().delete()
     study.certificate, study.stimuli = {}, {}
     study.state = Study.State.DRAFT
 
@@ -135,28 +137,29 @@ def clear_design(study: Study) -> None:
 
 
 def _write_design(study: Study, planned: PlannedDesign, pool: StimulusPool, *, wave: int, first_number: int) -> None:
-    """Items with their samples and stimuli that are not there yet, then blocks and trials; few queries, many rows."""
-    systems: Mapping[str, StudySystem] = {one.code: one for one in study.systems.all()}
-    held = set(study.items.values_list("key", flat=True))
+    """Write presentations, samples and stimuli that are not there yet, then blocks and trials, in few queries."""
+    study.conditions.get_or_create(code="", defaults={"kind": Condition.Kind.ORIGINAL})
+    conditions = {one.code: one for one in study.conditions.all()}
+    held = set(study.presentations.values_list("key", flat=True))
     new = [one for one in planned.items if one.key not in held]
-    stimuli = _stimuli(study, new, pool, systems)
-    made = Item.objects.bulk_create(
-        Item(study=study, system=systems.get(one.system), **{name: getattr(one, name) for name in ITEM_FIELDS})
+    stimuli = _stimuli(study, new, pool, conditions)
+    made = Presentation.objects.bulk_create(
+        Presentation(study=study, condition=conditions[one.system], **{name: getattr(one, name) for name in PLANNED})
         for one in new
     )
-    ItemSample.objects.bulk_create(
-        ItemSample(item=item, slot=slot, stimulus=stimuli[system, utterance])
-        for item, one in zip(made, new, strict=True)
+    PresentationSample.objects.bulk_create(
+        PresentationSample(presentation=row, slot=slot, stimulus=stimuli[system, utterance])
+        for row, one in zip(made, new, strict=True)
         for slot, system, utterance in one.samples
     )
-    keys = dict(study.items.values_list("key", "pk"))
+    keys = dict(study.presentations.values_list("key", "pk"))
     blocks = Block.objects.bulk_create(
         Block(study=study, number=number, wave=wave)
         for number in range(first_number, first_number + len(planned.blocks))
     )
     Trial.objects.bulk_create(
         (
-            Trial(block=block, position=position, item_id=keys[key])
+            Trial(block=block, position=position, presentation_id=keys[key])
             for block, order in zip(blocks, planned.blocks, strict=True)
             for position, key in enumerate(order, 1)
         ),
@@ -165,12 +168,12 @@ def _write_design(study: Study, planned: PlannedDesign, pool: StimulusPool, *, w
 
 
 def _stimuli(
-    study: Study, items: Iterable[PlannedItem], pool: StimulusPool, systems: Mapping[str, StudySystem]
+    study: Study, planned: Iterable[PlannedPresentation], pool: StimulusPool, conditions: Mapping[str, Condition]
 ) -> dict[tuple[str, str], Stimulus]:
     """The stimulus of each (system, utterance); one whose recording has changed is made again."""
-    wanted = sorted({(system, utterance) for one in items for _, system, utterance in one.samples})
-    rows = study.stimulus_files.select_related("system", "utterance")
-    held = {(one.system.code if one.system else "", one.utterance.name): one for one in rows}
+    wanted = sorted({(system, utterance) for one in planned for _, system, utterance in one.samples})
+    rows = study.stimulus_files.select_related("condition", "item")
+    held = {(one.condition.code, one.item.name): one for one in rows}
     for place in wanted:
         one = held.get(place)
         if one is not None and one.source != pool.audio_of(*place):
@@ -178,16 +181,36 @@ def _stimuli(
             one.save()
     # Organizers see the numbers of the rows while the study is open: their order must not tell the systems.
     missing = sorted((place for place in wanted if place not in held), key=lambda place: _lot(study, *place))
+    items = _items(study, {utterance for _, utterance in wanted}, pool)
     made = Stimulus.objects.bulk_create(
         Stimulus(
             study=study,
-            system=systems.get(system),
-            utterance_id=pool.recordings[utterance].utterance,
+            condition=conditions[system],
+            item=items[utterance],
             source=pool.audio_of(system, utterance),
         )
         for system, utterance in missing
     )
     return held | dict(zip(missing, made, strict=True))
+
+
+def _items(study: Study, names: set[str], pool: StimulusPool) -> dict[str, Item]:
+    """Return the items of these utterances by their names, as the corpus has them now."""
+    of_pool = {one.key: one for one in pool.utterances if one.key in names}
+    rows = [
+        Item(
+            study=study,
+            name=name,
+            speaker=one.speaker,
+            sex=one.sex,
+            transcript=pool.recordings[name].transcript,
+            utterance_id=pool.recordings[name].utterance,
+        )
+        for name, one in sorted(of_pool.items())
+    ]
+    told = ["speaker", "sex", "transcript", "utterance"]
+    Item.objects.bulk_create(rows, update_conflicts=True, update_fields=told, unique_fields=["study", "name"])
+    return {one.name: one for one in study.items.filter(name__in=names)}
 
 
 def _lot(study: Study, system: str, utterance: str) -> str:

@@ -85,7 +85,7 @@ def _resume(context: JobContext) -> Study:
 
 
 def _make_missing(context: JobContext, study: Study) -> None:
-    rows = list(study.stimulus_files.select_related("utterance", "system").order_by("pk"))
+    rows = list(study.stimulus_files.select_related("condition", "item").order_by("pk"))
     missing = [row for row in rows if not row.file.endswith(SUFFIX)]
     kept = len(rows) - len(missing)
     if kept and missing:
@@ -132,8 +132,8 @@ def _common_facts(study: Study) -> dict[str, Any]:
 
 
 def _problem(stimulus: Stimulus, error: AudioError) -> Problem:
-    heard_as = f"as {stimulus.system.code} has it" if stimulus.system else "the original"
-    file = f"{stimulus.utterance.name} ({heard_as})"
+    heard_as = f"as {stimulus.condition.code} has it" if stimulus.condition.code else "the original"
+    file = f"{stimulus.item.name} ({heard_as})"
     return Problem(error.code, file, error.expected, error.found, error.remedy)
 
 

@@ -20,7 +20,7 @@ from django.utils.text import capfirst
 from common.errors import NotPossible, ProblemsError
 from common.tables import Cell, Column, Group, Row, Table, number_columns, number_table
 from listening.analysis.reading.inputs import Settings
-from listening.app.models import Item, Study
+from listening.app.models import Presentation, Study
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.interface_words import count_missing, ships_words
@@ -154,7 +154,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
 
 def _explain_smallness(study: Study, places: int, verdict: PlanVerdict) -> list[str]:
     """What the results of a study could not say because it has too few evaluators or ratings of each item."""
-    items = study.items.filter(purpose=Item.Purpose.SCORED).annotate(ratings=Count("trials"))
+    items = study.presentations.filter(purpose=Presentation.Purpose.SCORED).annotate(ratings=Count("trials"))
     most = items.aggregate(most=Max("ratings"))["most"]
     found = [TOO_FEW] if places < FEWEST_FOR_INTERVALS else []
     is_once = verdict.is_heard_once or (most == 1 and study.form != Study.Form.LINKABILITY)
@@ -237,8 +237,8 @@ def design_page(study: Study) -> dict[str, Any]:
         for title, part in zip(titles, parts, strict=True)
     ]
     groups.append({"table": _checks_table("Everything around them", certificate.get("rows", [])), "notes": []})
-    scored = study.items.filter(purpose=Item.Purpose.SCORED).order_by("system__code")
-    counted = scored.values_list("system__code").annotate(Count("pk", distinct=True), Count("trials"))
+    scored = study.presentations.filter(purpose=Presentation.Purpose.SCORED).order_by("condition__code")
+    counted = scored.values_list("condition__code").annotate(Count("pk", distinct=True), Count("trials"))
     counts = ((Cell(code or "original speech"), *(Cell(f"{many:,}") for many in counts)) for code, *counts in counted)
     return page | {
         "passes": certificate.get("passes", False),

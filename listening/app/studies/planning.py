@@ -27,7 +27,7 @@ from django.http import QueryDict
 from django.utils.http import urlencode
 
 from common.errors import ProblemsError
-from listening.app.models import Item, Study
+from listening.app.models import Presentation, Study
 from listening.app.studies import stored_design
 from listening.app.studies.rules import (
     NUMBERS,
@@ -49,6 +49,7 @@ from portal.submissions.models import Submission, SubmittedFile
 # Original or anonymised, same or other speaker; the first two of practice lie near both ends of each scale.
 KINDS_OF_PRACTICE = ((True, True), (False, False), (False, True), (True, False))
 KINDS_OF_BRIDGE = ((True, True), (False, False), (True, False), (False, True))
+Purpose = Presentation.Purpose
 STREAM = 20  # of the seed: other draws than those of the scored trials
 LONGEST_KEY = 200
 VERDICT_KEPT_S = 3600  # of whether a plan can be met
@@ -65,7 +66,7 @@ NO_SYSTEMS = "Choose at least one system: a study compares anonymised with origi
 
 
 @dataclass(frozen=True)
-class PlannedItem:
+class PlannedPresentation:
     """An item to be written; `samples` as (slot, system, utterance), `expected` as a control's right ratings."""
 
     key: str
@@ -80,7 +81,7 @@ class PlannedItem:
 class PlannedDesign:
     """Every item, and for each block the keys of its items in the order of presentation."""
 
-    items: tuple[PlannedItem, ...]
+    items: tuple[PlannedPresentation, ...]
     blocks: tuple[tuple[str, ...], ...]
 
 
@@ -142,7 +143,7 @@ def plan_extension(rows: stored_design.DesignRows, blocks: int, wave: int) -> Pl
 
 def choose_trials(
     study: Study, codes: tuple[str, ...], pool: StimulusPool
-) -> tuple[tuple[PlannedItem, ...], tuple[Candidate, ...]]:
+) -> tuple[tuple[PlannedPresentation, ...], tuple[Candidate, ...]]:
     """The controls of a study of ratings, and its candidates from the recordings that are left.
 
     Raises:
@@ -163,7 +164,9 @@ def choose_trials(
     return controls, tuple(replace(one, key=_short_key(one.key)) for one in candidates)
 
 
-def choose_controls(study: Study, codes: Sequence[str], pool: Sequence[PoolUtterance]) -> tuple[PlannedItem, ...]:
+def choose_controls(
+    study: Study, codes: Sequence[str], pool: Sequence[PoolUtterance]
+) -> tuple[PlannedPresentation, ...]:
     """Practice, control and bridge trials from recordings that no other of them uses; the same for the same seed.
 
     Raises:
@@ -171,12 +174,12 @@ def choose_controls(study: Study, codes: Sequence[str], pool: Sequence[PoolUtter
     """
     supply = _Supply(pool, codes, np.random.default_rng([study.seed, STREAM]))
     names = [codes[place] for place in supply.rng.permutation(len(codes))]
-    made: list[PlannedItem] = []
+    made: list[PlannedPresentation] = []
     try:
         made.extend(_plan_gold(supply, study, number) for number in range(study.gold_trials))
         for purpose, count, kinds in (
-            (Item.Purpose.PRACTICE, study.practice_trials, KINDS_OF_PRACTICE),
-            (Item.Purpose.BRIDGE, study.bridge_trials, KINDS_OF_BRIDGE),
+            (Purpose.PRACTICE, study.practice_trials, KINDS_OF_PRACTICE),
+            (Purpose.BRIDGE, study.bridge_trials, KINDS_OF_BRIDGE),
         ):
             for number in range(count):
                 is_original, is_target = kinds[number % len(kinds)]
@@ -351,7 +354,7 @@ def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: It
 # Controls -----------------------------------------------------------------------------------------
 
 
-def _plan_gold(supply: _Supply, study: Study, number: int) -> PlannedItem:
+def _plan_gold(supply: _Supply, study: Study, number: int) -> PlannedPresentation:
     is_same = number % 2 == 0
     if is_same:
         heard = supply.take_trial(is_original=True, has_enrolment=True)
@@ -362,16 +365,20 @@ def _plan_gold(supply: _Supply, study: Study, number: int) -> PlannedItem:
         compared = supply.take_enrolment(sex=sexes[1])
     right = right_answers(study, is_same=is_same)
     samples = _samples("", heard.key, compared)
-    return PlannedItem(f"gold-{number + 1}", Item.Purpose.GOLD, "", is_same, samples, right)
+    return PlannedPresentation(f"gold-{number + 1}", Purpose.GOLD, "", is_same, samples, right)
 
 
-def _plan_control(supply: _Supply, purpose: str, number: int, system: str, is_target: bool | None) -> PlannedItem:
+def _plan_control(
+    supply: _Supply, purpose: str, number: int, system: str, is_target: bool | None
+) -> PlannedPresentation:
     """A practice or bridge trial; `is_target` is None where no voices are compared."""
     heard, compared = supply.take_trial(is_original=not system, has_enrolment=bool(is_target)), ""
     if is_target is not None:
         whose = {"speaker": heard.speaker} if is_target else {"sex": heard.sex, "not_speaker": heard.speaker}
         compared = supply.take_enrolment(**whose)
-    return PlannedItem(f"{purpose}-{number + 1}", purpose, system, is_target, _samples(system, heard.key, compared))
+    return PlannedPresentation(
+        f"{purpose}-{number + 1}", purpose, system, is_target, _samples(system, heard.key, compared)
+    )
 
 
 def _samples(system: str, heard: str, compared: str) -> tuple[tuple[str, str, str], ...]:
@@ -432,10 +439,10 @@ class _Supply:
 
 def _insert_controls(design: Design, controls: Iterable[tuple[str, str]], seed: int) -> tuple[tuple[str, ...], ...]:
     """The blocks with practice first and the others among the scored trials; `controls` as (purpose, key)."""
-    keys: dict[str, list[str]] = {purpose: [] for purpose in Item.Purpose.values}
+    keys: dict[str, list[str]] = {purpose: [] for purpose in Purpose.values}
     for purpose, key in controls:
         keys[purpose].append(key)
-    practice, gold, bridge = (keys[name] for name in (Item.Purpose.PRACTICE, Item.Purpose.GOLD, Item.Purpose.BRIDGE))
+    practice, gold, bridge = (keys[name] for name in (Purpose.PRACTICE, Purpose.GOLD, Purpose.BRIDGE))
     return insert_controls(design, practice=practice, gold=gold, bridge=bridge, seed=seed)
 
 
@@ -447,9 +454,9 @@ def _short_key(key: str) -> str:
     return f"{key[: LONGEST_KEY - len(digest) - 1]}:{digest}"
 
 
-def _candidate_item(one: Candidate) -> PlannedItem:
+def _candidate_item(one: Candidate) -> PlannedPresentation:
     samples = _samples(one.system, one.source, one.enrolment)
-    return PlannedItem(one.key, Item.Purpose.SCORED, one.system, one.is_target, samples)
+    return PlannedPresentation(one.key, Purpose.SCORED, one.system, one.is_target, samples)
 
 
 def _plan_unrated(
@@ -468,10 +475,10 @@ def _plan_unrated(
     return PlannedDesign(tuple(items.values()), tuple(tuple(one.key for one in block) for block in blocks))
 
 
-def _board_item(board: Board, prefix: str) -> PlannedItem:
+def _board_item(board: Board, prefix: str) -> PlannedPresentation:
     samples = tuple((str(slot), one.system, one.utterance) for slot, one in enumerate(board.samples, 1))
-    return PlannedItem(prefix + board.key, Item.Purpose.SCORED, board.system, None, samples)
+    return PlannedPresentation(prefix + board.key, Purpose.SCORED, board.system, None, samples)
 
 
-def _writing_item(one: Writing) -> PlannedItem:
-    return PlannedItem(one.key, Item.Purpose.SCORED, one.system, None, _samples(one.system, one.utterance, ""))
+def _writing_item(one: Writing) -> PlannedPresentation:
+    return PlannedPresentation(one.key, Purpose.SCORED, one.system, None, _samples(one.system, one.utterance, ""))

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Model, Q, QuerySet
 from django.urls import reverse
 
-from listening.app.models import Analysis, Answer, Participant, Session, Stimulus, Study, StudySystem
+from listening.app.models import Analysis, Answer, Condition, Participant, Session, Stimulus, Study
 from listening.app.studies import rules
 from listening.app.studies.selectors import was_published
 from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, rename_study
@@ -68,7 +68,7 @@ declare_rows(Session, "sessions")
 declare_rows(Answer, "answers")
 declare_rows(Analysis, "analyses", files=("inputs", "results", "figures", "leftovers"))
 declare_rule(Study, _study_problem)
-declare_guard(StudySystem, _guard(StudySystem))
+declare_guard(Condition, _guard(Condition))
 declare_guard(Stimulus, _guard(Stimulus))
 declare_rule(Edition, _edition_problem)
 declare_kind(

@@ -24,7 +24,7 @@ from django.utils.text import slugify
 from common.line_texts import fold_line, number_line
 from evaluation.formats.scores import read_trial_table
 from listening import texts
-from listening.app.models import Block, Item, ItemSample, Session, Stimulus, Study, StudyText
+from listening.app.models import Block, Presentation, PresentationSample, Session, Stimulus, Study, StudyText
 from listening.app.studies.rules import PERSONAL_DATA, RESULTS_TAKEN_BACK, has_pairs, kept_until, seconds_of_trial
 from listening.design.precision import OTHER_MINUTES
 from listening.design.requirements import PoolUtterance
@@ -128,10 +128,10 @@ def find_played(*, submission: Submission, utterances: Iterable[int]) -> set[int
     All of them where it plays the system at all: a listener who knows the system's sound would rate its name.
     """
     under_way = Study.objects.filter(state__in=(Study.State.OPEN, Study.State.PAUSED))
-    if under_way.filter(systems__submission__system=submission.system_id).exists():
+    if under_way.filter(conditions__submission__system=submission.system_id).exists():
         return set(utterances)
-    played = Stimulus.objects.filter(study__in=under_way, utterance__in=utterances)
-    return set(played.values_list("utterance", flat=True))
+    played = Stimulus.objects.filter(study__in=under_way, item__utterance__in=utterances)
+    return set(played.values_list("item__utterance", flat=True))
 
 
 def sessions_under_way(study: Study) -> QuerySet[Session]:
@@ -364,12 +364,12 @@ def _named_in_lists(data_sets: list[DataSet]) -> dict[int, set[str] | None]:
     return named
 
 
-# Items -------------------------------------------------------------------------------------------
+# Presentations -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """What a slot of an item presents; `system` is empty for the original, `file` until it is prepared."""
+    """What a slot of a presentation presents; `system` is empty for the original, `file` until it is prepared."""
 
     system: str
     utterance: str
@@ -381,8 +381,8 @@ class Presented:
 
 
 @dataclass(frozen=True, slots=True)
-class PresentedItem:
-    """An item with its samples by slot, in the order of the slots; `system` is empty for original speech."""
+class StoredPresentation:
+    """A presentation with its samples by slot, in the order of the slots; `system` is empty for original speech."""
 
     key: str
     purpose: str
@@ -393,23 +393,22 @@ class PresentedItem:
 
     @property
     def is_scored(self) -> bool:
-        return self.purpose == Item.Purpose.SCORED
+        return self.purpose == Presentation.Purpose.SCORED
 
 
-def presented_items(study: Study) -> dict[int, PresentedItem]:
-    """The items of a study by their number, as they were made: two queries of plain values, as there are thousands."""
-    speech = "stimulus__utterance"
-    rows = ItemSample.objects.filter(item__study=study).values_list(
-        *("item", "slot", "stimulus__system__code", f"{speech}__name", f"{speech}__speaker__name"),
-        *(f"{speech}__speaker__gender", f"{speech}__transcript", "stimulus__source", "stimulus__file"),
+def read_presentations(study: Study) -> dict[int, StoredPresentation]:
+    """Return the presentations of a study by their number, as they were made: two queries of plain values."""
+    rows = PresentationSample.objects.filter(presentation__study=study).values_list(
+        *("presentation", "slot", "stimulus__condition__code", "stimulus__item__name", "stimulus__item__speaker"),
+        *("stimulus__item__sex", "stimulus__item__transcript", "stimulus__source", "stimulus__file"),
     )
     samples: dict[int, dict[str, Presented]] = defaultdict(dict)
     for item, slot, system, *heard in sorted(rows, key=lambda row: (int(row[1]) if row[1].isdigit() else 0, row[1])):
-        samples[item][slot] = Presented(system or "", *heard)
-    items = study.items.order_by("pk").values_list("pk", "key", "purpose", "system__code", "is_target", "expected")
+        samples[item][slot] = Presented(system, *heard)
+    told = ("pk", "key", "purpose", "condition__code", "is_target", "expected")
     return {
-        pk: PresentedItem(key, purpose, system or "", is_target, expected, samples[pk])
-        for pk, key, purpose, system, is_target, expected in items
+        pk: StoredPresentation(key, purpose, system, is_target, expected, samples[pk])
+        for pk, key, purpose, system, is_target, expected in study.presentations.order_by("pk").values_list(*told)
     }
 
 

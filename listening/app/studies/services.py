@@ -526,7 +526,7 @@ def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
     """Hear these submissions; recordings that were prepared of those that stay are kept."""
     chosen = {one.pk: one for one in systems}
     gone = study.systems.exclude(submission__in=chosen)
-    study.stimulus_files.filter(system__in=gone).delete()
+    study.stimulus_files.filter(condition__in=gone).delete()
     gone.delete()
     held = dict(study.systems.values_list("submission", "code"))
     added = [submission for pk, submission in chosen.items() if pk not in held]
@@ -534,7 +534,7 @@ def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
     refuse_without_speech(added)
     new = (one for pk, one in chosen.items() if pk not in held)
     for code, submission in selectors.name_codes(new, taken=held.values()).items():
-        study.systems.create(submission=submission, code=code)
+        study.conditions.create(submission=submission, code=code)
 
 
 def _add_text(study: Study, kind: str, language: str, text: str, by: Any) -> StudyText | None:

@@ -17,9 +17,15 @@ from itertools import pairwise
 from typing import Any
 
 from evaluation.metrics.word_errors import normalise_transcript
-from listening.app.models import Item, Study, Trial
+from listening.app.models import Presentation, Study, Trial
 from listening.app.studies.rules import has_pairs, right_answers
-from listening.app.studies.selectors import PresentedItem, StimulusPool, heard_submissions, make_pool, presented_items
+from listening.app.studies.selectors import (
+    StimulusPool,
+    StoredPresentation,
+    heard_submissions,
+    make_pool,
+    read_presentations,
+)
 from listening.design import unrated
 from listening.design.certificate import Certificate, certify, check_problems
 from listening.design.places import bound_by_chance
@@ -42,7 +48,7 @@ class DesignRows:
 
     study: Study
     systems: tuple[str, ...]
-    items: dict[str, PresentedItem]
+    items: dict[str, StoredPresentation]
     blocks: tuple[BlockRow, ...]
     pool: StimulusPool = field(repr=False)
 
@@ -61,10 +67,12 @@ def read_rows(study: Study, pool: StimulusPool | None = None) -> DesignRows:
     systems = heard_submissions(study)
     if pool is None:
         pool = make_pool(study.data_sets.all(), systems)
-    items = {item.key: item for item in presented_items(study).values()}
+    items = {item.key: item for item in read_presentations(study).values()}
     trials: dict[int, list[tuple[int, str]]] = defaultdict(list)
     rows = Trial.objects.filter(block__study=study).order_by("position")
-    for block, position, key, owner in rows.values_list("block", "position", "item__key", "item__study"):
+    for block, position, key, owner in rows.values_list(
+        "block", "position", "presentation__key", "presentation__study"
+    ):
         trials[block].append((position, key if owner == study.pk else f"of another study: {key}"))
     blocks = tuple(
         BlockRow(block.number, block.wave, tuple(trials[block.pk])) for block in study.blocks.order_by("number")
@@ -156,7 +164,7 @@ def transcription_request(
     )
 
 
-def _candidate(item: PresentedItem) -> Candidate:
+def _candidate(item: StoredPresentation) -> Candidate:
     a, b = item.samples.get("a"), item.samples.get("b")
     return Candidate(
         key=item.key,
@@ -300,7 +308,7 @@ def _samples(rows: DesignRows) -> dict[str, Any]:
     return _check("samples", "samples of every item from its system, with one or two speakers as it says", problems)
 
 
-def _sample_problem(rows: DesignRows, item: PresentedItem) -> str:
+def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:
     slots, samples = list(item.samples), list(item.samples.values())
     if rows.study.form == Study.Form.LINKABILITY:
         wanted = [str(number) for number in range(1, rows.study.board_samples + 1)]
@@ -318,7 +326,7 @@ def _sample_problem(rows: DesignRows, item: PresentedItem) -> str:
         same = a.speaker == b.speaker
         if same is not item.is_target:
             return f"its speakers are {'one' if same else 'two'}, against its own label"
-        return "it compares a woman and a man" if a.sex != b.sex and item.purpose != Item.Purpose.GOLD else ""
+        return "it compares a woman and a man" if a.sex != b.sex and item.purpose != Presentation.Purpose.GOLD else ""
     return "" if item.is_target is None else "it compares voices"
 
 
@@ -339,9 +347,9 @@ def _sources(rows: DesignRows) -> dict[str, Any]:
 def _controls(rows: DesignRows) -> dict[str, Any]:
     study = rows.study
     wanted = {
-        Item.Purpose.PRACTICE.value: study.practice_trials,
-        Item.Purpose.GOLD.value: study.gold_trials,
-        Item.Purpose.BRIDGE.value: study.bridge_trials,
+        Presentation.Purpose.PRACTICE.value: study.practice_trials,
+        Presentation.Purpose.GOLD.value: study.gold_trials,
+        Presentation.Purpose.BRIDGE.value: study.bridge_trials,
     }
     controls = Counter(item.key for item in rows.items.values() if not item.is_scored)
     kinds = Counter(item.purpose for item in rows.items.values() if not item.is_scored)
@@ -363,9 +371,9 @@ def _control_places(rows: DesignRows) -> dict[str, Any]:
         purposes = [rows.items[key].purpose for _, key in block.trials if key in rows.items]
         first = purposes[: rows.study.practice_trials]
         rest = purposes[rows.study.practice_trials :]
-        if set(first) - {Item.Purpose.PRACTICE} or Item.Purpose.PRACTICE in rest:
+        if set(first) - {Presentation.Purpose.PRACTICE} or Presentation.Purpose.PRACTICE in rest:
             problems.append(f"block {block.number} has practice among the others")
-        beside = [one != Item.Purpose.SCORED for one in rest]
+        beside = [one != Presentation.Purpose.SCORED for one in rest]
         taken.update(place for place, is_control in enumerate(beside, len(first) + 1) if is_control)
         longest = max(longest, len(rest))
         if any(one and other for one, other in pairwise(beside)):
@@ -400,7 +408,7 @@ def _gold(rows: DesignRows) -> dict[str, Any]:
     """Whether every control trial has the answer that its recordings make sure."""
     problems = []
     for item in rows.items.values():
-        if item.purpose != Item.Purpose.GOLD or len(item.samples) != 2:
+        if item.purpose != Presentation.Purpose.GOLD or len(item.samples) != 2:
             continue
         a, b = item.samples.values()
         is_same = a.speaker == b.speaker

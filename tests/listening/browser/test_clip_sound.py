@@ -32,7 +32,7 @@ RENDER = """async ([address, rate]) => {
 @pytest.fixture
 def session():
     session = make_session(make_study(trials=6))
-    samples = [trial.item.samples.get(slot="a") for trial in session.block.trials.all()]
+    samples = [trial.presentation.samples.get(slot="a") for trial in session.block.trials.all()]
     for sample, recording in zip(samples, demo_recordings(step=25), strict=False):
         made = make_stimulus(recording, 16000)
         stimulus = sample.stimulus
@@ -49,7 +49,7 @@ def addresses(session):
 def test_criterion_02_browser_renders_equal_energy_left_and_right(page, problems, session):
     page.goto("/log-in/")
     for address, trial in zip(addresses(session), session.block.trials.order_by("position"), strict=False):
-        stimulus = trial.item.samples.get(slot="a").stimulus
+        stimulus = trial.presentation.samples.get(slot="a").stimulus
         with default_storage.open(stimulus.file) as file:
             samples = soundfile.read(io.BytesIO(file.read()))[0]
         for rate in (16000, 48000):

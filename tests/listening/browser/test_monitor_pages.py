@@ -46,7 +46,7 @@ def make_busy_study(organizer):
         screening={"sound": True, "headphones": "huggins"},
     )
     add_gold(study, expected={"verifiability": [9, 10]})
-    for item in study.items.filter(purpose="scored")[:8]:
+    for item in study.presentations.filter(purpose="scored")[:8]:
         item.is_target = not item.is_target
         item.save()
     for _ in range(3):

@@ -51,7 +51,7 @@ def test_session_by_pointer_is_stored_trial_by_trial(page, problems):
 
 def test_practice_is_told_from_the_trials_that_count(page):
     session = make_session(make_study(trials=4))
-    first = session.block.trials.get(position=1).item
+    first = session.block.trials.get(position=1).presentation
     first.purpose = "practice"
     first.save()
     open_trials(page, session)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_practice_of_a_trial_with_a_limit_passes_the_check(page, check_page):
     study = make_study(trials=3, plays_at_most=2, pages="separate")
-    study.items.update(purpose="practice")
+    study.presentations.update(purpose="practice")
     open_trials(page, make_session(study))
     expect(page.locator("#practice")).to_be_visible()
     expect(page.locator("#trial-heading")).to_have_text("Practice trial 1 of 3 · question 1 of 3")

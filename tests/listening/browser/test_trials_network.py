@@ -129,7 +129,7 @@ def break_clip(page, session, position, slot, kind):
     trial = session.block.trials.get(position=position)
     reply = dict(BROKEN[kind])
     if kind == "truncated":
-        with default_storage.open(trial.item.samples.get(slot=slot).stimulus.file) as file:
+        with default_storage.open(trial.presentation.samples.get(slot=slot).stimulus.file) as file:
             reply["body"] = file.read()[:-1500]
     broken = Broken(re.compile(re.escape(clip_address(session, trial, slot))), reply)
     page.route(broken.address, broken)

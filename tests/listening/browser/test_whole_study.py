@@ -142,7 +142,7 @@ def note(held):
         held.late[name] = sorted(set(late.values_list("trial__position", flat=True)))
         held.events[name] = Counter(session.events.values_list("kind", flat=True))
     trials = held.study.blocks.values_list(
-        "number", "trials__position", "trials__item__key", "trials__item__system__code"
+        "number", "trials__position", "trials__presentation__key", "trials__presentation__condition__code"
     )
     held.design = {(block, position): (key, system or "original") for block, position, key, system in trials}
     held.blocks = {block.number: block for block in held.study.blocks.all()}

@@ -110,12 +110,12 @@ def test_rows_have_as_many_cells_as_columns_and_no_table_is_empty(study):
 def test_answers_stand_with_their_system_class_and_place(study, table):
     rows = table("answers")
     assert len(rows) == 2 * 8 * 3
-    answer = study.sessions.first().answers.select_related("trial__item__system", "trial__block").last()
+    answer = study.sessions.first().answers.select_related("trial__presentation__condition", "trial__block").last()
     row = next(row for row in rows if row["position"] == str(answer.trial.position) and row["task"] == answer.task)
-    item = answer.trial.item
+    item = answer.trial.presentation
     assert (row["rating"], row["system"], row["item"]) == (
         "7",
-        item.system.code if item.system else "original",
+        item.condition.code or "original",
         item.key,
     )
     assert (row["is_target"], row["is_excluded"], row["session_state"]) == (
@@ -209,7 +209,7 @@ def test_criterion_25_nothing_in_an_export_of_a_recruiting_study_tells_what_a_sy
     for code in study.systems.values_list("code", flat=True):
         assert code in names
         assert code not in written
-    for key in study.items.values_list("key", flat=True):
+    for key in study.presentations.values_list("key", flat=True):
         assert key not in written
 
 

@@ -223,7 +223,7 @@ def test_previews_and_withdrawn_sessions_are_not_looked_at(study):
 
 
 def test_practice_says_nothing_about_a_session(study):
-    study.items.update(purpose="practice")
+    study.presentations.update(purpose="practice")
     session = answer_trials(make_session(study), by_place(7))
     look()
     assert stored(session) == {}

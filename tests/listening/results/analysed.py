@@ -79,7 +79,7 @@ def add_heard_system(study, code=SYSTEMS[0], *, team=None):
         team=team,
     )
     submission = system.submissions.create(version=1)
-    study.systems.create(submission=submission, code=code)
+    study.conditions.create(submission=submission, code=code)
     corpus = study.edition.corpus
     data_set = corpus.data_sets.filter(role="trial").first()
     utterance = corpus.utterances.create(

@@ -34,7 +34,7 @@ def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
     """
     numbers = np.random.default_rng(seed)
     now = timezone.now()
-    trials = list(session.block.trials.select_related("item").order_by("position"))[:first]
+    trials = list(session.block.trials.select_related("presentation__condition").order_by("position"))[:first]
     play_trials(session, trials)
     rows = [
         Answer(
@@ -42,7 +42,9 @@ def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
             trial=trial,
             task=one.key,
             rating=int(
-                np.clip(numbers.normal(8 if trial.item.system_id is None else 4, 1.5) * one.points / 10, 1, one.points)
+                np.clip(
+                    numbers.normal(4 if trial.presentation.condition.code else 8, 1.5) * one.points / 10, 1, one.points
+                )
             ),
             received_at=now + timedelta(seconds=trial.position),
         )

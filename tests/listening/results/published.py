@@ -29,7 +29,7 @@ def make_heard_study(edition, submissions, *, is_published=True, form="rating", 
     ask(study, RATED if form == "rating" else [form])
     codes = [one.system.label for one in submissions]
     for code, submission in zip(codes, submissions, strict=True):
-        study.systems.create(submission=submission, code=code)
+        study.conditions.create(submission=submission, code=code)
     found = results or made_up_results(systems=codes, is_simulated=study.is_simulated)
     found.study["form"] = form
     analysis = study.analyses.create(

@@ -5,7 +5,7 @@ import pytest
 from django.utils import timezone
 
 from listening.analysis.post_screening.rules import read_right_answers
-from listening.app.models import Answer, Item, Session, Study
+from listening.app.models import Answer, Presentation, Session, Study
 from listening.app.monitor.services import create_rule, revoke_rule
 from listening.app.results.inputs import collect_inputs, compute_basis, has_answers, keys_of_sessions, session_key
 from tests.listening.factories import make_session, make_study
@@ -20,7 +20,12 @@ def test_ratings_are_those_of_the_answers_in_their_order():
     ratings = collect_inputs(study).ratings
     keys = keys_of_sessions(study)
     stored = Answer.objects.order_by("session", "pk").values_list(
-        "session", "task", "rating", "trial__item__key", "trial__position", "trial__item__system__code"
+        "session",
+        "task",
+        "rating",
+        "trial__presentation__key",
+        "trial__position",
+        "trial__presentation__condition__code",
     )
     assert [
         (keys[row[0]], *row[1:5], None if row[5] == "original" else row[5])
@@ -44,13 +49,13 @@ def test_voices_and_sample_b_belong_to_verifiability_alone():
     study = make_answered(evaluators=1, trials=4)
     ratings = collect_inputs(study).ratings
     compares = ratings.task == "verifiability"
-    targets = dict(study.items.values_list("key", "is_target"))
+    targets = dict(study.presentations.values_list("key", "is_target"))
     expected = [int(targets[item]) for item in ratings.item[compares].tolist()]
     assert ratings.is_target[compares].tolist() == expected
     assert set(ratings.is_target[~compares].tolist()) == {-1}
     assert (ratings.enrolment[compares] != "").all()
     assert set(ratings.enrolment[~compares]) == {""}
-    sample = study.items.get(key=ratings.item[0]).samples.get(slot="a").stimulus.utterance
+    sample = study.presentations.get(key=ratings.item[0]).samples.get(slot="a").stimulus.item
     row = (sample.name, sample.speaker.name, sample.speaker.gender)
     assert (ratings.utterance[0], ratings.speaker[0], ratings.gender[0]) == row
 
@@ -72,13 +77,13 @@ def test_sessions_that_count(is_preview, counted):
 def test_practice_is_left_out_and_controls_are_marked():
     study = make_answered(evaluators=1, trials=4)
     expected = {"verifiability": [9, 10]}
-    for item, purpose in zip(study.items.order_by("pk"), ("practice", "gold", "bridge"), strict=False):
-        Item.objects.filter(pk=item.pk).update(purpose=purpose, expected=expected)
+    for item, purpose in zip(study.presentations.order_by("pk"), ("practice", "gold", "bridge"), strict=False):
+        Presentation.objects.filter(pk=item.pk).update(purpose=purpose, expected=expected)
     purposes = collect_inputs(study).ratings.purpose.tolist()
     assert {one: purposes.count(one) for one in purposes} == {"gold": 3, "bridge": 3, "scored": 3}
-    gold = study.items.get(purpose="gold")
+    gold = study.presentations.get(purpose="gold")
     assert read_right_answers(collect_inputs(study).study.design) == {gold.key: expected}
-    study.items.update(purpose="practice")
+    study.presentations.update(purpose="practice")
     assert len(collect_inputs(study).ratings) == 0
     assert not has_answers(study)
 
@@ -129,7 +134,7 @@ def test_design_seed_texts_and_scale_stand_with_the_inputs():
 
 def test_boards_become_placements():
     study = make_study(evaluators=1, trials=1, tasks=["linkability"])
-    session, item = make_session(study), study.items.get()
+    session, item = make_session(study), study.presentations.get()
     samples = {
         "a": {"at": [0.25, 0.5], "group": "A", "plays": 1},
         "b": {"at": [1, 0], "group": "B", "plays": 2},
@@ -161,7 +166,7 @@ def test_transcriptions_stand_beside_what_was_said():
     session.answers.create(trial=second, task="transcription", data={"nothing": True}, received_at=now)
     Session.objects.update(state="finished")
     found = collect_inputs(study).transcripts
-    said = [one.item.samples.get(slot="a").stimulus.utterance.transcript for one in (first, second)]
+    said = [one.presentation.samples.get(slot="a").stimulus.item.transcript for one in (first, second)]
     assert all(said)
     assert (found.text.tolist(), found.reference.tolist()) == (["a sentence", ""], said)
     assert found.nothing.tolist() == [False, True]

@@ -101,8 +101,8 @@ def test_pitch_is_that_of_the_newest_finished_run_on_trials(study):
 def test_inputs_hold_what_was_computed_on_the_utterances_heard(study):
     code, other = study.systems.order_by("code").values_list("code", flat=True)
     submission = study.systems.get(code=code).submission
-    items = study.items.filter(samples__slot="a").values_list(
-        "system__code", "samples__stimulus__utterance__name", "samples__stimulus__utterance__transcript"
+    items = study.presentations.filter(samples__slot="a").values_list(
+        "condition__code", "samples__stimulus__item__name", "samples__stimulus__item__transcript"
     )
     heard = [(system or "original", name, text) for system, name, text in items]
     texts = {name: text for _, name, text in heard}

@@ -81,7 +81,7 @@ def add_heard_system_of_rival(study, rival):
     system = study.edition.systems.create(
         name=f"{study.edition.name}-other", label="c1", title="Other", corpus=study.edition.corpus, team=team
     )
-    study.systems.create(submission=system.submissions.create(version=1), code=SYSTEMS[1])
+    study.conditions.create(submission=system.submissions.create(version=1), code=SYSTEMS[1])
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from listening.app.models import Item, Session, Study
+from listening.app.models import Presentation, Session, Study
 from listening.app.sessions.block_leases import end_session
 from listening.app.sessions.clip_urls import clip_address
 from listening.app.studies import designing, services
@@ -127,7 +127,7 @@ def test_criterion_12_no_byte_of_a_session_names_what_is_heard(study, visit):
     assert statuses >= {200, 206, 302, 404, 405, 409, 410, 416, 422, 425}
     kinds = {one.kind.partition(";")[0] for one in crawler.received}
     assert kinds >= {"text/html", "application/json", "text/css", "audio/wav", "text/javascript"}
-    assert {purpose for (purpose,) in study.items.values_list("purpose")} == set(Item.Purpose.values)
+    assert {purpose for (purpose,) in study.presentations.values_list("purpose")} == set(Presentation.Purpose.values)
     assert len(names) > 300
     assert found_in(crawler.received, names) == []
     assert crawler.session.block.trials.count() == len(told) - 1 == 13
@@ -152,7 +152,7 @@ def test_criterion_12_crawl_would_find_a_name(study, visit):
     crawler = visit()
     names = names_of(study)
     crawler.join(study)
-    item = study.items.filter(purpose="gold").first()
+    item = study.presentations.filter(purpose="gold").first()
     study.texts.filter(kind="consent", language="en").update(text=f"Axolotlteam brings you {item.key}.")
     crawler.page()
     found = found_in(crawler.received, names)
@@ -175,7 +175,7 @@ def test_criterion_12_clips_have_unlinkable_addresses_bound_to_their_session_and
         trials = told_trials([crawler.state()])
         addresses.append([sample["address"] for trial in trials for sample in trial["samples"]])
         first = crawler.session.block.trials.filter(position__lte=3)
-        heard.append(set(first.values_list("item__samples__stimulus", flat=True)))
+        heard.append(set(first.values_list("presentation__samples__stimulus", flat=True)))
     assert len(heard[0] & heard[1]) >= 4
     parts = [{part for address in told for part in address.split("/") if len(part) > 8} for told in addresses]
     assert len(parts[0]) == len(parts[1]) == 7  # the session and six clips

@@ -53,7 +53,7 @@ def address(session, position=1, slot="a"):
 
 
 def content_of(session, position=1, slot="a"):
-    stimulus = trials(session)[position - 1].item.samples.get(slot=slot).stimulus
+    stimulus = trials(session)[position - 1].presentation.samples.get(slot=slot).stimulus
     with default_storage.open(stimulus.file) as file:
         return file.read()
 
@@ -95,7 +95,7 @@ def test_criterion_12_addresses_of_one_clip_in_two_sessions_cannot_be_linked(stu
     """The bytes are the same, as they must be for everybody to hear the same; the addresses have nothing in common."""
     one, other = make_session(study), make_session(study)
     first_trial = trials(one)[0]
-    position = next(trial.position for trial in trials(other) if trial.item == first_trial.item)
+    position = next(trial.position for trial in trials(other) if trial.presentation == first_trial.presentation)
     names = [address(one).split("/")[-1], address(other, position).split("/")[-1]]
     assert names[0] != names[1]
     assert all(re.fullmatch(r"[\w-]{24}", name) for name in names)
@@ -127,8 +127,8 @@ def test_criterion_12_nothing_that_is_sent_names_a_system_or_source(study, sessi
     sent.append(repr(get(session, range="bytes=99999999-").headers).encode())
     told = b"".join(sent)
     secret = [*study.systems.values_list("code", flat=True), study.name, study.title, study.edition.name]
-    secret += Stimulus.objects.values_list("utterance__name", flat=True)
-    secret += Stimulus.objects.values_list("utterance__speaker__name", flat=True)
+    secret += Stimulus.objects.values_list("item__name", flat=True)
+    secret += Stimulus.objects.values_list("item__speaker", flat=True)
     secret += [file.split("/")[-1] for file in Stimulus.objects.values_list("file", flat=True)]
     assert len(secret) > 10
     assert [name for name in secret if name.encode() in told] == []

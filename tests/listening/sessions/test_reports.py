@@ -141,7 +141,7 @@ def test_recordings_are_counted_by_sessions_and_kinds(client, session):
     own = make_session(session.study, is_preview=True)
     hear(own)
     report(client, own, 3, "a", "noise")
-    stimulus = session.block.trials.get(position=1).item.samples.get(slot="a").stimulus
+    stimulus = session.block.trials.get(position=1).presentation.samples.get(slot="a").stimulus
     first, second = reported_clips(session.study)
     assert (first.stimulus, first.name, first.counts, first.sessions) == (stimulus.pk, "", (1, 0, 1, 0, 1), 1)
     assert second.counts == (0, 0, 0, 1, 0)
@@ -149,16 +149,16 @@ def test_recordings_are_counted_by_sessions_and_kinds(client, session):
 
 def test_monitor_names_no_system_of_a_reported_recording_before_the_study_is_closed(client, session):
     place = next(
-        number for number in range(1, 5) if session.block.trials.get(position=number).item.system_id is not None
+        number for number in range(1, 5) if session.block.trials.get(position=number).presentation.condition.code
     )
     report(client, session, place, "a", "noise")
-    stimulus = session.block.trials.get(position=place).item.samples.get(slot="a").stimulus
-    name = f"{stimulus.system.code}, {stimulus.utterance.name}"
+    stimulus = session.block.trials.get(position=place).presentation.samples.get(slot="a").stimulus
+    name = f"{stimulus.condition.code}, {stimulus.item.name}"
     address = reverse("studies:live", args=[session.study.name])
     part = read_page(client.get(address)).split('id="recordings"')[1].split("</section>")[0]
     assert f">{stimulus.pk}</th>" in part
-    assert stimulus.system.code not in part
-    assert stimulus.utterance.name not in part
+    assert stimulus.condition.code not in part
+    assert stimulus.item.name not in part
     end_session(session, "expired", timezone.now())
     close_study(study=session.study, by=None, now=timezone.now())
     part = read_page(client.get(address)).split('id="recordings"')[1].split("</section>")[0]

@@ -38,7 +38,7 @@ def report(client, session, position, slot="a", *, tab=TAB):
 def make_gold(session, positions, expected):
     """Turn these trials into control trials of which everybody hears the same."""
     for position in positions:
-        item = session.block.trials.get(position=position).item
+        item = session.block.trials.get(position=position).presentation
         item.purpose, item.expected = "gold", expected
         item.save()
 
@@ -158,7 +158,7 @@ def test_criterion_04_moved_trial_can_be_answered_when_its_sound_is_back(client,
 
 
 def test_trials_are_counted_without_those_for_practice(client, session):
-    item = session.block.trials.get(position=1).item
+    item = session.block.trials.get(position=1).presentation
     item.purpose = "practice"
     item.save()
     hear(session)
@@ -169,7 +169,7 @@ def test_trials_are_counted_without_those_for_practice(client, session):
 
 
 def test_practice_trial_that_is_skipped_does_not_come_after_the_others(client, session):
-    item = session.block.trials.get(position=1).item
+    item = session.block.trials.get(position=1).presentation
     item.purpose = "practice"
     item.save()
     hear(session)
@@ -283,11 +283,11 @@ def test_criterion_12_no_reply_names_what_is_heard(client, session):
     hear(session)
     texts = [json.dumps(state(client, session)[1])]
     texts += [json.dumps(answer(client, session, place, is_late=True)[1]) for place in (1, 2, 3, 4)]
-    secret = set(session.study.items.values_list("key", flat=True))
+    secret = set(session.study.presentations.values_list("key", flat=True))
     secret |= set(session.study.systems.values_list("code", flat=True))
     secret |= set(session.study.stimulus_files.values_list("file", flat=True))
     secret |= set(session.study.stimulus_files.values_list("source", flat=True))
-    secret |= set(session.study.stimulus_files.values_list("utterance__name", flat=True))
+    secret |= set(session.study.stimulus_files.values_list("item__name", flat=True))
     assert len(secret) > 10
     assert [word for word in secret for text in texts if word in text] == []
     names = {name for text in texts for name in _names(json.loads(text))}

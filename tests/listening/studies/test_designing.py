@@ -39,7 +39,7 @@ def fresh(study):
 
 
 def design_of(study):
-    return [list(block.trials.values_list("item__key", flat=True)) for block in study.blocks.order_by("number")]
+    return [list(block.trials.values_list("presentation__key", flat=True)) for block in study.blocks.order_by("number")]
 
 
 def test_small_design_is_made_within_the_request(client, study, monkeypatch):

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from common.errors import NotPossible, ProblemsError
-from listening.app.models import Item, ItemSample, Study, Trial
+from listening.app.models import Presentation, PresentationSample, Study, Trial
 from listening.app.studies import designing, planning, services
 from listening.app.studies.stored_design import build_certificate, launch_problems, read_rows
 from portal.core.models import AuditEvent
@@ -36,39 +36,45 @@ def launch(study):
 def shape_of(study):
     """Everything that a design decides, by names."""
     trials = Trial.objects.filter(block__study=study).order_by("block__number", "position")
-    samples = ItemSample.objects.filter(item__study=study).order_by("item__key", "slot")
+    samples = PresentationSample.objects.filter(presentation__study=study).order_by("presentation__key", "slot")
     return (
-        list(trials.values_list("block__number", "position", "item__key", "item__purpose")),
-        list(samples.values_list("item__key", "slot", "stimulus__system__code", "stimulus__utterance__name")),
+        list(trials.values_list("block__number", "position", "presentation__key", "presentation__purpose")),
+        list(
+            samples.values_list(
+                "presentation__key", "slot", "stimulus__condition__code", "stimulus__presentation__name"
+            )
+        ),
     )
 
 
 def test_criterion_14_controls_have_a_known_answer_and_never_the_same_recording_twice(designed):
-    same, other = designed.items.filter(purpose="gold")
+    same, other = designed.presentations.filter(purpose="gold")
     a, b = [sample.stimulus for sample in same.samples.all()]
-    assert (a.utterance.speaker, a.source == b.source) == (b.utterance.speaker, False)
-    assert (same.system, same.is_target, same.expected) == (None, True, {"verifiability": [6, 10]})
-    speakers = [sample.stimulus.utterance.speaker.gender for sample in other.samples.order_by("slot")]
+    assert (a.item.speaker, a.source == b.source) == (b.item.speaker, False)
+    assert (same.condition.code, same.is_target, same.expected) == ("", True, {"verifiability": [6, 10]})
+    speakers = [sample.stimulus.item.sex for sample in other.samples.order_by("slot")]
     assert sorted(speakers) == ["f", "m"]
     assert (other.is_target, other.expected) == (False, {"verifiability": [1, 2]})
 
 
 def test_right_answers_follow_the_scale():
-    found = make_designed(points=5).items.filter(purpose="gold").order_by("pk")
+    found = make_designed(points=5).presentations.filter(purpose="gold").order_by("pk")
     assert [item.expected["verifiability"] for item in found] == [[3, 5], [1, 2]]
 
 
 def test_practice_begins_near_both_ends_of_the_scale(designed):
-    high, low = designed.items.filter(purpose="practice").order_by("pk")[:2]
-    assert (high.system is None, high.is_target) == (True, True)
-    assert (low.system is None, low.is_target) == (False, False)
+    high, low = designed.presentations.filter(purpose="practice").order_by("pk")[:2]
+    assert (high.condition.code == "", high.is_target) == (True, True)
+    assert (low.condition.code == "", low.is_target) == (False, False)
 
 
 def test_recordings_of_controls_are_in_no_scored_trial(designed):
     study = designed
-    heard = {purpose: set() for purpose in Item.Purpose.values}
-    for sample in ItemSample.objects.filter(item__study=study).select_related("item", "stimulus"):
-        heard[sample.item.purpose].add(sample.stimulus.utterance_id)
+    heard = {purpose: set() for purpose in Presentation.Purpose.values}
+    for sample in PresentationSample.objects.filter(presentation__study=study).select_related(
+        "presentation", "stimulus"
+    ):
+        heard[sample.presentation.purpose].add(sample.stimulus.item_id)
     others = heard["practice"] | heard["gold"] | heard["bridge"]
     assert others
     assert others & heard["scored"] == set()
@@ -76,8 +82,8 @@ def test_recordings_of_controls_are_in_no_scored_trial(designed):
 
 def test_studies_without_verifiability_compare_no_voices():
     study = make_designed(tasks=["naturalness", "intelligibility"], gold_trials=0)
-    assert set(ItemSample.objects.filter(item__study=study).values_list("slot", flat=True)) == {"a"}
-    assert set(study.items.values_list("is_target", flat=True)) == {None}
+    assert set(PresentationSample.objects.filter(presentation__study=study).values_list("slot", flat=True)) == {"a"}
+    assert set(study.presentations.values_list("is_target", flat=True)) == {None}
     assert study.certificate["passes"]
 
 
@@ -103,7 +109,7 @@ def test_criterion_17_certificate_is_downloaded_as_it_is_stored(client, designed
 
 def swap_positions(study):
     """Two trials of a block change places."""
-    first, second = study.blocks.first().trials.filter(item__purpose="scored")[:2]
+    first, second = study.blocks.first().trials.filter(presentation__purpose="scored")[:2]
     places = first.position, second.position
     Trial.objects.filter(pk=first.pk).update(position=999)
     Trial.objects.filter(pk=second.pk).update(position=places[0])
@@ -112,8 +118,8 @@ def swap_positions(study):
 
 def give_twice(study):
     """An evaluator gets a trial twice, in the place of another."""
-    first, second = study.blocks.first().trials.filter(item__purpose="scored")[:2]
-    Trial.objects.filter(pk=first.pk).update(item=second.item)
+    first, second = study.blocks.first().trials.filter(presentation__purpose="scored")[:2]
+    Trial.objects.filter(pk=first.pk).update(presentation=second.presentation)
 
 
 def take_away(study):
@@ -125,39 +131,39 @@ def take_block_away(study):
 
 
 def change_class(study):
-    item = study.items.filter(purpose="scored").first()
-    Item.objects.filter(pk=item.pk).update(is_target=not item.is_target)
+    item = study.presentations.filter(purpose="scored").first()
+    Presentation.objects.filter(pk=item.pk).update(is_target=not item.is_target)
 
 
 def change_system(study):
-    item = study.items.filter(purpose="scored").exclude(system=None).first()
-    Item.objects.filter(pk=item.pk).update(system=study.systems.exclude(pk=item.system_id).first())
+    item = study.presentations.filter(purpose="scored").exclude(condition__code="").first()
+    Presentation.objects.filter(pk=item.pk).update(condition=study.systems.exclude(pk=item.condition_id).first())
 
 
 def change_recording(study):
     """Sample A of an original becomes another utterance."""
-    item = study.items.filter(purpose="scored", system=None).first()
-    other = study.stimulus_files.filter(system=None).exclude(pk__in=item.samples.values("stimulus")).first()
+    item = study.presentations.filter(purpose="scored", condition__code="").first()
+    other = study.stimulus_files.filter(condition__code="").exclude(pk__in=item.samples.values("stimulus")).first()
     item.samples.filter(slot="a").update(stimulus=other)
 
 
 def anonymise_enrolment(study):
-    item = study.items.filter(purpose="scored").first()
-    item.samples.filter(slot="b").update(stimulus=study.stimulus_files.exclude(system=None).first())
+    item = study.presentations.filter(purpose="scored").first()
+    item.samples.filter(slot="b").update(stimulus=study.stimulus_files.exclude(condition__code="").first())
 
 
 def change_source(study):
     """A stimulus is made from another file than the submission's."""
-    stimulus = study.stimulus_files.exclude(system=None).first()
+    stimulus = study.stimulus_files.exclude(condition__code="").first()
     study.stimulus_files.filter(pk=stimulus.pk).update(source="elsewhere.flac")
 
 
 def score_practice(study):
-    study.items.filter(purpose="practice").update(purpose="scored")
+    study.presentations.filter(purpose="practice").update(purpose="scored")
 
 
 def change_answer(study):
-    study.items.filter(purpose="gold").update(expected={"verifiability": [5, 6]})
+    study.presentations.filter(purpose="gold").update(expected={"verifiability": [5, 6]})
 
 
 def change_plan(study):
@@ -348,7 +354,7 @@ def test_other_forms_are_designed_launched_and_extended(form, numbers):
     study = make_prepared(edition, tasks=[form], **numbers | nothing)
     assert study.certificate["passes"]
     assert {block.trials.count() for block in study.blocks.all()} == {numbers["trials_per_evaluator"]}
-    slots = set(ItemSample.objects.filter(item__study=study).values_list("slot", flat=True))
+    slots = set(PresentationSample.objects.filter(presentation__study=study).values_list("slot", flat=True))
     assert slots == ({"a"} if form == "transcription" else {"1", "2", "3", "4", "5", "6"})
     launch(study)
     with pytest.raises(NotPossible, match="Pause the study first"):

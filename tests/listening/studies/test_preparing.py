@@ -95,7 +95,7 @@ def test_job_that_is_cancelled_before_it_began_leaves_a_draft(study):
 
 
 def test_every_faulty_recording_is_named_and_the_fixed_job_goes_on(study):
-    stimuli = list(study.stimulus_files.select_related("utterance", "system"))
+    stimuli = list(study.stimulus_files.select_related("condition", "item"))
     silent, missing, short = stimuli[2], stimuli[3], stimuli[5]
     sources = [one.source for one in (silent, missing, short)]
     Stimulus.objects.filter(pk=silent.pk).update(source=store(np.zeros(16000)))
@@ -106,12 +106,12 @@ def test_every_faulty_recording_is_named_and_the_fixed_job_goes_on(study):
     assert (job.state, job.failure_actor, study.state) == (JobState.FAILED, "organizer", Study.State.DRAFT)
     assert job.failure.startswith(f"3 of {len(stimuli)} recordings cannot be made into stimuli. ")
     assert [(problem["code"], problem["file"].split(" ")[0]) for problem in job.problems] == [
-        ("silent", silent.utterance.name),
-        ("missing-file", missing.utterance.name),
-        ("too-short", short.utterance.name),
+        ("silent", silent.item.name),
+        ("missing-file", missing.item.name),
+        ("too-short", short.item.name),
     ]
     for problem, stimulus in zip(job.problems, (silent, missing, short), strict=True):
-        origin = f"as {stimulus.system.code} has it" if stimulus.system else "the original"
+        origin = f"as {stimulus.condition.code} has it" if stimulus.condition.code else "the original"
         assert problem["file"].endswith(f"({origin})")
     for stimulus, source in zip((silent, missing, short), sources, strict=True):
         Stimulus.objects.filter(pk=stimulus.pk).update(source=source)
@@ -122,13 +122,13 @@ def test_every_faulty_recording_is_named_and_the_fixed_job_goes_on(study):
 
 
 def test_faulty_first_recording_stops_the_job_as_a_canary(study):
-    first = study.stimulus_files.select_related("utterance").first()
+    first = study.stimulus_files.select_related("item").first()
     Stimulus.objects.filter(pk=first.pk).update(source="content/00/gone.flac")
     job = prepare(study)
     total = study.stimulus_files.count()
     assert job.failure.startswith(
         f"1 of {total} recordings cannot be made into stimuli, the first one among them, so the others were not tried. "
-        f"{first.utterance.name} "
+        f"{first.item.name} "
     )
     assert not Stimulus.objects.exclude(file="").exists()
 

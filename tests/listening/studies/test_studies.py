@@ -232,17 +232,17 @@ def test_change_of_the_plan_takes_the_design_away(client, edition):
     study.refresh_from_db()
     assert (study.state, study.certificate, study.is_designed) == (Study.State.DRAFT, {}, False)
     assert not study.blocks.exists()
-    assert not study.items.exists()
+    assert not study.presentations.exists()
 
 
 def test_change_of_systems_takes_the_design_and_only_their_recordings_away(client, edition):
     study = make_prepared(edition)
     kept, gone = study.systems.all()
-    originals = study.stimulus_files.filter(system=None).count()
+    originals = study.stimulus_files.filter(condition__code="").count()
     assert save(client, study, systems=[kept.submission_id]).status_code == 302
     assert list(study.systems.all()) == [kept]
-    assert study.stimulus_files.filter(system=None).count() == originals
-    assert not study.stimulus_files.filter(system_id=gone.pk).exists()
+    assert study.stimulus_files.filter(condition__code="").count() == originals
+    assert not study.stimulus_files.filter(condition=gone.pk).exists()
     assert not study.blocks.exists()
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def study():
     study = make_study(evaluators=6, trials=12, systems=2, is_simulated=True)
-    study.items.filter(key="item-0").update(purpose="gold", expected={"verifiability": [9, 10]})
+    study.presentations.filter(key="item-0").update(purpose="gold", expected={"verifiability": [9, 10]})
     return study
 
 
@@ -54,7 +54,7 @@ def test_equal_studies_are_answered_alike(study):
 def test_ratings_are_whole_and_all_but_the_careless_one_get_control_trials_right(study):
     listeners.answer_study(study, timezone.now())
     careless = study.sessions.last()
-    controls = Answer.objects.filter(session__study=study, trial__item__purpose="gold", task="verifiability")
+    controls = Answer.objects.filter(session__study=study, trial__presentation__purpose="gold", task="verifiability")
     assert set(controls.exclude(session=careless).values_list("rating", flat=True)) <= {9, 10}
     flag_sessions(timezone.now())
     assert set(Flag.objects.filter(session__study=study).values_list("session", flat=True)) <= {careless.pk}

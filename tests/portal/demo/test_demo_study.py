@@ -16,6 +16,7 @@ from portal.demo.studies import (
 )
 from portal.submissions.models import System
 from portal.submissions.selectors import list_samples
+from tests.listening.factories import make_stimulus, original_of
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -58,7 +59,7 @@ def test_everybody_hears_of_one_system_what_the_open_study_does_not_play():
         submission.files.create(utterance=utterance, **audio)
     study = edition.studies.create(name="open", title="Open", state=Study.State.OPEN)
     for utterance in utterances[:5]:  # all of the first speaker, one of the second
-        study.stimulus_files.create(utterance=utterance)
+        make_stimulus(study, original_of(study), utterance)
     people = {SAMPLED: team.memberships.get().user, "organizer": make_organizer()}
     said = []
     for _ in range(2):

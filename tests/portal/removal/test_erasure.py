@@ -140,14 +140,14 @@ def marks_of(utterances):
     marks = {one.name for one in utterances}
     audio = [one.audio for one in utterances]
     audio += SubmittedFile.objects.filter(utterance__in=utterances).values_list("audio", flat=True)
-    audio += Stimulus.objects.filter(utterance__in=utterances).values_list("file", flat=True)
+    audio += Stimulus.objects.filter(item__utterance__in=utterances).values_list("file", flat=True)
     return marks | {Path(key).name.partition(".")[0] for key in audio}
 
 
 @pytest.mark.usefixtures("quick_figures", "plain_figures_of_studies")
 def test_speaker_leaves_no_name_and_no_byte_and_others_stay(folder, capsys, client):
     edition = make_world()
-    speaker = Stimulus.objects.filter(utterance__data_sets__name=TRIALS).first().utterance.speaker
+    speaker = Stimulus.objects.filter(item__utterance__data_sets__name=TRIALS).first().item.utterance.speaker
     name = speaker.name
     marks = marks_of(list(speaker.utterances.all())) | {name}
     assert {where.split()[0] for where in find(marks, folder)} >= {"row", "cache", "name"}  # the search finds
@@ -200,7 +200,7 @@ def test_speaker_leaves_no_name_and_no_byte_and_others_stay(folder, capsys, clie
 @pytest.mark.usefixtures("quick_figures")
 def test_utterance_that_became_a_stimulus_is_erased(folder):
     edition = make_world(is_evaluated=False)
-    utterance = Stimulus.objects.filter(utterance__data_sets__name=TRIALS).first().utterance
+    utterance = Stimulus.objects.filter(item__utterance__data_sets__name=TRIALS).first().item.utterance
     other = edition.corpus.utterances.exclude(pk=utterance.pk).filter(speaker=utterance.speaker).first()
     marks = marks_of([utterance])
     assert find(marks, folder)
@@ -226,7 +226,7 @@ def test_training_that_keeps_voices_goes_with_a_speaker(folder):
 
 def test_archives_that_are_no_submission_yet_are_named(folder, capsys):
     study = make_study(name="heard", state=Study.State.CLOSED)
-    utterance, corpus = Stimulus.objects.first().utterance, study.edition.corpus
+    utterance, corpus = Stimulus.objects.first().item.utterance, study.edition.corpus
     other = make_corpus("others").editions.create(name="other", title="Other")
     fields = {"file_name": "a.zip", "size": 9, "offset": 5, "expires_at": timezone.now()}
     uploads = [Upload.objects.create(edition=one, **fields) for one in (study.edition, None)]
@@ -245,7 +245,7 @@ def test_archives_that_are_no_submission_yet_are_named(folder, capsys):
 
 def test_erasing_waits_for_people_and_jobs_and_clears_designs(folder):
     study = make_study(name="open")
-    utterance = Stimulus.objects.first().utterance
+    utterance = Stimulus.objects.first().item.utterance
     corpus = study.edition.corpus.name
     receipt = folder / "receipt.json"
     with pytest.raises(CommandError, match=r"plays it and is not closed\. Close it, then erase again"):
@@ -258,7 +258,7 @@ def test_erasing_waits_for_people_and_jobs_and_clears_designs(folder):
     job.delete()
     call_command("erase", "utterance", corpus, utterance.name, "--receipt", str(receipt))
     study.refresh_from_db()
-    assert (study.state, study.items.count(), study.certificate) == ("draft", 0, {})
+    assert (study.state, study.presentations.count(), study.certificate) == ("draft", 0, {})
     for words, sentence in (
         (("utterance", corpus, utterance.name), f"The corpus {corpus} has no utterance “{utterance.name}”"),
         (("speaker", "none", "a"), f"There is no corpus “none”; there are: {corpus}."),
@@ -326,7 +326,7 @@ def test_imported_ratings_are_refused_with_what_to_do(folder):
     participant = make_session(study).participant
     Participant.objects.filter(pk=participant.pk).update(platform_id="worker-1")
     Study.objects.update(imported="content/ab.zip", state=Study.State.CLOSED)
-    utterance = Stimulus.objects.first().utterance
+    utterance = Stimulus.objects.first().item.utterance
     for words in (("participant", "open", "worker-1"), ("utterance", study.edition.corpus.name, utterance.name)):
         for options in (["--dry-run"], ["--receipt", str(folder / "receipt.json")]):
             with pytest.raises(CommandError, match=r"were imported as a file.* Delete that test on the page Manage"):

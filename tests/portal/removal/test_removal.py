@@ -330,7 +330,7 @@ def test_what_a_listening_test_plays_does_not_go_with_its_team_or_its_corpus(org
     edition = make_edition(make_corpus(), organizers=[organizer])
     submission = make_submission(make_team_system(make_team(edition)), State.WITHDRAWN)
     study = make_study(organizer=organizer, state="closed")
-    study.systems.create(submission=submission, code="x")
+    study.conditions.create(submission=submission, code="x")
     with pytest.raises(NotPossible, match="is heard in"):
         remove("teams", submission.system.team, organizer)
     corpus = study.edition.corpus

@@ -278,7 +278,7 @@ def test_what_a_team_offers_is_heard_by_everybody_once_released_and_never_during
     leaderboard = read_page(client.get(f"/editions/{system.edition.name}/leaderboard/"))
     assert ("description.pdf?version=1" in leaderboard, ">samples</span>" in leaderboard) == (True, True)
     study = Study.objects.create(name="test", title="Test", edition=system.edition, state=Study.State.OPEN)
-    study.systems.create(submission=submission, code="A")
+    study.conditions.create(submission=submission, code="A")
     assert heard() == (0, 200)
     Study.objects.update(state=Study.State.CLOSED)
     share(owner, back=submission.shared_parts.get(document__isnull=False).pk)
