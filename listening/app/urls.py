@@ -4,6 +4,7 @@ from django.urls import include, path
 
 from listening.app.monitor import views as monitor_views
 from listening.app.questions import views as question_views
+from listening.app.recordings import views as recording_views
 from listening.app.results import views as result_views
 from listening.app.sessions import views as session_views
 from listening.app.studies import views as study_views
@@ -14,6 +15,7 @@ studies = (
     [
         path("", study_views.study_list, name="list"),
         path("new/", study_views.new_study, name="new"),
+        path("new/recordings/", recording_views.new_own_test, name="own"),
         path("import/", result_views.import_ratings, name="import"),
         path("<slug:study>/", study_views.study_detail, name="detail"),
         path("<slug:study>/edit/", study_views.edit_study, name="edit"),
@@ -22,6 +24,7 @@ studies = (
         path("<slug:study>/texts/", text_views.texts, name="texts"),
         path("<slug:study>/words/<slug:language>/", text_views.words, name="words"),
         path("<slug:study>/words/<slug:language>.csv", text_views.words_file, name="words-file"),
+        path("<slug:study>/test.toml", recording_views.test_file, name="test-file"),
         path("<slug:study>/planner", study_views.planner, name="planner"),
         path("<slug:study>/design/", study_views.design, name="design"),
         path("<slug:study>/certificate.json", study_views.certificate, name="certificate"),

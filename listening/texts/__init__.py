@@ -25,7 +25,14 @@ RIGHT_TO_LEFT = frozenset({"ar", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur"
 WITHOUT_STORY = ("own", "none")  # role plays: of a study that brings its wording, or has none
 
 
-def shipped_text(kind: str, role_play: str, language: str, *, questions: Sequence[AskedQuestion] | None = None) -> str:
+def shipped_text(
+    kind: str,
+    role_play: str,
+    language: str,
+    *,
+    questions: Sequence[AskedQuestion] | None = None,
+    is_about_voices: bool = True,
+) -> str:
     """The wording in Markdown that comes with the portal; in English where there is none in this language.
 
     Args:
@@ -33,6 +40,7 @@ def shipped_text(kind: str, role_play: str, language: str, *, questions: Sequenc
         role_play: ``broadcaster``, ``call-centre``, each with a story for ratings, for voice maps and for
             transcriptions; or one of `WITHOUT_STORY`, whose wording is empty.
         questions: those of the first preset where they are left out.
+        is_about_voices: whether the purpose is to hide who is speaking, as consent and thanks then say.
     """
     language = language if language in LANGUAGES else "en"
     questions = load_preset(FIRST_PRESET).questions if questions is None else questions
@@ -43,7 +51,8 @@ def shipped_text(kind: str, role_play: str, language: str, *, questions: Sequenc
     if kind == "instructions":
         parts = [one.words(language).instructions.replace("{top}", str(one.points)) for one in questions]
         return "\n\n".join(filter(None, [_read(language, kind), *parts]))
-    return _read(language, kind).replace("{what}", _say_what(language, questions))
+    name = kind if is_about_voices else f"{kind}-general"
+    return _read(language, name).replace("{what}", _say_what(language, questions))
 
 
 def _say_what(language: str, questions: Sequence[AskedQuestion]) -> str:

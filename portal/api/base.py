@@ -23,6 +23,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import PageNumberPagination
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -194,6 +195,7 @@ def operation(
     who: Who = Who.ORGANIZERS,
     example: Mapping[str, Any] | None = None,
     scopes: tuple[Scope, ...] = (Scope.ORGANIZE,),
+    parsers: Sequence[type[BaseParser]] | None = None,
 ) -> Callable[[Operation], Operation]:
     """Make a function an operation of the API.
 
@@ -205,6 +207,7 @@ def operation(
         who: may use it.
         example: a body that it takes; words in capitals are to be replaced.
         scopes: of which a token needs one, unless it only reads.
+        parsers: in which formats it takes a body; JSON without it.
     """
     renderers = kinds or [JSONRenderer]
     shapes = {(status, kind.media_type): OpenApiTypes.STR if kind is CsvRenderer else answer for kind in renderers}
@@ -218,6 +221,7 @@ def operation(
         )
         function.access = renderers, who, scopes, example  # type: ignore[attr-defined]
         function.takes = takes  # type: ignore[attr-defined]
+        function.parsers = parsers  # type: ignore[attr-defined]
         function.parameters = _list_parameters(answer, asks)  # type: ignore[attr-defined]
         return schema(function)
 
@@ -235,6 +239,8 @@ def address(route: str, name: str, **operations: Callable[..., HttpResponse]) ->
         "scopes": {method: scopes for method, (_, _, scopes, _) in access.items()},
         "examples": {method: example for method, (_, _, _, example) in access.items() if example},
     }
+    if parsers := first.parsers:  # type: ignore[attr-defined]
+        members["parser_classes"] = parsers
     members |= {method: _as_method(one) for method, one in operations.items()}
     view: type[ApiView] = type("Address", (ApiView,), members)
     return path(route, view.as_view(), name=name)

@@ -1,18 +1,24 @@
-"""What listeners said: the studies of an edition with results, and their tables."""
+"""Listening tests: those of an edition with results, their tables, and new ones of one's own recordings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse
-from rest_framework import serializers
+from rest_framework import exceptions, serializers
+from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
+from common.errors import ProblemsError
 from common.tables import DataTable
 from listening.analysis.tables import CONTENTS
 from listening.app.models import Study
+from listening.app.recordings.files import read_test_file
+from listening.app.recordings.services import make_own_test
 from listening.app.results.context import visible_results
 from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
+from portal.api.access import require_organizer
 from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
 from portal.challenges.selectors import edition_for
 from portal.core.downloads import as_download
@@ -39,6 +45,34 @@ class ColumnSerializer(Shape):
     name = serializers.CharField(source="key")
     title = serializers.CharField(source="heading")
     meaning = serializers.CharField(source="description")
+
+
+class NewStudySerializer(Shape):
+    """A listening test of recordings of one's own, as a form of several parts."""
+
+    test = serializers.CharField(
+        max_length=20_000, trim_whitespace=False, help_text="The file of the test, in TOML; only its title is needed."
+    )
+    archive = serializers.FileField(help_text="An archive with a folder for each condition: CONDITION/ITEM.wav.")
+
+
+class MadeStudySerializer(Shape):
+    """A listening test that was made."""
+
+    name = serializers.SlugField()
+    title = serializers.CharField()
+    address = Computed(serializers.URLField(), lambda study, context: absolute_of(study.get_absolute_url(), context))
+    state = serializers.ChoiceField(Study.State.choices)
+    evaluators = serializers.IntegerField()
+    trials = serializers.IntegerField(source="trials_per_evaluator", help_text="Of each evaluator.")
+    warnings = serializers.ListField(
+        child=serializers.CharField(), source="recordings.warnings", help_text="To look at before the launch."
+    )
+
+
+def absolute_of(address: str, context: Mapping[str, Any]) -> str:
+    """Return an address with that of the portal."""
+    return str(context["request"].build_absolute_uri(address))
 
 
 def _columns(table: DataTable, _: Any) -> Any:
@@ -78,6 +112,24 @@ class ResultsSerializer(Shape):
 def list_studies(api: ApiView, edition: str) -> Response:
     """The listening studies with results: published ones, and of editions that you organise all that are closed."""
     return api.paginated(list_shown_analyses(api.user, edition_for(api.user, edition)), StudySerializer)
+
+
+@operation(MadeStudySerializer, takes=NewStudySerializer, status=201, who=Who.ORGANIZER, parsers=[MultiPartParser])
+def create_study(api: ApiView) -> Response:
+    """Make a listening test of recordings of your own; its design is made and its recordings are prepared."""
+    require_organizer(api.user)
+    given = api.body(NewStudySerializer)
+    archive = given["archive"]
+    try:
+        chosen, fields = read_test_file(given["test"])
+    except ProblemsError as error:
+        raise exceptions.ValidationError({"test": error.problems}) from None
+    try:
+        study = make_own_test(chosen=chosen, archive=archive, file_name=archive.name, by=api.user, **fields)
+    except ProblemsError as error:
+        raise exceptions.ValidationError({"archive": error.problems}) from None
+    study.refresh_from_db()
+    return Response(MadeStudySerializer(study, context={"request": api.request}).data, status=201)
 
 
 @operation(ResultsSerializer, who=Who.EVERYBODY)

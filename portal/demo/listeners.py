@@ -38,6 +38,8 @@ from listening.analysis.simulation import (
 )
 from listening.app.models import Answer, Block, Participant, Play, PresentationSample, Session, Study, Trial
 from listening.app.sessions.payloads import validate_board
+from listening.app.studies.selectors import heard_submissions
+from portal.challenges.models import Edition
 
 UNKNOWN_PITCH = 0.5
 SECONDS_A_TASK = 5.0
@@ -144,8 +146,8 @@ def make_models(study: Study, trials: Sequence[Presented]) -> dict[str, SystemMo
     """How each system sounds on the whole, by its code, and each of its samples, by `_key`."""
     heard = {(one.system, one.utterance): one.words for trial in trials for one in trial.samples}
     transcripts = {utterance: words for (_, utterance), words in heard.items()}
-    systems = {one.code: one.submission for one in study.systems.select_related("submission")}
-    words = count_utterance_errors(systems.values(), transcripts, study.edition.recipe)
+    systems = heard_submissions(study)
+    words = count_utterance_errors(systems.values(), transcripts, Edition.objects.get(studies=study).recipe)
     pitch = read_pitch_correlations(systems.values(), transcripts)
     models = {ORIGINAL: ORIGINAL_SPEECH}
     of_system: dict[str, list[float]] = defaultdict(list)

@@ -256,7 +256,8 @@ def _create(edition: Edition, plan: DemoStudy, organizer: User, relaxations: Seq
 def _let_listen(study: Study, organizer: User) -> None:
     """Launch it as of when the challenge began, let its simulated listeners answer, and close it now."""
     now = timezone.now()
-    study = launch_study(study=study, by=organizer, now=max(now - LASTED, study.edition.created_at))
+    begun = study.edition.created_at if study.edition else now - LASTED
+    study = launch_study(study=study, by=organizer, now=max(now - LASTED, begun))
     answer_study(study, now)
     close_study(study=study, by=organizer, now=now)
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from evaluation.app.audio_measures.selectors import compare_systems
 from listening.app.results.selectors import list_shown_analyses
+from listening.app.studies.selectors import studies_for
 from portal.accounts.models import User
 from portal.accounts.selectors import lacks_second_factor, operators, waiting
 from portal.challenges.models import Edition
@@ -147,6 +148,7 @@ def home_page(user: Any) -> dict[str, Any]:
             else None,
             "more_systems": len(systems) > len(baselines[:SHOWN]),
         }
+        page["own_tests"] = list(studies_for(user).filter(edition=None, archived_at=None)[:SHOWN])
         page["outline"] = () if organized or archived else outline_path(has_corpus=bool(corpora))
         page["steps"] += next_steps(corpora, [*organized, *archived])
     if user.is_staff:

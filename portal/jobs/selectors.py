@@ -39,6 +39,7 @@ from portal.jobs.workers import Worker, known_workers
 corpus_names_for = Step("portal.challenges.selectors.corpus_names_for")
 titles_of_editions = Step("portal.challenges.selectors.titles_of_editions")
 MAILS = ("send-notice",)
+OF_TESTS = ("design-study", "prepare-study", "analyse-study")  # without an edition seen by who started them
 REMOVAL = "delete"  # what it deletes has no organizers any more who might see it
 STARVED_AFTER = timedelta(minutes=2)
 
@@ -54,6 +55,7 @@ def jobs_for(user: Any) -> QuerySet[Job]:
     if not user.is_organizer:
         return jobs.none()
     of_corpora = Q(corpus="") | Q(corpus__in=corpus_names_for(user=user)) | Q(created_by=user)
+    of_corpora &= ~Q(kind__in=OF_TESTS) | Q(created_by=user)
     others = Q(edition="") & of_corpora | Q(edition__in=user.organized_editions.values("name"))
     return jobs.filter(~Q(kind=REMOVAL) & others | Q(kind=REMOVAL, created_by=user))
 

@@ -192,6 +192,14 @@ def read_pcm16(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> tupl
         return np.concatenate(blocks), sound.samplerate
 
 
+def read_channels(source: Path | BinaryIO, *, longest_s: float = LONGEST_S) -> tuple[NDArray[np.float64], int]:
+    """As `read_pcm16` of any number of channels: float64, shape (n, channels), full scale 1.0, and the rate in Hz."""
+    with _opened(source) as (file, sound, _):
+        _check_size(sound, longest_s, is_mono=False)
+        samples = np.concatenate(list(_decoded(file, sound)))
+        return samples / 32768 if samples.dtype == np.int16 else samples, sound.samplerate
+
+
 def write_flac16(file: Path | BinaryIO, samples: NDArray[np.int16], rate_hz: int) -> None:
     """Write 16-bit mono samples, shape (n,), as FLAC; the same samples give the same bytes.
 
@@ -205,15 +213,15 @@ def write_flac16(file: Path | BinaryIO, samples: NDArray[np.int16], rate_hz: int
     soundfile.write(file, samples, rate_hz, format="FLAC", subtype="PCM_16")
 
 
-def resample(samples: NDArray[np.int16], from_hz: int, to_hz: int) -> NDArray[np.int16]:
+def resample(samples: NDArray[Any], from_hz: int, to_hz: int) -> NDArray[Any]:
     """Change the sampling rate (soxr, very high quality, no dither, so repeatable).
 
     Args:
-        samples: int16, shape (n,).
+        samples: int16, shape (n,); or float64, full scale 1.0, shape (n,) or (n, channels).
         from_hz, to_hz: rates in Hz, above 0.
 
     Returns:
-        int16, shape (round(n · to / from),), clipped where the filter overshoots; a copy when the
+        As many channels, shape (round(n · to / from), …), int16 clipped where the filter overshoots; a copy when the
         rates are equal.
 
     Raises:
@@ -226,9 +234,9 @@ def resample(samples: NDArray[np.int16], from_hz: int, to_hz: int) -> NDArray[np
     if from_hz == to_hz:
         return samples.copy()
     common = gcd(from_hz, to_hz)
-    scaled = samples.astype(np.float64) / 32768
+    scaled = samples / 32768 if samples.dtype == np.int16 else samples
     changed = soxr.resample(scaled, from_hz // common, to_hz // common, quality="VHQ")
-    return to_pcm16(np.asarray(changed, dtype=np.float64))
+    return to_pcm16(changed) if samples.dtype == np.int16 else changed
 
 
 def to_pcm16(samples: NDArray[Any]) -> NDArray[np.int16]:
@@ -316,8 +324,8 @@ def _check_whole(file: BinaryIO, sound: SoundFile) -> bool:
     return True
 
 
-def _check_size(sound: SoundFile, longest_s: float) -> None:
-    if sound.channels != 1:
+def _check_size(sound: SoundFile, longest_s: float, *, is_mono: bool = True) -> None:
+    if is_mono and sound.channels != 1:
         raise AudioError("not-mono", "one channel", f"{sound.channels}", "Send one channel only.")
     if sound.frames > longest_s * min(sound.samplerate, HIGHEST_RATE_HZ):
         found = f"{sound.frames / sound.samplerate:.1f} s"

@@ -5,7 +5,7 @@ from itertools import count
 
 from django.utils import timezone
 
-from listening.app.models import Answer, Play, Presentation, Session
+from listening.app.models import Answer, Play, Session
 from tests.listening.factories import make_session, make_stimulus, make_study
 
 _number = count(1)
@@ -76,7 +76,9 @@ def make_finished_session(study, rate=varied, **fields):
 def add_gold(study, *, expected):
     """A control trial at the end of every block."""
     source = study.presentations.first()
-    item = Presentation.objects.create(study=study, key=f"gold-{next(_number)}", purpose="gold", expected=expected)
+    item = study.presentations.create(
+        key=f"gold-{next(_number)}", condition=source.condition, purpose="gold", expected=expected
+    )
     for sample in source.samples.all():
         item.samples.create(slot=sample.slot, stimulus=sample.stimulus)
     for block in study.blocks.all():

@@ -233,6 +233,7 @@ MATRIX = {
     # Of a study of the same edition, organised by nobody here; its organizers: tests/listening/studies/test_access.
     "studies:list": FOR_ORGANIZERS,  # each sees those of the editions they organise
     "studies:new": FOR_ORGANIZERS,
+    "studies:own": FOR_ORGANIZERS,
     "studies:detail": FOR_NOBODY_HERE,
     "studies:edit": FOR_NOBODY_HERE,
     "studies:questions": FOR_NOBODY_HERE,
@@ -240,6 +241,7 @@ MATRIX = {
     "studies:texts": FOR_NOBODY_HERE,
     "studies:words": FOR_NOBODY_HERE,
     "studies:words-file": FOR_NOBODY_HERE,
+    "studies:test-file": FOR_NOBODY_HERE,
     "studies:planner": FOR_NOBODY_HERE,
     "studies:design": FOR_NOBODY_HERE,
     "studies:certificate": FOR_NOBODY_HERE,
@@ -315,6 +317,7 @@ MATRIX = {
     "api:audit": API_FOR_NOBODY_HERE,
     "api:edition-uploads": API_FOR_NOBODY_HERE,
     "api:edition-studies": API_FOR_NOBODY_HERE,
+    "api:studies": ONLY_POST,
     "api:study-results": API_FOR_NOBODY_HERE,  # published: tests/listening/results/test_results_api
     "api:study-table": API_FOR_NOBODY_HERE,
     "api:teams": API_FOR_MEMBERS,
@@ -394,6 +397,7 @@ POSTS = {
     "editions:prepare-data": FOR_NOBODY_HERE,
     "editions:replace-link": FOR_NOBODY_HERE,
     "studies:new": (LOGIN, 404, 422, 404),
+    "studies:own": (LOGIN, 404, 422, 404),
     "studies:import": (LOGIN, 404, 422, 404),
     **dict.fromkeys(
         (
@@ -476,6 +480,7 @@ POSTS = {
         API_FOR_NOBODY_HERE,
     ),
     "api:editions": (401, 404, 415, 404),
+    "api:studies": (401, 404, 400, 404),
     "api:freeze-leaderboard": (401, 415, 415, 415),  # a form is no JSON
     "api:withdraw-submission": (401, 404, 415, 404),
     "api:check-submission": (401, 404, 409, 404),
@@ -726,7 +731,7 @@ def _of_a_study() -> dict[str, list[Any]]:
     session = make_session(study)
     rule = study.exclusion_rules.create(session=session, reason="to be revoked")
     arguments: dict[str, list[Any]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}
-    arguments |= {"studies:list": [], "studies:new": [], "studies:import": []}
+    arguments |= {"studies:list": [], "studies:new": [], "studies:own": [], "studies:import": []}
     return arguments | {
         "studies:question-preview": [study.name, languages[0]],
         "studies:words": [study.name, "ar"],

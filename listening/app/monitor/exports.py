@@ -123,7 +123,7 @@ def _study_rows(study: Study) -> Iterator[Row]:
     told = {
         "exported_at": timezone.now(),
         "is_locked": blinds.are_down,
-        "edition": study.edition.name,
+        "edition": study.edition.name if study.edition else None,
         "tasks": study.asked_keys,
         "pay_per_hour": str(study.pay_per_hour),
         "data_sets": list(study.data_sets.order_by("name").values_list("name", flat=True)),
@@ -138,7 +138,8 @@ def _study_rows(study: Study) -> Iterator[Row]:
 
 def _system_rows(study: Study) -> Iterator[Row]:
     for one in study.systems.select_related("submission__system"):
-        yield one.code, str(one.submission), one.submission.system.title
+        submission = one.submission
+        yield one.code, str(submission or ""), submission.system.title if submission else one.get_kind_display()
 
 
 def _flag_rows(study: Study) -> Iterator[Row]:

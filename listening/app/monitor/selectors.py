@@ -204,7 +204,7 @@ def _stimuli(study: Study, places: dict[Place, list[tuple[int, str]]]) -> list[t
         presentation__trials__position__in={position for _, position, _ in places},
         slot__in={slot for _, _, slot in places},
     ).values_list(
-        *("stimulus", "stimulus__condition__code", "stimulus__presentation__name"),
+        *("stimulus", "stimulus__condition__code", "stimulus__item__name"),
         *("presentation__trials__block", "presentation__trials__position", "slot"),
     )
     is_closed = study.state == Study.State.CLOSED

@@ -190,7 +190,7 @@ def _visible(shown: Shown, path: str) -> DataTable | None:
 
 def _objective(system: Condition | None, user: Any) -> str:
     """The address of a system's objective numbers; empty for whom they are not, and for what is no system here."""
-    if system is None:
+    if system is None or system.submission is None:
         return ""
     found = systems_for(user, SystemPart.NUMBERS).filter(pk=system.submission.system_id).first()
     return found.get_absolute_url() if found is not None else ""
@@ -201,7 +201,7 @@ def _heard(shown: Shown, name: str, system: Condition | None, reader: Reader) ->
     tables = [_visible(shown, f"{reader.scores}/{table}") for table in ("utterances", "disagreements")]
     utterances, disagreements = (table.records(system=name) if table else [] for table in tables)
     addresses: dict[str, str] = {}
-    if system is not None:
+    if system is not None and system.submission is not None:
         wanted = {str(row["utterance"]) for row in (*utterances, *disagreements)}
         files = SubmittedFile.objects.filter(submission=system.submission, utterance__name__in=wanted)
         for utterance, pk in files.order_by().values_list("utterance__name").annotate(Min("pk")):

@@ -98,9 +98,9 @@ def collect_inputs(study: Study) -> Inputs:
     texts = study.texts.filter(kind__in=StudyText.READ).order_by("kind", "language", "version")
     return Inputs(
         study=_facts(study, systems, items.values()),
-        objective=collect_objective(
-            {code: one.submission for code, one in systems.items()}, heard, transcripts, study.edition
-        ),
+        objective=collect_objective(_submissions(systems), heard, transcripts, study.edition)
+        if study.edition
+        else None,
         exclusions=told,
         texts={f"{one.kind}-{one.language}-{one.version}.md": one.text for one in texts},
         **columns,
@@ -196,8 +196,13 @@ def _standing(study: Study) -> QuerySet[Condition]:
 def _systems(study: Study) -> tuple[dict[str, Condition], frozenset[str]]:
     """The standing systems by their codes, and the codes of the withdrawn ones."""
     systems = {one.code: one for one in study.systems.select_related("submission__system")}
-    gone = frozenset(code for code, one in systems.items() if one.submission.state == Submission.State.WITHDRAWN)
+    withdrawn = Submission.State.WITHDRAWN
+    gone = frozenset(code for code, one in systems.items() if one.submission and one.submission.state == withdrawn)
     return {code: one for code, one in systems.items() if code not in gone}, gone
+
+
+def _submissions(systems: Mapping[str, Condition]) -> dict[str, Submission]:
+    return {code: one.submission for code, one in systems.items() if one.submission}
 
 
 def _without(part: Any, gone: frozenset[str]) -> Any:
@@ -216,9 +221,9 @@ def _newest_runs(submissions: Any) -> list[Any]:
 
 def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[StoredPresentation]) -> StudyFacts:
     design = {name: getattr(study, name) for name in PLAN} | {
-        "edition": study.edition.name,
+        "edition": study.edition.name if study.edition else "",
         "data_sets": sorted(study.data_sets.values_list("name", flat=True)),
-        "submissions": {code: str(one.submission) for code, one in sorted(systems.items())},
+        "submissions": {code: str(one.submission) for code, one in sorted(systems.items()) if one.submission},
         "gold": {item.key: item.expected for item in items if item.purpose == Presentation.Purpose.GOLD},
         "launched_at": _moment(study.launched_at),
         "closed_at": _moment(study.closed_at),
@@ -230,10 +235,14 @@ def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[Store
         tasks=tuple(study.asked_keys),
         scale={one.key: (1.0, float(one.points)) for one in study.asked if one.is_rated},
         is_simulated=study.is_simulated,
-        labels={code: one.submission.system.label or code for code, one in sorted(systems.items())},
+        labels={code: _label(one) for code, one in sorted(systems.items())},
         design=json.loads(json.dumps(design, default=str)),
         questions=study.asked,
     )
+
+
+def _label(condition: Condition) -> str:
+    return condition.submission.system.label or condition.code if condition.submission else condition.code
 
 
 def _moment(at: Any) -> str:
@@ -347,8 +356,14 @@ def _imported(study: Study, reasons: Mapping[int, str], told: tuple[tuple[str, s
 
 def _objective(study: Study, heard_systems: Mapping[str, Condition], inputs: Inputs) -> Objective | None:
     """What was computed on the utterances of systems of the edition, where they are called as in its corpus."""
-    systems = {code: one.submission for code, one in heard_systems.items()}
-    if inputs.objective is not None or inputs.ratings is None or not systems or study.edition.corpus is None:
+    systems = _submissions(heard_systems)
+    if (
+        inputs.objective is not None
+        or inputs.ratings is None
+        or not systems
+        or study.edition is None
+        or study.edition.corpus is None
+    ):
         return inputs.objective
     rated = zip(inputs.ratings.system.tolist(), inputs.ratings.utterance.tolist(), strict=True)
     heard: dict[str, set[str]] = defaultdict(set)

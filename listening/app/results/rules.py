@@ -2,8 +2,9 @@
 them from being published.
 
 While a study is open nobody sees anything, its organizers neither. Of a closed one they see everything; everybody else
-sees what is published, once the leaderboard of the edition is public too. Teams are no nearer to it than anybody else,
-but for the utterances of their own systems. What names single listeners is only ever shown to the organizers.
+sees what is published, once the leaderboard of the edition, where there is one, is public too. Teams are no nearer to
+it than anybody else, but for the utterances of their own systems. What names single listeners is only ever shown to the
+organizers.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def may_see(part: ResultsPart, relation: Relation, *, is_published: bool) -> boo
     """Whether somebody in this relation may see this part of a closed study's results.
 
     Args:
-        relation: organizer of its edition; member of a team whose system was heard; anybody else.
+        relation: organizer; member of a team whose system was heard; anybody else.
         is_published: whether results and leaderboard are public.
     """
     if relation is Relation.ORGANIZER:
@@ -101,11 +102,11 @@ def notes_on_nobody(results: Results) -> tuple[str, ...]:
 
 
 def is_public(study: Study) -> bool:
-    """Whether everybody sees the results: they are published, and so is the leaderboard of the edition."""
+    """Whether everybody sees the results: they are published, and so is the leaderboard where there is one."""
     return (
         study.published_analysis_id is not None
         and study.results_published_at is not None
-        and study.edition.published_at is not None
+        and not study.waits_for_leaderboard
     )
 
 
@@ -130,6 +131,6 @@ def find_publication_problems(
         problems.append(f"The analysis no longer fits the study. {' '.join(changes)} Analyse it again first.")
     elif study.results_published_at is not None and study.published_analysis_id == analysis.pk:
         problems.append("These results are published already.")
-    if study.edition.published_at is None:
+    if study.waits_for_leaderboard:
         problems.append(f"The leaderboard of {study.edition} is not published yet. Publish it first.")
     return problems

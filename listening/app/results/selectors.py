@@ -30,7 +30,7 @@ from listening.app.results.rules import (
     part_of_table,
     rows_for_everybody,
 )
-from listening.app.studies.selectors import was_published
+from listening.app.studies.selectors import organizers_of, was_published
 from portal.challenges.models import Edition
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
@@ -121,8 +121,8 @@ def shown_analysis_for(user: Any, name: str, part: ResultsPart = ResultsPart.RES
 
 
 def find_hidden(name: str) -> Study | None:
-    """A study of a listed edition whose results were published and are hidden now, which everybody may know."""
-    study = _studies().filter(name=name, edition__is_listed=True).first()
+    """A study whose results were published and are hidden now, which everybody may know; its edition is listed."""
+    study = _studies().filter(Q(edition=None) | Q(edition__is_listed=True), name=name).first()
     return study if study is not None and was_published(study) and not is_open_to_all(study) else None
 
 
@@ -223,6 +223,8 @@ def with_outdated(rows: QuerySet[Condition], edition: Edition) -> QuerySet[Any]:
 
 def list_outdated(study: Study) -> list[Condition]:
     """Return the systems of a study of which an earlier version was heard than stands on the leaderboard."""
+    if study.edition is None:
+        return []
     rows = study.systems.exclude(submission__state=Submission.State.WITHDRAWN)
     outdated = with_outdated(rows, study.edition.as_published()).filter(is_outdated=True)
     return list(outdated.select_related("submission__system").order_by("code"))
@@ -274,7 +276,7 @@ def _newest(studies: Iterable[Study]) -> dict[int, Analysis]:
 
 def _relation_to(user: Any, study: Study) -> tuple[Relation, frozenset[str]]:
     """What this person is to a study, and which of the systems heard are their teams'."""
-    if user.is_authenticated and study.edition.organizers.filter(pk=user.pk).exists():
+    if user.is_authenticated and organizers_of(study).filter(pk=user.pk).exists():
         return Relation.ORGANIZER, frozenset()
     if not user.is_authenticated:
         return Relation.OTHER, frozenset()

@@ -42,6 +42,7 @@ from listening.app.results.selectors import (
     parsed_results,
 )
 from listening.app.studies.rules import RESULTS_TAKEN_BACK
+from listening.app.studies.selectors import heard_submissions
 from portal.accounts.rules import NotificationKind
 from portal.core import audit
 from portal.core.clock import read_clock
@@ -101,7 +102,7 @@ def start_analysis(
         title=f"What listeners said in {study}"[:200],
         parameters={"analysis": analysis.pk},
         by=by,
-        edition=study.edition.name,
+        edition=study.edition.name if study.edition else "",
         run_here=run_here,
     )
     analysis.save(update_fields=["job"])
@@ -133,7 +134,7 @@ def _refuse(study: Study) -> None:
         raise NotPossible(BUSY)
     if not has_answers(study):
         raise NotPossible(NOTHING)
-    refuse_removed(one.submission for one in study.systems.select_related("submission__system"))
+    refuse_removed(heard_submissions(study).values())
 
 
 def _again(study: Study, made: Analysis, by: Any) -> Analysis:

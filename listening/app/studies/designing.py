@@ -26,9 +26,10 @@ from listening.app.studies.planning import (
 from listening.app.studies.rules import DESIGNABLE, LAUNCHED, PLAN_FIELDS
 from listening.app.studies.selectors import (
     StimulusPool,
+    codes_of,
     heard_submissions,
     lock_study,
-    make_pool,
+    pool_of,
     require_state,
     set_problems,
 )
@@ -58,11 +59,12 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
     require_state(study, DESIGNABLE, "designed again")
     submissions = heard_submissions(study)
     sets = list(study.data_sets.all())
-    if problems := [*([] if submissions else [NO_SYSTEMS]), *set_problems(sets)]:
+    problems = [] if study.is_crossed else [*([] if submissions else [NO_SYSTEMS]), *set_problems(sets)]
+    if problems:
         raise ProblemsError(problems)
-    pool = make_pool(sets, submissions)
+    pool = pool_of(study)
     try:
-        planned = plan_design(study, tuple(submissions), pool, progress=progress)
+        planned = plan_design(study, codes_of(study), pool, progress=progress)
     except ProblemsError as error:
         keep_verdict(study, submissions, sets, error.problems)
         raise
@@ -78,9 +80,10 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
             raise NotPossible(CHANGED)
         clear_design(now)
         _write_design(now, planned, pool, wave=0, first_number=1)
-        used = PresentationSample.objects.filter(presentation__study=now).values("stimulus")
-        now.stimulus_files.exclude(pk__in=used).delete()
-        now.items.filter(stimuli=None).delete()
+        if not now.is_crossed:  # whose recordings are here alone
+            used = PresentationSample.objects.filter(presentation__study=now).values("stimulus")
+            now.stimulus_files.exclude(pk__in=used).delete()
+            now.items.filter(stimuli=None).delete()
         _certify(now, pool)
         now.save(update_fields=["certificate", "state", "stimuli"])
         audit.record("study.designed", now, actor=by, seed=now.seed, fingerprint=now.certificate["fingerprint"])
@@ -138,7 +141,8 @@ def clear_design(study: Study) -> None:
 
 def _write_design(study: Study, planned: PlannedDesign, pool: StimulusPool, *, wave: int, first_number: int) -> None:
     """Write presentations, samples and stimuli that are not there yet, then blocks and trials, in few queries."""
-    study.conditions.get_or_create(code="", defaults={"kind": Condition.Kind.ORIGINAL})
+    if not study.is_crossed:
+        study.conditions.get_or_create(code="", defaults={"kind": Condition.Kind.ORIGINAL})
     conditions = {one.code: one for one in study.conditions.all()}
     held = set(study.presentations.values_list("key", flat=True))
     new = [one for one in planned.items if one.key not in held]
@@ -180,8 +184,8 @@ def _stimuli(
             one.source, one.file, one.bytes, one.duration_s, one.facts = pool.audio_of(*place), "", 0, 0, {}
             one.save()
     # Organizers see the numbers of the rows while the study is open: their order must not tell the systems.
-    missing = sorted((place for place in wanted if place not in held), key=lambda place: _lot(study, *place))
-    items = _items(study, {utterance for _, utterance in wanted}, pool)
+    missing = sorted((place for place in wanted if place not in held), key=lambda place: draw_lot(study, *place))
+    items = {} if study.is_crossed else _items(study, {utterance for _, utterance in wanted}, pool)
     made = Stimulus.objects.bulk_create(
         Stimulus(
             study=study,
@@ -213,7 +217,8 @@ def _items(study: Study, names: set[str], pool: StimulusPool) -> dict[str, Item]
     return {one.name: one for one in study.items.filter(name__in=names)}
 
 
-def _lot(study: Study, system: str, utterance: str) -> str:
+def draw_lot(study: Study, system: str, utterance: str) -> str:
+    """Return what sorts stimuli so that the numbers of their rows do not tell the systems."""
     return salted_hmac("listening.stimuli", f"{study.pk} {system} {utterance}", algorithm="sha256").hexdigest()
 
 

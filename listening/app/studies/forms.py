@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
 from common.errors import NotPossible, ProblemsError
-from listening.app.models import Study
+from listening.app.models import LOUDNESS, Study
 from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
@@ -23,6 +23,7 @@ from portal.core.fields import LineField, SharedForm
 from portal.submissions.models import Submission
 
 LONGEST_TEXT = 20_000
+RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 MOST_EVALUATORS, MOST_TRIALS = 1000, 200
 NAME_ERRORS = {
     "required": "Give a short name, such as listening2026.",
@@ -115,6 +116,11 @@ def boxes(label: str, choices: Any, help_text: str = "", missing: str = "") -> f
 # Which fields belong to some forms of a study alone.
 OF_BOARDS = ("board_samples", "board_dimensions", "board_groups")
 OF_RATINGS = (*("pages", "practice_trials", "gold_trials", "bridge_trials", "gold_gate", "relaxations"),)
+OF_EDITIONS = (
+    *("systems", "data_sets", "originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials"),
+    *("relaxations", "gold_gate"),
+)
+OF_OWN = ("rate_hz", "channels", "loudness")
 ABSENT = {
     Study.Form.RATING: OF_BOARDS,
     Study.Form.LINKABILITY: (*OF_RATINGS, "originals_per_evaluator"),
@@ -133,7 +139,7 @@ SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "na
 # By the id of its heading each section: its title and its fields.
 SECTIONS = {
     "study": ("The study", ("title", "name")),
-    "heard": ("What is heard", ("systems", "data_sets")),
+    "heard": ("What is heard", ("systems", "data_sets", *OF_OWN)),
     "asked": ("How it is asked", ("pages", "plays_at_most", "role_play", "languages")),
     "plan": (
         "Evaluators and trials",
@@ -242,8 +248,23 @@ class NewStudyForm(forms.Form):
         return or_errors(self, make_study, by=self.user, **self.cleaned_data)
 
 
+def rate_field() -> forms.TypedChoiceField:
+    choices = [(rate, f"{rate / 1000:g} kHz") for rate in RATES_HZ]
+    return forms.TypedChoiceField(label="Sampling rate", choices=choices, coerce=int)
+
+
+def channels_field() -> forms.TypedChoiceField:
+    return forms.TypedChoiceField(label="Channels", choices=[(1, "Mono"), (2, "Stereo")], coerce=int)
+
+
+def loudness_field() -> forms.ChoiceField:
+    return radios("Loudness", LOUDNESS, "What is made equal for all recordings.", "Choose what is made equal.")
+
+
 class StudyForm(SharedForm):
     """Every field of a study; what can no longer change is shown and left alone."""
+
+    rate_hz, channels, loudness = rate_field(), channels_field(), loudness_field()
 
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField()
@@ -382,12 +403,13 @@ class StudyForm(SharedForm):
     def __init__(self, data: Any = None, *, study: Study) -> None:
         self.study = study
         super().__init__(data, initial=read_initial(study))
-        self.fields["systems"].queryset = selectors.submissions_to_hear(study.edition, study)  # type: ignore[attr-defined]
-        self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition, study)  # type: ignore[attr-defined]
-        for name in ABSENT[Study.Form(study.form)]:
+        if study.edition is not None:
+            self.fields["systems"].queryset = selectors.submissions_to_hear(study.edition, study)  # type: ignore[attr-defined]
+            self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition, study)  # type: ignore[attr-defined]
+        for name in {*ABSENT[Study.Form(study.form)], *(OF_EDITIONS if study.is_crossed else OF_OWN)}:
             del self.fields[name]
         mark_needed_for_launch(self)
-        for name in ("systems", "data_sets"):
+        for name in self.fields.keys() & {"systems", "data_sets"}:
             self.fields[name].needed_for = "the design"  # type: ignore[attr-defined]
         places = (study.is_launched and study.blocks.count()) or study.evaluators
         share = min(places, rules.places_for_one_network(Study(), places))
@@ -472,7 +494,7 @@ class StudyForm(SharedForm):
     def save(self, *, by: Any) -> Study | None:
         """The changed study of a valid form; None with errors of the form where it does not hold together."""
         fields = {name: self.cleaned_data[name] for name in SAVED if name in self.cleaned_data}
-        relations = {name: self.cleaned_data[name] for name in ("systems", "data_sets")}
+        relations = {name: self.cleaned_data[name] for name in ("systems", "data_sets") if name in self.cleaned_data}
         if self.study.is_launched:
             fields = {name: value for name, value in fields.items() if name not in rules.LOCKED_AFTER_LAUNCH}
             relations = {}

@@ -7,8 +7,9 @@ again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, BinaryIO, cast
 
+from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Count, Q, Sum
 
@@ -18,15 +19,20 @@ from listening.app.models import Stimulus, Study
 from listening.app.studies.designing import CHANGED, make_design
 from listening.app.studies.rules import LAUNCHED
 from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, settle_preparation
-from listening.stimuli.making import BITS, CHANNELS, GRID_SAMPLES, KBIT_PER_S, LEVEL_DBOV, RATE_HZ, make_stimulus
+from listening.stimuli.making import BITS, LEVEL_DBOV, LOUDNESS_LUFS, Loudness, make_stimulus
 from portal.core.storage import load_audio, store_bytes
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
-from speech.audio.files import AudioError
+from speech.audio.files import AudioError, read_channels
 
 MAKING = "Making the stimuli"
 SUFFIX = ".wav"
+LEVELS = {
+    Loudness.SPEECH: {"level_dbov": LEVEL_DBOV},
+    Loudness.PROGRAMME: {"loudness_lufs": LOUDNESS_LUFS},
+    Loudness.AS_IT_IS: {},
+}
 STAGES = {
     "allocation": "Assigning recordings to evaluators",
     "ordering": "Ordering the trials",
@@ -109,7 +115,13 @@ def _make_one(stimulus: Stimulus) -> None:
     if not stimulus.source:
         remedy = "Import the corpus again with its audio, or choose another submission."
         raise AudioError("missing-file", "a recording", "none: it is only listed", remedy)
-    made = make_stimulus(*load_audio(stimulus.source))
+    study = stimulus.study
+    if study.is_crossed:
+        with default_storage.open(stimulus.source) as file:
+            samples, rate_hz = read_channels(cast("BinaryIO", file))
+        made = make_stimulus(samples, rate_hz, study.sound)
+    else:
+        made = make_stimulus(*load_audio(stimulus.source))
     Stimulus.objects.filter(pk=stimulus.pk).update(
         file=store_bytes(made.content, SUFFIX), bytes=len(made.content), duration_s=made.speech_s, facts=made.facts
     )
@@ -122,12 +134,12 @@ def _common_facts(study: Study) -> dict[str, Any]:
     return sums | {
         "speech_s": round(sums["speech_s"] or 0, 1),
         "format": "WAV",
-        "rate_hz": RATE_HZ,
-        "channels": CHANNELS,
+        "rate_hz": study.rate_hz,
+        "channels": study.channels,
         "bits": BITS,
-        "level_dbov": LEVEL_DBOV,
-        "grid_s": GRID_SAMPLES / RATE_HZ,
-        "kbit_per_s": KBIT_PER_S,
+        **LEVELS[study.sound.loudness],
+        "grid_s": study.sound.grid_samples / study.rate_hz,
+        "kbit_per_s": study.sound.kbit_per_s,
     }
 
 

@@ -60,6 +60,7 @@ LISTENING = (
     Column("seen", "Last contact (UTC)", kind="text"),
     Column("until", "Place until (UTC)", kind="text"),
 )
+OWN = "own recordings"
 HEARABLE = (State.PREPARED, State.OPEN, State.PAUSED, State.CLOSED)
 PROLIFIC_PLACES = {"person": "{{%PROLIFIC_PID%}}", "study": "{{%STUDY_ID%}}", "session": "{{%SESSION_ID%}}"}
 
@@ -72,7 +73,7 @@ def studies_table(studies: Iterable[Any]) -> Table:
     rows = [
         (
             Cell(str(one), link=one.get_absolute_url(), ribbon="simulated answers" if one.is_simulated else ""),
-            Cell(str(one.edition)),
+            Cell(str(one.edition or OWN)),
             Cell(", ".join(one.asked_keys)),
             Cell(drawing=_state_with_results(one)),
             Cell(str(one.sessions_begun)),
@@ -111,7 +112,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     blocks = study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True)))
     places = blocks["made"] or study.evaluators
     verdict = judge_plan(study) if is_undesigned and not is_busy else PlanVerdict([], is_tried=False)
-    heard = [one.submission for one in study.systems.select_related("submission")] if verdict.problems else []
+    heard = list(selectors.heard_submissions(study).values()) if verdict.problems else []
     size = request.GET.get("size", "") if is_undesigned and not verdict.problems else ""
     link, note = evaluator_link(study, request)
     return {
@@ -205,11 +206,13 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
         ("Evaluators", f"{study.evaluators}{f', and {more} added' if more else ''}"),
         ("Trials of each", _trials(study)),
     ]
-    if is_rating:
+    if is_rating and not study.is_crossed:
         counts = (study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge")
         facts.append(("Besides", ", ".join(f"{count} {kind}" for count, kind in counts if count) or "none"))
     if study.relaxations:
         facts.append(("Rules to relax", "; ".join(RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS)))
+    if study.is_crossed:
+        return [*facts, ("Recordings", study.recordings.get("archive", "")), ("Seed", str(study.seed))]
     chosen = sorted(study.data_sets.all(), key=lambda one: (one.role, one.name))
     sets = ", ".join(one.name for one in chosen)
     return [*facts, ("Data sets", sets or "none yet"), ("Seed", str(study.seed))]
@@ -283,10 +286,13 @@ def _systems(study: Study) -> Table | None:
     columns = [Column("system", "System"), Column("submission", "Submission", kind="text")]
     columns += [] if study.imported else [Column("stimuli", "Stimuli, with practice", kind="num")]
     rows = []
-    for one in study.systems.select_related("submission__system").annotate(stimulus_count=Count("stimuli")):
-        named = f"{one.submission.system.title}, version {one.submission.version}"
-        cells = Cell(one.code), Cell(named, link=one.submission.get_absolute_url()), Cell(f"{one.stimulus_count:,}")
-        rows.append(cells[: len(columns)])
+    conditions = study.conditions.all() if study.is_crossed else study.systems
+    for one in conditions.select_related("submission__system").annotate(stimulus_count=Count("stimuli")):
+        told, submission = Cell(capfirst(one.get_kind_display())), one.submission
+        if submission is not None:
+            named = f"{submission.system.title}, version {submission.version}"
+            told = Cell(named, link=submission.get_absolute_url())
+        rows.append((Cell(str(one)), told, Cell(f"{one.stimulus_count:,}"))[: len(columns)])
     return plain_table("Systems of the study", columns, rows) if rows else None
 
 
@@ -405,6 +411,8 @@ def language_name(code: str) -> str:
 def _trials(study: Study) -> str:
     if study.form == Study.Form.LINKABILITY:
         return f"{study.trials_per_evaluator} board{'s' if study.trials_per_evaluator > 1 else ''}"
+    if study.is_crossed:
+        return str(study.trials_per_evaluator)
     return f"{study.trials_per_evaluator}, of which {study.originals_per_evaluator} original"
 
 
@@ -450,11 +458,12 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
     if not facts:
         return []
     form, channels = f"{facts.get('format')}, {facts.get('rate_hz', 0) / 1000:g} kHz", facts.get("channels", 0)
+    level = facts.get("level_dbov")
     return [
         ("Files", f"{facts.get('files', 0):,}"),
         ("Speech", f"{facts.get('speech_s', 0) / 60:.1f} min"),
         ("Form", f"{form}, {channels} channel{'s' * (channels != 1)}"),
-        ("Level", f"{decimals(facts.get('level_dbov'), 1)} dBov"),
+        ("Level", f"{decimals(level, 1)} dBov" if level is not None else capfirst(study.get_loudness_display())),
     ]
 
 
@@ -495,10 +504,13 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
     else:
         verdict = judge_plan(tried, systems=submissions, data_sets=data_sets, seconds=seconds)
     page: dict[str, Any] = {"plan_problems": verdict.problems, "is_tried": verdict.is_tried}
-    if verdict.problems and not form_problems:
+    if verdict.problems and not form_problems and not study.is_crossed:
         page["ways"] = find_ways_out(tried, systems=submissions, data_sets=data_sets)
     try:
-        page |= _effort(tried, [str(one.system) for one in submissions], selectors.mean_length(data_sets))
+        names, mean_s = [str(one.system) for one in submissions], selectors.mean_length(data_sets)
+        if study.is_crossed:
+            names, mean_s = list(map(str, study.conditions.all())), selectors.mean_length_of_own(study)
+        page |= _effort(tried, names, mean_s) | ({"precision": None} if study.is_crossed else {})
     except ProblemsError as error:  # no system
         return page | {"plan_problems": verdict.problems or error.problems}
     page["notes"] += [RATED_ONCE] if verdict.is_heard_once else []

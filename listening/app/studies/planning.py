@@ -37,8 +37,17 @@ from listening.app.studies.rules import (
     plan_number_problems,
     right_answers,
 )
-from listening.app.studies.selectors import StimulusPool, heard_submissions, make_pool, name_codes, set_problems
+from listening.app.studies.selectors import (
+    StimulusPool,
+    codes_of,
+    heard_submissions,
+    make_own_pool,
+    make_pool,
+    name_codes,
+    set_problems,
+)
 from listening.design.allocation import allocate, extend
+from listening.design.crossed import find_crossed_problems, plan_crossed
 from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
@@ -54,6 +63,7 @@ STREAM = 20  # of the seed: other draws than those of the scored trials
 LONGEST_KEY = 200
 VERDICT_KEPT_S = 3600  # of whether a plan can be met
 DESIGNED_AT_ONCE_AT_MOST = 500  # trials: with more nobody waits for a page
+CROSSED_AT_ONCE_AT_MOST = 20_000  # a second or two
 TRIED_IN_REQUEST_S = 1.0  # of the processor, for as many trials or fewer
 WAYS_TRIED_FOR_S, WAY_TRIED_FOR_S = 4.0, 0.4
 SHORTER = (0.75, 0.6, 0.5, 0.4, 0.33, 0.25, 0.17)  # parts of a session
@@ -122,6 +132,8 @@ def plan_design(
     Raises:
         ProblemsError: the plan cannot be met, with the numbers that would do.
     """
+    if study.is_crossed:
+        return _plan_crossed(study, codes, pool, study.evaluators)
     if study.form != Study.Form.RATING:
         return _plan_unrated(study, codes, pool, study.evaluators)
     controls, candidates = choose_trials(study, codes, pool)
@@ -133,6 +145,9 @@ def plan_design(
 def plan_extension(rows: stored_design.DesignRows, blocks: int, wave: int) -> PlannedDesign:
     """The items that are new, and the blocks of a further wave: of ratings balanced together with those there are."""
     study, seed = rows.study, rows.study.seed + wave
+    if study.is_crossed:
+        whole = _plan_crossed(study, rows.systems, rows.pool, len(rows.blocks) + blocks)
+        return replace(whole, blocks=whole.blocks[len(rows.blocks) :])
     if study.form != Study.Form.RATING:
         return _plan_unrated(study, rows.systems, rows.pool, blocks, wave)
     design = extend(stored_design.rating_request(rows), stored_design.rating_design(rows), blocks=blocks, seed=seed)
@@ -213,6 +228,9 @@ def judge_plan(
         systems, data_sets: those to be tried; the study's own where none are given.
         seconds: that the design may be tried; 0 to count recordings alone. Many ratings are only counted.
     """
+    if study.is_crossed:
+        request = stored_design.crossed_request(study, codes_of(study), make_own_pool(study), study.evaluators)
+        return PlanVerdict(find_crossed_problems(request), is_tried=True)
     chosen = list(study.data_sets.all() if data_sets is None else data_sets)
     submissions = heard_submissions(study) if systems is None else name_codes(systems)
     numbers = {name: getattr(study, name) for name in NUMBERS}
@@ -457,6 +475,17 @@ def _short_key(key: str) -> str:
 def _candidate_item(one: Candidate) -> PlannedPresentation:
     samples = _samples(one.system, one.source, one.enrolment)
     return PlannedPresentation(one.key, Purpose.SCORED, one.system, one.is_target, samples)
+
+
+def _plan_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> PlannedDesign:
+    plan = plan_crossed(stored_design.crossed_request(study, codes, pool, evaluators))
+    heard = dict.fromkeys(one for block in plan.blocks for one in block)
+    keys = {(code, item): _short_key(f"{code or 'original'}/{item}") for code, item in heard}
+    items = (
+        PlannedPresentation(keys[code, item], Purpose.SCORED, code, None, _samples(code, item, ""))
+        for code, item in heard
+    )
+    return PlannedDesign(tuple(items), tuple(tuple(keys[one] for one in block) for block in plan.blocks))
 
 
 def _plan_unrated(

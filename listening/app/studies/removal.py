@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from listening.app.models import Analysis, Answer, Condition, Participant, Session, Stimulus, Study
 from listening.app.studies import rules
-from listening.app.studies.selectors import was_published
+from listening.app.studies.selectors import studies_for, was_published
 from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, rename_study
 from portal.challenges.models import Edition
 from portal.core.removal import (
@@ -26,8 +26,7 @@ from portal.jobs.models import Job
 
 
 def _organized_studies(user: Any) -> QuerySet[Study]:
-    rows = Study.objects.select_related("edition")
-    return rows if user.is_staff else rows.filter(edition__organizers=user)
+    return Study.objects.select_related("edition") if user.is_staff else studies_for(user)
 
 
 def _guard(model: type[Model]) -> Callable[[Rows], str]:
@@ -62,7 +61,7 @@ def _jobs(studies: list[Any]) -> Q:
 
 declare_owned(Job, by=Study, find=_jobs)
 declare_rows(Study, "listening tests", files=("imported",))
-declare_rows(Stimulus, "stimuli", files=("file",))
+declare_rows(Stimulus, "stimuli", files=("file", "upload"))
 declare_rows(Participant, "evaluators")
 declare_rows(Session, "sessions")
 declare_rows(Answer, "answers")

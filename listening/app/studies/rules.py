@@ -31,7 +31,7 @@ NUMBERS = (
 # A change of one of these takes the design away.
 PLAN_FIELDS = frozenset(NUMBERS) | {
     *("systems", "data_sets", "board_samples", "board_dimensions", "board_groups"),
-    *("relaxations", "seed"),
+    *("relaxations", "seed", "rate_hz", "channels", "loudness"),
 }
 # What evaluators answered rests on these.
 LOCKED_AFTER_LAUNCH = PLAN_FIELDS | {
@@ -86,13 +86,14 @@ def name_problem(study: Study) -> str:
 
 def describe_published_results(study: Study) -> str:
     """What published results are, as pages say it: public as long as the leaderboard is."""
-    return "published" if study.edition.published_at is not None else HIDDEN_WITH_LEADERBOARD
+    return HIDDEN_WITH_LEADERBOARD if study.waits_for_leaderboard else "published"
 
 
 def note_on_archiving(study: Study) -> str:
     """What stays in the lists for readers when a study is archived; empty where nothing does."""
-    is_public = study.results_published_at is not None and study.edition.published_at is not None
-    return "Its published results stay public: home and the leaderboard show them." if is_public else ""
+    is_public = study.results_published_at is not None and not study.waits_for_leaderboard
+    where = "home and the leaderboard show them" if study.edition else "who has their address sees them"
+    return f"Its published results stay public: {where}." if is_public else ""
 
 
 def study_archiving_problem(study: Study) -> str:

@@ -1,8 +1,9 @@
 """What organizers' pages read of studies, what a study can be made of, and the texts that evaluators read.
 
-An organizer sees the studies of the editions they organise; anything else looks exactly like a study that does not
-exist. The data sets of a study belong together: every trial set is compared with every enrolment set in a trial list
-of the corpus. A list that was given names the models and the utterances that may be heard; a product names all.
+An organizer sees the studies of the editions they organise and, of those without an edition, their own; anything else
+looks exactly like a study that does not exist. The data sets of a study belong together: every trial set is compared
+with every enrolment set in a trial list of the corpus. A list that was given names the models and the utterances that
+may be heard; a product names all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.core.files.storage import default_storage
 from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet
 from django.http import Http404
@@ -41,8 +43,18 @@ HEARABLE = (Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.S
 
 
 def studies_for(user: Any) -> QuerySet[Study]:
-    """The studies of the editions that this person organises, newest first."""
-    return Study.objects.filter(edition__in=managed_editions_for(user)).select_related("edition", "edition__corpus")
+    """The studies of the editions that this person organises, and those of their own recordings, newest first."""
+    if not user.is_authenticated:
+        return Study.objects.none()
+    theirs = Q(edition__in=managed_editions_for(user)) | Q(edition=None, created_by=user)
+    return Study.objects.filter(theirs).select_related("edition", "edition__corpus")
+
+
+def organizers_of(study: Study) -> QuerySet[Any]:
+    """Return the people who organise a study: those of its edition, or who made it."""
+    if study.edition is not None:
+        return study.edition.organizers.all()
+    return get_user_model().objects.filter(pk__in=[study.created_by_id])
 
 
 def study_for(user: Any, name: str) -> Study:
@@ -240,13 +252,57 @@ def submissions_to_hear(edition: Edition, study: Study | None = None) -> QuerySe
 def systems_left_out(study: Study) -> list[str]:
     """Labels of the teams' systems that could be heard and are not in the study."""
     chosen = study.systems.values("submission__system")
+    if study.edition is None:
+        return []
     found = submissions_to_hear(study.edition).exclude(system__team=None).exclude(system__in=chosen)
     return [one.system.label or one.system.title for one in found]
 
 
 def heard_submissions(study: Study) -> dict[str, Submission]:
     """The submission that is heard of each system of the study, by its code."""
-    return {one.code: one.submission for one in study.systems.select_related("submission__system").order_by("code")}
+    rows = study.systems.filter(submission__isnull=False).select_related("submission__system").order_by("code")
+    return {one.code: one.submission for one in rows if one.submission is not None}
+
+
+def make_own_pool(study: Study) -> StimulusPool:
+    """Return the recordings of a test of one's own that every condition has, in the order of names."""
+    codes = sorted(study.conditions.values_list("code", flat=True))
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    rows = study.stimulus_files.values_list("item__name", "condition__code", "source")
+    for name, code, source in rows.order_by("item__name"):
+        found[name][code] = source
+    items = {one.name: one for one in study.items.all()}
+    utterances: list[PoolUtterance] = []
+    recordings: dict[str, OriginalRecording] = {}
+    versions: dict[tuple[str, str], str] = {}
+    for name, sources in found.items():
+        if len(sources) < len(codes):
+            continue
+        item = items[name]
+        recordings[name] = OriginalRecording(item.pk, sources.get("", ""), item.transcript, None)
+        versions |= {(code, name): source for code, source in sources.items() if code}
+        utterances.append(
+            PoolUtterance(
+                key=name,
+                speaker=item.speaker or name,
+                sex="m" if item.sex == Gender.MALE else "f",  # which no rule of such a design asks for
+                role="trial",
+                systems=frozenset(filter(None, codes)),
+            )
+        )
+    return StimulusPool(tuple(utterances), recordings, versions)
+
+
+def codes_of(study: Study) -> tuple[str, ...]:
+    """Return the codes of what a study compares; of a crossed one the original among them."""
+    if study.is_crossed:
+        return tuple(sorted(study.conditions.values_list("code", flat=True)))
+    return tuple(heard_submissions(study))
+
+
+def pool_of(study: Study) -> StimulusPool:
+    """Return everything that may be heard in a study."""
+    return make_own_pool(study) if study.is_crossed else make_pool(study.data_sets.all(), heard_submissions(study))
 
 
 def name_codes(submissions: Iterable[Submission], taken: Iterable[str] = ()) -> dict[str, Submission]:
@@ -301,6 +357,11 @@ def mean_length(data_sets: Iterable[DataSet]) -> float:
     """The mean length of the recordings in seconds; four where nobody measured any."""
     known = Utterance.objects.filter(data_sets__in=data_sets, duration_s__gt=0).exclude(audio="")
     return known.aggregate(mean=Avg("duration_s"))["mean"] or 4.0
+
+
+def mean_length_of_own(study: Study) -> float:
+    """Return the mean length of the recordings of a test of its own, in seconds."""
+    return study.stimulus_files.aggregate(mean=Avg("duration_s"))["mean"] or 4.0
 
 
 _OF_RECORDINGS = ("name", "speaker__name", "speaker__gender", "pk", "audio", "transcript", "duration_s")
@@ -448,7 +509,8 @@ def newest_text(study: Study, kind: str, language: str) -> StudyText | None:
 
 def shipped_text(study: Study, kind: str, language: str) -> str:
     """The wording that comes with the portal for a study like this; empty where there is none."""
-    return texts.shipped_text(kind, study.role_play, language, questions=study.asked)
+    told: dict[str, Any] = {"questions": study.asked, "is_about_voices": not study.is_crossed}
+    return texts.shipped_text(kind, study.role_play, language, **told)
 
 
 def shown_text(study: Study, kind: str, language: str, *, below: int = 0) -> ShownText:

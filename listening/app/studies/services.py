@@ -23,6 +23,7 @@ from listening.app.models import Question, Session, Study, StudyText
 from listening.app.studies import interface_words, rules, selectors
 from listening.app.studies.designing import clear_design, make_design
 from listening.app.studies.planning import (
+    CROSSED_AT_ONCE_AT_MOST,
     DESIGNED_AT_ONCE_AT_MOST,
     TRIED_IN_REQUEST_S,
     limit_time,
@@ -57,10 +58,10 @@ FIRST_SETTINGS: dict[str, Any] = {
 @transaction.atomic
 def create_study(
     *,
-    edition: Edition,
+    edition: Edition | None,
     by: Any,
-    systems: Iterable[Submission],
-    data_sets: Iterable[DataSet],
+    systems: Iterable[Submission] = (),
+    data_sets: Iterable[DataSet] = (),
     questions: Sequence[AskedQuestion] | None = None,
     **fields: Any,
 ) -> Study:
@@ -83,7 +84,7 @@ def create_study(
     _set_systems(study, systems)
     for (kind, language), wording in _wordings(study).items():
         _add_text(study, kind, language, wording, by)
-    audit.record("study.created", study, actor=by, edition=edition.name)
+    audit.record("study.created", study, actor=by, edition=edition.name if edition else "")
     return study
 
 
@@ -167,6 +168,10 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
         ValidationError: the questions do not go together, or the control trials have no known answer any more.
     """
     study = lock_study(study, rules.DESIGNABLE, "changed in what it asks")
+    if study.is_crossed and any(one.compares_voices or not one.is_rated for one in questions):
+        raise ValidationError(
+            {"questions": ["A test of your own recordings rates single recordings: no pairs or texts."]}
+        )
     before, wordings = study.asked, _wordings(study)
     ask_questions(study, questions)
     if study.asked == before:
@@ -227,7 +232,8 @@ def start_design(study: Study, by: Any) -> Job | None:
         ProblemsError: the plan of a small one cannot be met.
         NotPossible: the study is launched, something is being made for it, or a submission is being deleted.
     """
-    if study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST:
+    most = CROSSED_AT_ONCE_AT_MOST if study.is_crossed else DESIGNED_AT_ONCE_AT_MOST
+    if study.evaluators * study.trials_per_evaluator > most:
         return _start_design_job(study, by)
     with transaction.atomic():
         _lock_to_design(study)
@@ -284,7 +290,8 @@ def prepare_study(study: Study, by: Any) -> Job:
 
 def _start_job(kind: str, title: str, study: Study, by: Any) -> Job:
     parameters = {"study": study.pk}
-    return create_job(kind=kind, title=title[:200], parameters=parameters, by=by, edition=study.edition.name)
+    edition = study.edition.name if study.edition else ""
+    return create_job(kind=kind, title=title[:200], parameters=parameters, by=by, edition=edition)
 
 
 @transaction.atomic
@@ -445,6 +452,7 @@ def _submission_problems(study: Study) -> list[str]:
     return [
         f"{one.submission} is {one.submission.get_state_display().lower()}. Leave it out of the systems of the study."
         for one in study.systems.filter(submission__state__in=gone).select_related("submission__system")
+        if one.submission is not None
     ]
 
 
@@ -511,9 +519,10 @@ def best_sets(edition: Edition) -> list[DataSet]:
     return [heard[pk] for pk in (best, *by_enrolment[best])]
 
 
-def _known_of(edition: Edition, by: Any) -> dict[str, Any]:
-    """What consent says as in the edition's newest study; in the first one the contact is who makes it."""
-    before = edition.studies.exclude(contact="").order_by("-pk").first()
+def _known_of(edition: Edition | None, by: Any) -> dict[str, Any]:
+    """What consent says as in the newest study of the edition, or of this person; else the contact is who makes it."""
+    of_same = edition.studies.all() if edition is not None else selectors.studies_for(by).filter(edition=None)
+    before = of_same.exclude(contact="").order_by("-pk").first()
     if before is None:
         return {"contact": by.email} if by is not None else {}
     return {name: getattr(before, name) for name in rules.CONSENT_FIELDS}

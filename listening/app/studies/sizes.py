@@ -13,6 +13,7 @@ from typing import Any
 from listening.app.models import Study
 from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, WayOut, find_ways_out, judge_plan
 from listening.app.studies.rules import has_pairs
+from listening.app.studies.selectors import heard_submissions
 from portal.challenges.models import DataSet, Role
 from portal.submissions.models import Submission
 
@@ -84,7 +85,7 @@ def explain_size(study: Study, group: str) -> SizeNote | None:
         return None
     wanted = with_size(study, largest)
     sets = list(study.data_sets.all())
-    submissions = [one.submission for one in study.systems.select_related("submission")]
+    submissions = list(heard_submissions(study).values())
     problems = judge_plan(wanted).problems
     found = find_ways_out(wanted, systems=submissions, data_sets=sets) if problems else [WayOut(LONGER, {})]
     ways = []

@@ -22,12 +22,13 @@ from listening.app.studies.rules import has_pairs, right_answers
 from listening.app.studies.selectors import (
     StimulusPool,
     StoredPresentation,
-    heard_submissions,
-    make_pool,
+    codes_of,
+    pool_of,
     read_presentations,
 )
 from listening.design import unrated
 from listening.design.certificate import Certificate, certify, check_problems
+from listening.design.crossed import CROSSED_VERSION, CrossedPlan, CrossedRequest, certify_crossed
 from listening.design.places import bound_by_chance
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
 from listening.design.unrated_certificate import certify_boards, certify_transcription
@@ -64,9 +65,9 @@ class DesignRows:
 
 def read_rows(study: Study, pool: StimulusPool | None = None) -> DesignRows:
     """The design of a study in four queries, besides those of its pool where none is given."""
-    systems = heard_submissions(study)
+    systems = codes_of(study)
     if pool is None:
-        pool = make_pool(study.data_sets.all(), systems)
+        pool = pool_of(study)
     items = {item.key: item for item in read_presentations(study).values()}
     trials: dict[int, list[tuple[int, str]]] = defaultdict(list)
     rows = Trial.objects.filter(block__study=study).order_by("position")
@@ -77,7 +78,7 @@ def read_rows(study: Study, pool: StimulusPool | None = None) -> DesignRows:
     blocks = tuple(
         BlockRow(block.number, block.wave, tuple(trials[block.pk])) for block in study.blocks.order_by("number")
     )
-    return DesignRows(study, tuple(systems), items, blocks, pool)
+    return DesignRows(study, systems, items, blocks, pool)
 
 
 def certify_rows(rows: DesignRows) -> list[Certificate]:
@@ -86,6 +87,10 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
     What cannot even be read as a design fails a check, it raises nothing.
     """
     study = rows.study
+    if study.is_crossed:
+        heard = [[_heard(rows.items[key]) for key in rows.scored_of(block)] for block in rows.blocks]
+        plan = CrossedPlan(CROSSED_VERSION, study.seed, tuple(map(tuple, heard)))
+        return [certify_crossed(crossed_request(study, rows.systems, rows.pool, sum(rows.waves())), plan)]
     if study.form == Study.Form.RATING:
         return [certify(rating_request(rows), rating_design(rows))]
     sizes, start, found = rows.waves() or [0], 0, []
@@ -95,13 +100,23 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
         asked = (study, rows.systems, rows.pool, study.evaluators if wave == 0 else size, wave)
         if study.form == Study.Form.LINKABILITY:
             boards = tuple(_boards(rows, block) for block in blocks)
-            plan = unrated.BoardPlan(unrated.BOARDS_VERSION, study.seed + wave, boards)
-            found.append(certify_boards(board_request(*asked), plan))
+            board_plan = unrated.BoardPlan(unrated.BOARDS_VERSION, study.seed + wave, boards)
+            found.append(certify_boards(board_request(*asked), board_plan))
         else:
             written = tuple(_writings(rows, block) for block in blocks)
             plan_of_wave = unrated.TranscriptionPlan(unrated.TRANSCRIPTION_VERSION, study.seed + wave, written)
             found.append(certify_transcription(transcription_request(*asked), plan_of_wave))
     return found
+
+
+def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> CrossedRequest:
+    """What a study asks for in which every condition has every item."""
+    items = tuple(one.key for one in pool.utterances)
+    return CrossedRequest(evaluators, study.trials_per_evaluator, codes, items, study.seed)
+
+
+def _heard(item: StoredPresentation) -> tuple[str, str]:
+    return item.system, item.samples["a"].utterance if "a" in item.samples else ""
 
 
 def rating_request(rows: DesignRows) -> DesignRequest:
@@ -261,7 +276,7 @@ def compute_fingerprint(rows: DesignRows) -> str:
 def row_checks(rows: DesignRows) -> list[dict[str, Any]]:
     """Blocks, positions, samples, controls: each with what was required and what was found."""
     checks = [_blocks(rows), _positions(rows), _samples(rows), _sources(rows)]
-    if rows.study.form == Study.Form.RATING:
+    if rows.study.form == Study.Form.RATING and not rows.study.is_crossed:
         checks += [_controls(rows), _control_places(rows), _control_recordings(rows), _gold(rows)]
     return checks
 
@@ -340,7 +355,9 @@ def _sources(rows: DesignRows) -> dict[str, Any]:
             if not right or sample.source != right:
                 problems.add(f"{sample.utterance} as {sample.system or 'the original'}")
     return _check(
-        "recordings", "every recording from the corpus, or from the submission of its system", sorted(problems)
+        "recordings",
+        "every recording from the corpus, from the submission of its system, or as it was uploaded",
+        sorted(problems),
     )
 
 

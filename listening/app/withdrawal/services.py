@@ -36,7 +36,7 @@ from listening.app.results.rules import FEWEST_PEOPLE, notes_on_nobody, rows_for
 from listening.app.results.services import delete_unused_files, take_back_of_few
 from listening.app.sessions.block_leases import end_session
 from listening.app.studies.rules import kept_until
-from listening.app.studies.selectors import knows_people, lock_study
+from listening.app.studies.selectors import knows_people, lock_study, organizers_of
 from portal.core import audit
 from portal.core.mail import absolute, render_mail
 from portal.core.models import AuditEvent
@@ -211,7 +211,7 @@ def remind_of_people(now: datetime) -> int:
 
 def _remind(study: Study) -> bool:
     """Whether its organizers are told; where a mail fails, it is tried again with the next reminders."""
-    readers = [person.email for person in study.edition.organizers.filter(is_active=True)]
+    readers = [person.email for person in organizers_of(study).filter(is_active=True)]
     if not readers:
         return False
     try:

@@ -28,7 +28,7 @@ def test_ratings_are_those_of_the_answers_in_their_order():
         "trial__presentation__condition__code",
     )
     assert [
-        (keys[row[0]], *row[1:5], None if row[5] == "original" else row[5])
+        (keys[row[0]], *row[1:5], "" if row[5] == "original" else row[5])
         for row in zip(
             ratings.session.tolist(),
             ratings.task.tolist(),
@@ -56,7 +56,7 @@ def test_voices_and_sample_b_belong_to_verifiability_alone():
     assert (ratings.enrolment[compares] != "").all()
     assert set(ratings.enrolment[~compares]) == {""}
     sample = study.presentations.get(key=ratings.item[0]).samples.get(slot="a").stimulus.item
-    row = (sample.name, sample.speaker.name, sample.speaker.gender)
+    row = (sample.name, sample.speaker, sample.sex)
     assert (ratings.utterance[0], ratings.speaker[0], ratings.gender[0]) == row
 
 

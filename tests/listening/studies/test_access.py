@@ -1,4 +1,5 @@
-"""A study belongs to the organizers of its edition; for everybody else it looks as if there were no such study.
+"""A study belongs to the organizers of its edition, or without one to who made it; for everybody else it looks as if
+there were no such study.
 
 Every address under /studies/ that names a study is read and written to by everybody else, and tried by every method
 for an organizer of another edition and for a visitor.
@@ -11,13 +12,14 @@ from django.urls import reverse
 from listening.app.models import Study
 from tests.listening.edition_factories import make_edition_with_speech, make_prepared
 from tests.listening.factories import make_session
+from tests.listening.own_factories import make_own_prepared
 from tests.portal.factories import make_operator, make_organizer, make_team, make_user
 from tests.portal.test_nobody_else import READ_AND_WRITE, ask, patterns, seen
 
 pytestmark = pytest.mark.django_db
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
-NOT_OF_ONE_STUDY = {"studies:list", "studies:new", "studies:import"}
+NOT_OF_ONE_STUDY = {"studies:list", "studies:new", "studies:own", "studies:import"}
 # What there is only once the study is analysed: tests/listening/results/test_result_pages.
 OF_RESULTS = {
     "studies:results-listeners",
@@ -34,12 +36,14 @@ SECRETS = ("Unheard voices", "unheard-voices", "T01-p1")
 class Place:
     """A study with a session and a rule, its organizer, and everybody else."""
 
-    def __init__(self):
+    def __init__(self, kind):
         self.organizer, self.rival, self.owner = make_organizer(), make_organizer(), make_user()
-        edition = make_edition_with_speech(organizer=self.organizer)
+        edition = self.edition = make_edition_with_speech(organizer=self.organizer)
         make_team(edition, owner=self.owner)
         make_edition_with_speech(organizer=self.rival)
-        self.study = make_prepared(edition, name="unheard-voices", title="Unheard voices", languages=["en", "ar"])
+        told = {"name": "unheard-voices", "title": "Unheard voices", "languages": ["en", "ar"]}
+        is_own = kind == "own recordings"
+        self.study = make_own_prepared(self.organizer, **told) if is_own else make_prepared(edition, **told)
         self.session = make_session(self.study)
         self.rule = self.study.exclusion_rules.create(session=self.session, reason="to be revoked")
 
@@ -69,9 +73,9 @@ class Place:
             yield who, client
 
 
-@pytest.fixture
-def place():
-    return Place()
+@pytest.fixture(params=["systems of an edition", "own recordings"])
+def place(request):
+    return Place(request.param)
 
 
 def test_every_address_of_a_study_looks_to_others_as_if_it_were_not(place):
@@ -95,7 +99,8 @@ def test_its_organizer_meets_every_page(place):
     found = {name: client.get(there).status_code for name, (there, _) in place.addresses().items()}
     only_to_do = {"free-place", "prepare", "preview", "pause", "resume", "revoke", "results-screen"}
     assert {name for name, status in found.items() if status == 405} == {f"studies:{action}" for action in only_to_do}
-    assert {name for name, status in found.items() if status == 404} == OF_RESULTS
+    of_others = set() if place.study.edition is None else {"studies:test-file"}
+    assert {name for name, status in found.items() if status == 404} == OF_RESULTS | of_others
     assert {status for status in found.values() if status not in (404, 405)} == {200}, found
 
 
@@ -104,7 +109,7 @@ def test_lists_hold_nothing_of_studies_of_others(place):
         for address in (
             "/studies/",
             "/studies/new/",
-            f"/studies/?edition={place.study.edition.name}",
+            f"/studies/?edition={place.edition.name}",
             "/studies/import/",
             "/jobs/",
         ):
@@ -112,6 +117,7 @@ def test_lists_hold_nothing_of_studies_of_others(place):
             assert [word for word in SECRETS if word in text] == [], f"{who}: {address}"
 
 
+@pytest.mark.parametrize("place", ["systems of an edition"], indirect=True)
 def test_an_organizer_of_an_edition_without_the_role_reaches_its_studies(place):
     guest = make_user()
     place.study.edition.organizers.add(guest)

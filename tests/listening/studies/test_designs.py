@@ -39,11 +39,7 @@ def shape_of(study):
     samples = PresentationSample.objects.filter(presentation__study=study).order_by("presentation__key", "slot")
     return (
         list(trials.values_list("block__number", "position", "presentation__key", "presentation__purpose")),
-        list(
-            samples.values_list(
-                "presentation__key", "slot", "stimulus__condition__code", "stimulus__presentation__name"
-            )
-        ),
+        list(samples.values_list("presentation__key", "slot", "stimulus__condition__code", "stimulus__item__name")),
     )
 
 

@@ -102,7 +102,7 @@ def test_home_query_count_does_not_grow(client, organizer, django_assert_num_que
         make_job(title=f"Job {number}")
         make_job("failed", failure="It failed.")
         make_edition(organizers=[organizer])
-    _count_queries(client, django_assert_num_queries, "/", 21 + _clock())  # with what jobs wait for
+    _count_queries(client, django_assert_num_queries, "/", 22 + _clock())  # with what jobs wait for
 
 
 def test_home_of_an_organizer_has_editions_with_what_waits_in_them(client, organizer):

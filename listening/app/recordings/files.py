@@ -1,0 +1,172 @@
+"""A listening test of one's own recordings as one TOML file, with which somebody else repeats it.
+
+    title = "Three codecs"
+    preset = "mos"
+    original = "clean"
+
+    [sound]
+    rate_hz = 48000
+    channels = 2
+    loudness = "bs1770"
+
+    [sessions]
+    evaluators = 24
+    trials = 60
+    seed = 17
+
+    [consent]
+    responsible = "Example University"
+    contact = "listening@example.org"
+    keep_months = 12
+
+Only the title is needed; what is left out is as the page *Test your own recordings* has it. The recordings are not in
+the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from decimal import Decimal
+from typing import Any
+
+from common.errors import ProblemsError
+from listening.app.models import LOUDNESS, Condition, Study
+from listening.app.recordings.services import PRESETS, RATES_HZ, OwnTest
+from listening.app.studies.selectors import free_study_name
+from listening.questions import load_preset
+
+LONGEST_TEXT = 200
+Check = tuple[Callable[[Any], bool], str]
+
+
+def _text(longest: int) -> Check:
+    return lambda value: isinstance(value, str) and len(value) <= longest and value.isprintable(), (
+        f"a text of at most {longest} characters"
+    )
+
+
+def _whole(lowest: int, highest: int) -> Check:
+    return lambda value: type(value) is int and lowest <= value <= highest, f"a whole number, {lowest} to {highest}"
+
+
+def _one_of(*known: Any) -> Check:
+    return lambda value: value in known and type(value) in map(type, known), f"one of {', '.join(map(str, known))}"
+
+
+def _matching(pattern: str, words: str) -> Check:
+    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, words
+
+
+def _texts(longest: int) -> Check:
+    is_text = _text(longest)[0]
+    return lambda value: isinstance(value, list) and all(map(is_text, value)), "a list of texts"
+
+
+# By table the fields of a file, each with what it may be; "" for those in front of the first table.
+TABLES: dict[str, dict[str, Check]] = {
+    "": {
+        "title": _text(120),
+        "name": (
+            lambda value: isinstance(value, str) and bool(re.fullmatch(r"[a-z0-9_-]{1,60}", value)),
+            "a short name",
+        ),
+        "preset": _one_of(*PRESETS),
+        "original": _text(40),
+        "references": _texts(40),
+    },
+    "sound": {
+        "rate_hz": _one_of(*RATES_HZ),
+        "channels": _one_of(1, 2),
+        "loudness": _one_of(*(name for name, _ in LOUDNESS)),
+    },
+    "sessions": {
+        "evaluators": _whole(1, 1000),
+        "trials": _whole(1, 200),
+        "seed": _whole(0, 2**31 - 1),
+        "plays_at_most": _whole(1, 20),
+        "languages": _texts(8),
+        "pay_per_hour": (lambda value: type(value) in (int, float) and 0 <= value < 10_000, "an amount from 0"),
+        "currency": _matching("[A-Z]{3}", "a currency such as EUR"),
+    },
+    "consent": {
+        "responsible": _text(LONGEST_TEXT),
+        "contact": _text(LONGEST_TEXT),
+        "keep_months": _whole(1, 1200),
+    },
+}
+CHOSEN = {one.name for one in fields(OwnTest)}
+
+
+def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
+    """Return what a file chooses, and the further fields of its `Study`.
+
+    Raises:
+        ProblemsError: with everything that is wrong with it.
+    """
+    try:
+        read = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProblemsError([f"The file of the test is no TOML: {error}."]) from None
+    found: dict[str, Any] = {}
+    problems = list(_read(read, found))
+    if not found.get("title", "").strip():
+        problems.append('The file of the test has no title. Begin it with: title = "My test".')
+    if problems:
+        raise ProblemsError(problems)
+    found.setdefault("name", free_study_name(found["title"]))
+    if "references" in found:
+        found["references"] = tuple(found["references"])
+    if "pay_per_hour" in found:
+        found["pay_per_hour"] = Decimal(str(found["pay_per_hour"]))
+    chosen = {name: value for name, value in found.items() if name in CHOSEN}
+    return OwnTest(**chosen), {name: value for name, value in found.items() if name not in CHOSEN}
+
+
+def _read(read: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
+    tables = {"": {name: value for name, value in read.items() if not isinstance(value, dict)}}
+    tables |= {name: value for name, value in read.items() if isinstance(value, dict)}
+    for table, values in tables.items():
+        if table not in TABLES:
+            yield f"[{table}]: there is no such table; there are: {', '.join(filter(None, TABLES))}."
+            continue
+        for name, value in values.items():
+            where = f"[{table}] {name}".removeprefix("[] ")
+            if name not in TABLES[table]:
+                yield f"{where}: there is no such field; there are: {', '.join(TABLES[table])}."
+                continue
+            is_right, expected = TABLES[table][name]
+            if is_right(value):
+                found[name] = value
+            else:
+                yield f"{where}: expected {expected}, found {str(value)[:60]!r}."
+
+
+def _keys_of(preset: str) -> list[str]:
+    return [one.key for one in load_preset(preset).questions]
+
+
+def write_test_file(study: Study) -> str:
+    """Return the file with which the test can be repeated on the same recordings."""
+    conditions = list(study.conditions.order_by("code"))
+    has_original = any(one.kind == Condition.Kind.ORIGINAL for one in conditions)
+    told: dict[str, Any] = {
+        "title": study.title,
+        "name": "",
+        "preset": next((name for name in PRESETS if _keys_of(name) == study.asked_keys), PRESETS[0]),
+        "original": study.recordings.get("original", "") if has_original else "",
+        "references": [one.code for one in conditions if one.kind == Condition.Kind.REFERENCE],
+        "trials": study.trials_per_evaluator,
+        "pay_per_hour": float(study.pay_per_hour),
+    }
+    lines = []
+    for table, names in TABLES.items():
+        lines += ["", f"[{table}]"] if table else []
+        for name in names:
+            value = told[name] if name in told else getattr(study, name)
+            if value not in (None, "", []):
+                lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,109 @@
+"""The form of a new listening test of one's own recordings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from listening.app.models import LOUDNESS, Study
+from listening.app.recordings.services import LARGEST_ARCHIVE, PRESETS, RATES_HZ, OwnTest, make_own_test
+from listening.app.studies.forms import (
+    ResponsibleField,
+    StudyNameField,
+    keep_months_field,
+    mark_needed_for_launch,
+    or_errors,
+    radios,
+)
+from listening.app.studies.selectors import free_study_name
+from listening.app.studies.services import USUAL_MONTHS
+from listening.questions import load_preset
+from listening.stimuli.making import Loudness
+from portal.core.fields import LineField
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, MEGABYTE
+
+
+class OwnTestForm(forms.Form):
+    """An archive of recordings and what cannot be seen from them."""
+
+    archive = forms.FileField(
+        label="Recordings",
+        help_text=f"An archive ({ARCHIVE_FORMATS}) of at most {LARGEST_ARCHIVE // MEGABYTE:,} MB. Each condition is a "
+        "folder with a WAV or FLAC file for each item, which has the same name in every condition. A table items.csv "
+        "with the columns item, speaker, sex, language and text may lie beside the folders.",
+        widget=forms.ClearableFileInput(attrs={"accept": ",".join(ARCHIVE_ENDINGS)}),
+        error_messages={"required": "Choose an archive.", "empty": "The archive is empty. Choose one with recordings."},
+    )
+    title = LineField(label="Title", max_length=120, error_messages={"required": "Give the test a title."})
+    name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
+    preset = radios(
+        "What is asked",
+        [(name, load_preset(name).title) for name in PRESETS],
+        "The wording can be changed afterwards.",
+        "Choose what is asked.",
+        initial=PRESETS[0],
+    )
+    original = LineField(
+        label="Original",
+        required=False,
+        help_text="The condition with which the others are compared, such as clean. Empty: none.",
+    )
+    references = LineField(
+        label="References",
+        required=False,
+        help_text="Further conditions that are references, with commas between them. Empty: none.",
+    )
+    rate_hz = forms.TypedChoiceField(
+        label="Sampling rate",
+        required=False,
+        choices=[("", "As most recordings have"), *((rate, f"{rate / 1000:g} kHz") for rate in RATES_HZ)],
+        coerce=int,
+        empty_value=None,
+    )
+    channels = forms.TypedChoiceField(
+        label="Channels",
+        required=False,
+        choices=[("", "Stereo if a recording is"), (1, "Mono"), (2, "Stereo")],
+        coerce=int,
+        empty_value=None,
+    )
+    loudness = radios(
+        "Loudness", LOUDNESS, "What is equal in all recordings.", "Choose it.", initial=Loudness.PROGRAMME
+    )
+    responsible = ResponsibleField()
+    contact = LineField(label="Contact", max_length=200, required=False, help_text="For questions of evaluators.")
+    keep_months = keep_months_field()
+
+    def __init__(self, data: Any = None, files: Any = None, *, user: Any) -> None:
+        self.user = user
+        super().__init__(data, files, initial={"contact": user.email, "keep_months": USUAL_MONTHS})
+        mark_needed_for_launch(self)
+
+    def clean_archive(self) -> Any:
+        file = self.cleaned_data["archive"]
+        if not file.name.lower().endswith(ARCHIVE_ENDINGS):
+            raise ValidationError(f"Expected an archive ({ARCHIVE_FORMATS}), found {file.name[:80]}.")
+        if file.size > LARGEST_ARCHIVE:
+            sizes = LARGEST_ARCHIVE // MEGABYTE, file.size // MEGABYTE
+            raise ValidationError("Expected at most {:,} MB, found {:,} MB. Send shorter recordings.".format(*sizes))
+        return file
+
+    def save(self) -> Study | None:
+        """The test of a valid form; None with errors of the form where it cannot be made."""
+        given = self.cleaned_data
+        chosen = OwnTest(
+            name=given["name"] or free_study_name(given["title"]),
+            title=given["title"],
+            preset=given["preset"],
+            original=given["original"],
+            references=tuple(filter(None, (one.strip() for one in given["references"].split(",")))),
+            rate_hz=given["rate_hz"],
+            channels=given["channels"],
+            loudness=given["loudness"],
+        )
+        consent = {name: given[name] for name in ("responsible", "contact", "keep_months") if given[name]}
+        told = {"chosen": chosen, "archive": given["archive"], "file_name": given["archive"].name}
+        made: Study | None = or_errors(self, make_own_test, "archive", by=self.user, **told, **consent)
+        return made

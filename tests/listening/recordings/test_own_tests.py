@@ -1,0 +1,193 @@
+"""A listening test of one's own recordings: from an archive to published results, without edition, corpus and team."""
+
+from types import SimpleNamespace
+
+import pytest
+from django.core.files.storage import default_storage
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.app.models import Study
+from listening.app.results.services import start_analysis
+from listening.app.studies.designing import extend_design
+from listening.app.studies.services import close_study
+from portal.core.removal import find_problems, find_rows, list_files
+from portal.jobs.models import Job, JobState
+from portal.jobs.runner import execute
+from tests.listening.own_factories import ITEMS, make_own_prepared, pack, recordings, sound
+from tests.listening.results.answered import analysed
+from tests.listening.session_factories import by_place, make_finished_session
+from tests.portal.factories import make_organizer, make_user
+
+pytestmark = pytest.mark.django_db
+NEW = "/studies/new/recordings/"
+FORM = {
+    "title": "Codecs",
+    "preset": "mos",
+    "loudness": "p56",
+    "responsible": "Test University",
+    "contact": "a@example.org",
+}
+
+
+@pytest.fixture
+def place():
+    organizer, client = make_organizer(), Client()
+    client.force_login(organizer)
+    return SimpleNamespace(organizer=organizer, client=client)
+
+
+def make(place, files, **more):
+    return place.client.post(NEW, {"archive": pack(files), "keep_months": 12} | FORM | more)
+
+
+def errors(reply):
+    assert reply.status_code == 422
+    return reply.context["form"].errors["archive"]
+
+
+def run_jobs():
+    for job in Job.objects.exclude(state__in=[JobState.SUCCEEDED, JobState.FAILED]):
+        execute(job.pk)
+
+
+def address(study, page):
+    return reverse(f"studies:{page}", args=[study.name])
+
+
+@pytest.mark.usefixtures("figures_of_pages")
+def test_archive_becomes_a_test_whose_results_everybody_sees_once_they_are_published(place):
+    assert make(place, recordings(), original="clean").status_code == 302
+    study = Study.objects.get()
+    assert (study.edition, study.created_by, study.certificate["passes"]) == (None, place.organizer, True)
+    assert (study.evaluators, study.trials_per_evaluator) == (24, 6)
+    run_jobs()
+    assert place.client.post(address(study, "launch")).status_code == 302
+    for number in range(4):
+        make_finished_session(study, by_place(1, 4 + number % 2, 3, 5))
+    study.refresh_from_db()
+    close_study(study=study, by=place.organizer, now=timezone.now())
+    analysis = analysed(start_analysis(Study.objects.get(), place.organizer))
+    stranger = Client()
+    assert stranger.get(address(study, "results")).status_code == 302
+    assert place.client.post(address(study, "publish-results"), {"analysis": analysis.pk}).status_code == 302
+    page = stranger.get(address(study, "results"))
+    assert page.status_code == 200
+    assert "codec" in page.content.decode()
+    summary = stranger.get(f"/studies/{study.name}/results/tables/raw/summary.csv").content.decode()
+    assert [line.split(",")[1] for line in summary.splitlines()[1:]] == ["original", "codec"]
+
+
+def test_stimuli_keep_rate_and_channels_of_the_recordings_unless_told(place):
+    make(place, recordings(rate_hz=48000, channels=2))
+    make(place, recordings(rate_hz=48000, channels=2), title="At 16 kHz", rate_hz=16000, channels=1)
+    run_jobs()
+    kept, changed = Study.objects.order_by("pk")
+    assert [(one.stimuli["rate_hz"], one.stimuli["channels"]) for one in (kept, changed)] == [(48000, 2), (16000, 1)]
+    assert kept.stimulus_files.exclude(file="").count() == 6
+
+
+def test_table_of_items_names_speakers_sexes_and_texts(place):
+    table = "item,speaker,sex,text\na,p225,f,Hello there\nb.wav,p226,male,\n"
+    make(place, recordings() | {"items.csv": table})
+    rows = Study.objects.get().items.order_by("name").values_list("name", "speaker", "sex", "transcript")
+    assert list(rows) == [("a", "p225", "f", "Hello there"), ("b", "p226", "m", ""), ("c", "", "", "")]
+
+
+def test_everything_to_look_at_is_told_with_names_before_the_launch(place):
+    files = recordings() | {
+        "codec/d.wav": sound(300),
+        "clean/b.wav": sound(300, peak=1.0),
+        "clean/c.wav": sound(300, seconds=1.4, rate_hz=48000, channels=2),
+        "notes.txt": b"read me",
+    }
+    make(place, files)
+    study = Study.objects.get()
+    told = "\n".join(study.recordings["warnings"])
+    for sentence in (
+        "clean lacks 1 of 4 items, which are left out: d.",
+        "Full scale is reached by 1 recording, which may be clipped: clean/b.wav.",
+        "Sampling rates differ: 16,000 Hz 6 times, 48,000 Hz 1 times. Not as most are: clean/c.wav.",
+        "Numbers of channels differ: mono 6 times, stereo 1 times. Not as most are: clean/c.wav.",
+        "The versions of 1 item differ in length by more than 0.5 s: c (0.8 s).",
+        "The versions of 1 item differ in level by more than 6 dB: b (10.5 dB).",
+        "notes.txt: expected CONDITION/ITEM.wav or .flac, or items.csv, found another file. It was left out.",
+    ):
+        assert sentence in told
+    page = place.client.get(study.get_absolute_url()).content.decode()
+    assert "clean/b.wav" in page
+    assert study.trials_per_evaluator == 6  # of the items that both have
+
+
+def test_everything_that_cannot_be_used_is_told_at_once(place):
+    files = recordings() | {
+        "clean/a.wav": sound(300)[:200],
+        "clean/b.wav": sound(300, peak=0),
+        "codec/c.flac": sound(300, form="FLAC"),
+        "items.csv": "item,sex\nb,x\n",
+    }
+    told = "\n".join(errors(make(place, files)))
+    assert "clean/a.wav: expected" in told
+    assert "clean/b.wav: expected sound, found silence." in told
+    assert "codec: c is there 2 times, as codec/c.flac, codec/c.wav." in told
+    assert "items.csv, line 2: expected f, m or nothing as the sex, found x." in told
+    assert not Study.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"a.wav": sound(300)}, "There is no recording CONDITION/ITEM.wav or .flac in the archive"),
+        ({"x/a.wav": sound(300), "y/b.wav": sound(300)}, "No item is in all 2 conditions"),
+        ({"../x/a.wav": sound(300)}, "../x/a.wav"),
+    ],
+)
+def test_archive_of_another_layout_is_refused(place, files, sentence):
+    assert sentence in "\n".join(errors(make(place, files)))
+
+
+def test_condition_that_is_not_there_is_refused_with_those_that_are(place):
+    told = errors(make(place, recordings(), original="cleaner", references="codec, anchor"))
+    assert told == ["There is no condition anchor, cleaner in the archive; there are: clean, codec."]
+
+
+def test_folder_around_the_recordings_does_not_count(place):
+    make(place, {f"my test/{path}": content for path, content in recordings().items()})
+    assert sorted(Study.objects.get().conditions.values_list("code", flat=True)) == ["clean", "codec"]
+
+
+def test_members_have_no_such_page(place):
+    member = Client()
+    member.force_login(make_user())
+    assert member.get(NEW).status_code == 404
+    assert place.client.get(NEW).status_code == 200
+
+
+def test_own_tests_and_their_jobs_are_listed_for_who_made_them_alone(place):
+    make(place, recordings())
+    other = Client()
+    other.force_login(make_organizer())
+    for page in ("/", "/studies/", "/jobs/"):
+        assert ("Codecs" in place.client.get(page).content.decode(), page) == (True, page)
+        assert ("Codecs" in other.get(page).content.decode(), page) == (False, page)
+
+
+def test_test_is_deleted_with_its_recordings(place):
+    make(place, recordings())
+    study = Study.objects.get()
+    assert find_problems(study) == []
+    files = set(list_files(find_rows(study)))
+    assert files == set(study.stimulus_files.values_list("upload", flat=True))
+    assert all(default_storage.exists(key) for key in files)
+
+
+def test_evaluators_are_added_to_a_launched_test():
+    organizer = make_organizer()
+    study = make_own_prepared(organizer)
+    Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN, launched_at=timezone.now())
+    before = list(study.blocks.values_list("number", "trials__presentation__key"))
+    certificate = extend_design(Study.objects.get(pk=study.pk), 3, organizer)
+    assert (certificate["passes"], certificate["waves"]) == (True, [4, 3])
+    assert list(study.blocks.filter(wave=0).values_list("number", "trials__presentation__key")) == before
+    assert study.presentations.count() == 2 * len(ITEMS)
