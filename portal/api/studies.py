@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.http import HttpResponse
 from rest_framework import exceptions, serializers
 from rest_framework.parsers import MultiPartParser
@@ -111,7 +112,9 @@ class ResultsSerializer(Shape):
 @operation(StudySerializer(many=True), who=Who.EVERYBODY)
 def list_studies(api: ApiView, edition: str) -> Response:
     """The listening studies with results: published ones, and of editions that you organise all that are closed."""
-    return api.paginated(list_shown_analyses(api.user, edition_for(api.user, edition)), StudySerializer)
+    shown = list_shown_analyses(api.user, edition_for(api.user, edition))
+    prefetch_related_objects([one.study for one in shown], "questions")
+    return api.paginated(shown, StudySerializer)
 
 
 @operation(MadeStudySerializer, takes=NewStudySerializer, status=201, who=Who.ORGANIZER, parsers=[MultiPartParser])

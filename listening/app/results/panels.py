@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
@@ -404,6 +405,7 @@ class StudyPanel:
     """A study on a page: its table, where its results are, whether only organizers see it yet."""
 
     study: Study
+    form: Study.Form
     is_preview: bool
     listeners: int
     comparison: ObjectiveComparison
@@ -435,7 +437,7 @@ def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
         {
             "study": one.study.name,
             "title": one.study.title,
-            "form": one.study.form,
+            "form": one.form,
             "is_simulated": one.study.is_simulated,
             "is_preview": one.is_preview,
             "published_at": one.study.results_published_at.isoformat() if one.study.results_published_at else None,
@@ -510,6 +512,7 @@ def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbe
 def edition_panel(request: Any, edition: Edition) -> Panel | None:
     """The studies whose results everybody may see."""
     studies = [one.study for one in list_shown_analyses(request.user, edition) if one.is_published]
+    prefetch_related_objects(studies, "questions")
     return Panel("listeners", "listening/results/_edition_panel.html", {"studies": studies}) if studies else None
 
 
@@ -535,6 +538,7 @@ def _make_panel(
     listeners = shown.results.counts.get("listeners", 0)
     return StudyPanel(
         study=shown.study,
+        form=Study.Form(shown.results.study["form"]),
         is_preview=not shown.is_published,
         listeners=listeners,
         comparison=comparison,

@@ -133,7 +133,7 @@ def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
     """
     organizers = Edition.organizers.through.objects.filter(edition=edition.pk, user=user.pk)
     is_organizer = Exists(organizers) if user.is_authenticated else Value(False)
-    found = _studies().filter(edition=edition).prefetch_related("questions")
+    found = _studies().filter(edition=edition)
     found = found.annotate(is_organizer=is_organizer).order_by("closed_at", "pk")
     is_published = Q(published_analysis__isnull=False, results_published_at__isnull=False)
     studies = list(found.filter(is_published | Q(is_organizer=True)))
