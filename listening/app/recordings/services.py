@@ -84,7 +84,7 @@ def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any
                 title=chosen.title,
                 recordings={"archive": file_name[:200], "original": chosen.original, "warnings": list(found.warnings)},
                 questions=preset.questions,
-                **preset.study | _plan(chosen, found) | fields,
+                **{**preset.study, **_plan(chosen, found), **fields},
             )
             _write_rows(study, chosen, found, unpacked)
             audit.record("study.recordings_added", study, actor=by, file=file_name[:200], files=len(found.recordings))
