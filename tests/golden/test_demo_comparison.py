@@ -13,7 +13,7 @@ ROW = {"label": "T01-p1", "rank": 1, "group": "a", "value": 0.25, "low": None}
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("rank", 2), ("rank", 1.5), ("group", "ab"), ("value", 0.2500003), ("value", None), ("low", 0.0), ("label", "")],
+    [("rank", 2), ("rank", 1.5), ("group", "ab"), ("value", 0.250003), ("value", None), ("low", 0.0), ("label", "")],
 )
 def test_difference_is_listed_with_its_place_and_both_values(field, value):
     [line] = differences({"rows": [ROW]}, {"rows": [ROW | {field: value}]}, "board")
@@ -22,6 +22,12 @@ def test_difference_is_listed_with_its_place_and_both_values(field, value):
 
 def test_rounding_of_processors_is_no_difference():
     assert not list(differences([0.25, 0.0, 3.0], [0.2500002, 1e-10, 3]))
+
+
+def test_samples_that_round_otherwise_are_no_difference_of_a_system_that_shifts_pitch():
+    row = {"name": "demo-pitch-shift", "rank": 1, "rate": 0.43}
+    assert not list(differences([row], [row | {"rate": 0.41}]))
+    assert len(list(differences([row], [row | {"rank": 2, "rate": 0.3}]))) == 2
 
 
 def test_every_difference_is_listed():
