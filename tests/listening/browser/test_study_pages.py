@@ -61,7 +61,6 @@ def test_edit_and_planner(page, check_page, edition):
     page.get_by_label("Trials of each evaluator").press("Tab")
     page.locator("#planner strong", has_text="No design is possible for this plan").wait_for()  # the script asked
     page.get_by_label("Title").fill("")
-    page.get_by_label("Points of the scale").fill("12")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("alert").wait_for()
     check_page(page, "study-edit-faulty")
