@@ -315,7 +315,7 @@ def test_organizers_leaderboard_of_many_systems_with_three_studies_is_within_its
         make_heard_study(edition, submissions, is_published=is_published)
     client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
-    with django_assert_num_queries(19):
+    with django_assert_num_queries(18):
         client.get(address)
     times = []
     for _ in range(3):
