@@ -49,7 +49,8 @@ class PortalSchema(AutoSchema):
             for answer in operation["responses"].values():
                 answer["description"] = answer["description"] or "What was asked for."
             if example := self.view.examples.get(self.method):
-                operation["requestBody"]["content"]["application/json"]["example"] = dict(example)
+                for content in operation["requestBody"]["content"].values():
+                    content["example"] = dict(example)
             for status in sorted(list_error_statuses(operation, self.method)):
                 operation["responses"].setdefault(str(status), describe_error(status))
         return operation

@@ -117,7 +117,14 @@ def list_studies(api: ApiView, edition: str) -> Response:
     return api.paginated(shown, StudySerializer)
 
 
-@operation(MadeStudySerializer, takes=NewStudySerializer, status=201, who=Who.ORGANIZER, parsers=[MultiPartParser])
+@operation(
+    MadeStudySerializer,
+    takes=NewStudySerializer,
+    status=201,
+    who=Who.ORGANIZER,
+    parsers=[MultiPartParser],
+    example={"test": 'title = "My test"', "archive": "RECORDINGS.zip"},
+)
 def create_study(api: ApiView) -> Response:
     """Make a listening test of recordings of your own; its design is made and its recordings are prepared."""
     require_organizer(api.user)

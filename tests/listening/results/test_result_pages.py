@@ -456,9 +456,9 @@ def test_queries_do_not_depend_on_what_is_shown(django_assert_num_queries):
     results = made_up_results(systems=tuple(f"T{number:02}-p1" for number in range(1, systems + 1)))
     study = make_analysed(results=results, publish=True)
     visitor, address = Client(), reverse("studies:results", args=[study.name])
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         assert visitor.get(address).status_code == 200
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         assert visitor.get(reverse("studies:results-system", args=[study.name, "T01-p1"])).status_code == 200
 
 

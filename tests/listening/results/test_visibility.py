@@ -178,7 +178,7 @@ def test_results_are_read_with_few_queries_and_parsed_once(place, django_assert_
 def test_studies_of_an_edition_are_found_in_as_many_queries_however_many(place, django_assert_num_queries):
     for _ in range(2):
         make_analysed(edition=place.study.edition)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):
         assert len(list_shown_analyses(place.organizer, place.study.edition)) == 3
 
 

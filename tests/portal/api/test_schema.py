@@ -17,6 +17,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
 from django.test import Client
+from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 from django.urls import get_resolver, resolve
 from drf_spectacular.validation import validate_schema
 from hypothesis import HealthCheck, Phase, given, settings
@@ -35,6 +36,7 @@ from portal.api.base import Who
 from portal.api.schema import schema
 from portal.challenges.models import Corpus
 from portal.teams.selectors import data_access
+from tests.listening.own_factories import pack, recordings
 from tests.listening.results.published import make_heard_study
 from tests.portal.api.calls import ALL_SCOPES, Api, Challenge, token_of
 from tests.portal.test_access import MATRIX, POSTS
@@ -213,6 +215,9 @@ def test_each_operation_is_for_whom_it_says_and_takes_its_example(challenge):
             example = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
             sent = json.dumps(example).replace("TERMS", terms) if example else ""
             kind = "application/offset+octet-stream" if "/uploads/{" in path else "application/json"
+            if "multipart/form-data" in operation.get("requestBody", {}).get("content", {}):
+                form = {"test": 'title = "My test"', "archive": pack(recordings())}
+                sent, kind = encode_multipart(BOUNDARY, form), MULTIPART_CONTENT
             found[method, path] = tuple(
                 name for name in ALL if status_of(apis[name], method, address, sent, kind) not in {401, 403, 404}
             )
