@@ -89,7 +89,7 @@ class AskedQuestion:
 
     @property
     def compares_voices(self) -> bool:
-        """Whether A is judged against B: its first number is then an equal error rate, of any other scale a mean."""
+        """Return whether A is judged against B: its first number is then an equal error rate, of any other scale a mean."""
         return self.is_rated and self.screen == Screen.VOICES
 
     @property
@@ -122,7 +122,7 @@ class AskedQuestion:
         return next((self.wording[one] for one in named if one in self.wording), next(iter(self.wording.values())))
 
     def has_words(self, language: str) -> bool:
-        """Whether the wording is in this language, or in the one without its region."""
+        """Return whether the wording is in this language, or in the one without its region."""
         return bool({language, language.partition("-")[0]}.intersection(self.wording))
 
     def labels(self, language: str) -> dict[int, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 RELATIVE, NEAR_ZERO = 1e-5, 1e-9  # processors differ
 # Pitch is shifted in float32, whose last digits depend on the processor: some samples round to the integer beside, and
-# attackers trained on a few utterances multiply that. Seen between two generations of a processor: up to 5 %.
+# attackers trained on a few utterances multiply that. Seen between two machines: up to 5 %.
 SHIFTED, SHIFTED_RELATIVE, SHIFTED_NEAR_ZERO = ("demo-pitch-shift", "demo-t02-"), 0.1, 1e-4
 LONGEST = 200  # characters of a value
 NAMING = 5  # fields

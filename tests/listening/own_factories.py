@@ -17,7 +17,7 @@ ITEMS = ("a", "b", "c")
 
 
 def sound(hertz, *, seconds=0.6, rate_hz=16000, channels=1, peak=0.3, form="WAV"):
-    """The bytes of a file with a tone."""
+    """Return the bytes of a file with a tone."""
     samples = peak * np.sin(2 * np.pi * hertz * np.arange(round(seconds * rate_hz)) / rate_hz)
     file = io.BytesIO()
     soundfile.write(file, np.repeat(samples[:, None], channels, axis=1), rate_hz, format=form)
@@ -25,7 +25,7 @@ def sound(hertz, *, seconds=0.6, rate_hz=16000, channels=1, peak=0.3, form="WAV"
 
 
 def pack(files):
-    """A zip of files, by their paths."""
+    """Return a zip of files, by their paths."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for path, content in files.items():
@@ -34,7 +34,7 @@ def pack(files):
 
 
 def recordings(conditions=CONDITIONS, items=ITEMS, **more):
-    """Tones for each item in each condition, by their paths."""
+    """Return tones for each item in each condition, by their paths."""
     return {
         f"{condition}/{item}.wav": sound(200 + 40 * place + 7 * number, **more)
         for place, condition in enumerate(conditions)
@@ -43,7 +43,7 @@ def recordings(conditions=CONDITIONS, items=ITEMS, **more):
 
 
 def make_own_draft(by, *, name="own-test", title="Own test", conditions=CONDITIONS, items=ITEMS, **fields):
-    """A test of recordings that are not there, before its design."""
+    """Return a test of recordings that are not there, before its design."""
     defaults = {"evaluators": 4, "trials_per_evaluator": 6, "originals_per_evaluator": 0, "seed": 2022} | TOLD
     told = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0, "role_play": "none"}
     told["questions"] = load_preset("mos").questions
@@ -56,7 +56,7 @@ def make_own_draft(by, *, name="own-test", title="Own test", conditions=CONDITIO
 
 
 def make_own_prepared(by, **fields):
-    """A designed test whose stimuli count as made; they cannot be heard."""
+    """Return a designed test whose stimuli count as made; they cannot be heard."""
     study = make_own_draft(by, **fields)
     designing.make_design(study, by)
     study.stimulus_files.update(file="derived/nothing.wav", bytes=1, duration_s=0.6)

@@ -321,7 +321,7 @@ def _in_slots(frame: DataFrame, table: TextTable, options: AnswerOptions) -> Dat
     if "condition_a" not in frame:
         frame["slot"] = frame["slot"].str.upper()
         return frame
-    if not frame["position"].any():  # lines are told apart by it
+    if not frame["position"].any():  # without positions, lines are numbered
         frame = frame.assign(position=frame.groupby(["listener", "session", "question"]).cumcount() + 1)
     is_known = frame["first_heard"] != ""
     sides = [

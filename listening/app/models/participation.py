@@ -22,7 +22,7 @@ def _withdrawal_code() -> str:
 
 
 def read_withdrawal_code(typed: str) -> str:
-    """A withdrawal code as it is stored: in lower case, by fours, whatever somebody typed between its letters."""
+    """Return a withdrawal code as it is stored: in lower case, by fours, whatever somebody typed between its letters."""
     return "-".join(textwrap.wrap("".join(one for one in typed.lower() if one.isalnum()), 4))
 
 
@@ -290,5 +290,5 @@ class SessionEvent(NumberedRow):
 
     @property
     def label(self) -> str:
-        """Its kind in words."""
+        """Return its kind in words."""
         return str(dict(Flag.Kind.choices).get(self.kind, self.kind.replace("-", " "))).capitalize()

@@ -152,7 +152,7 @@ class Study(models.Model):
 
     @cached_property
     def asked(self) -> tuple[AskedQuestion, ...]:
-        """The questions in the order of asking; they are fixed at the launch."""
+        """Return the questions in the order of asking; they are fixed at the launch."""
         return tuple(one.as_asked() for one in self.questions.all()) if self.pk else ()
 
     @property
@@ -166,7 +166,7 @@ class Study(models.Model):
 
     @property
     def form(self) -> Form:
-        """What evaluators do on the whole, as the kinds of its questions say."""
+        """Return what evaluators do on the whole, as the kinds of its questions say."""
         return self.Form(find_form(self.asked))
 
     @property

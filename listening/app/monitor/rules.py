@@ -91,13 +91,13 @@ def findings(record: Record) -> list[FlagFinding]:
 
 
 def straight_lining(record: Record) -> dict[str, Any]:
-    """The question with the longest stretch of one and the same rating."""
+    """Return the question with the longest stretch of one and the same rating."""
     lengths = {task: longest_repeat(ratings, 1) for task, ratings in record.ratings.items()}
     return _longest(lengths, record)
 
 
 def low_variance(record: Record) -> dict[str, Any]:
-    """The question whose ratings vary least on its scale, where they do vary; equal ones are straight-lining."""
+    """Return the question whose ratings vary least on its scale, where they do vary; equal ones are straight-lining."""
     told = {task: ratings for task, ratings in record.ratings.items() if len(ratings) >= record.enough}
     limits = {task: variance_limit(record.points[task]) for task in told}
     low = {task: variance for task, ratings in told.items() if 0 < (variance := pvariance(ratings)) < limits[task]}
@@ -108,7 +108,7 @@ def low_variance(record: Record) -> dict[str, Any]:
 
 
 def alternating(record: Record) -> dict[str, Any]:
-    """The question with the longest stretch of a repeated pattern of two to four ratings."""
+    """Return the question with the longest stretch of a repeated pattern of two to four ratings."""
     lengths = {
         task: max(longest_repeat(ratings, period) for period in PERIODS) for task, ratings in record.ratings.items()
     }

@@ -104,7 +104,7 @@ class QuestionForm(forms.ModelForm):
 
     @property
     def languages(self) -> list[dict[str, Any]]:
-        """The fields of the wording, language by language."""
+        """Return the fields of the wording, language by language."""
         return [
             {"name": language_name(language), "fields": [self[f"{part}_{language}"] for part in PARTS]}
             for language in self.study.languages

@@ -91,7 +91,7 @@ class OwnTestForm(forms.Form):
         return file
 
     def save(self) -> Study | None:
-        """The test of a valid form; None with errors of the form where it cannot be made."""
+        """Return the test of a valid form; None with errors of the form where it cannot be made."""
         given = self.cleaned_data
         chosen = OwnTest(
             name=given["name"] or free_study_name(given["title"]),

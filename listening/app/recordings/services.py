@@ -93,7 +93,7 @@ def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any
     return study
 
 
-# No other trials: whoever hears a recording in practice knows it.
+# No practice or control trials: they would repeat recordings that are scored.
 ALONE = {"originals_per_evaluator": 0, "practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
 
 
@@ -168,7 +168,7 @@ def _condition(name: str, chosen: OwnTest) -> tuple[str, str]:
 
 @contextmanager
 def _unpacking_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards, on the disk of the portal's files, so that these need not be copied."""
+    """Yield a folder that is gone afterwards, on the disk of the portal's files, so that these need not be copied."""
     place = unpacking_folder()
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place) as folder:

@@ -30,7 +30,7 @@ def new_own_test(request: HttpRequest) -> HttpResponse:
 @require_safe
 @study_page
 def test_file(request: HttpRequest, study: Study) -> HttpResponse:  # noqa: ARG001
-    """The file with which the test can be repeated."""
+    """Return the file with which the test can be repeated."""
     if not study.is_crossed:
         raise Http404
     response = HttpResponse(write_test_file(study), content_type="application/toml; charset=utf-8")

@@ -298,7 +298,7 @@ def _answers(
 def _rated(
     visit: _Visit, item: StoredPresentation, question: AskedQuestion, rating: int, position: int
 ) -> tuple[Any, ...]:
-    """The row of a rating; only for a question that compares voices sample B is heard."""
+    """Return the row of a rating; only for a question that compares voices sample B is heard."""
     a, b = item.samples["a"], item.samples.get("b")
     compares = question.compares_voices and item.is_target is not None
     asked = (question.key, item.system or ORIGINAL, int(item.is_target or 0) if compares else -1, item.key)

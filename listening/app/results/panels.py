@@ -268,7 +268,7 @@ FORMS = {form: [_Column(**one) for one in columns] for form, columns in METHOD["
 
 
 def _columns_of(results: Results) -> list[_Column]:
-    """The columns of a form of study, and one for each further question that is answered on a scale."""
+    """Return the columns of a form of study, and one for each further question that is answered on a scale."""
     columns = list(FORMS[results.study["form"]])
     known = {one.rows["task"] for one in columns if "task" in one.rows}
     for question in results.questions.values() if results.study["form"] == Study.Form.RATING else ():

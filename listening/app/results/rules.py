@@ -102,7 +102,7 @@ def notes_on_nobody(results: Results) -> tuple[str, ...]:
 
 
 def is_public(study: Study) -> bool:
-    """Whether everybody sees the results: they are published, and so is the leaderboard where there is one."""
+    """Return whether everybody sees the results: they are published, and so is the leaderboard where there is one."""
     return (
         study.published_analysis_id is not None
         and study.results_published_at is not None

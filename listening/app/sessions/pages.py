@@ -171,7 +171,7 @@ def trial_context(session: Session) -> dict[str, Any]:
 
 
 def form_context(study: Study, language: str) -> dict[str, Any]:
-    """What the page of a trial asks, in a language."""
+    """Return what the page of a trial asks, in a language."""
     module = OF_FORM[study.form]
     return {
         "study": study,

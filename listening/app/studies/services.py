@@ -471,7 +471,7 @@ def propose_study(edition: Edition, by: Any) -> dict[str, Any]:
 
 
 def make_study(*, edition: Edition, by: Any, name: str, title: str, preset: str, size: str, **consent: Any) -> Study:
-    """A draft with every system that can be heard, the recordings of one subset, and the questions of a preset.
+    """Return a draft with every system that can be heard, the recordings of one subset, and the questions of a preset.
 
     Args:
         preset: of `listening.questions.list_presets`.

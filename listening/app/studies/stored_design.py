@@ -110,7 +110,7 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
 
 
 def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> CrossedRequest:
-    """What a study asks for in which every condition has every item."""
+    """Return what a study asks for in which every condition has every item."""
     items = tuple(one.key for one in pool.utterances)
     return CrossedRequest(evaluators, study.trials_per_evaluator, codes, items, study.seed)
 

@@ -1,4 +1,4 @@
-"""Simulated studies of any kind of answers: intervals cover the truth, equal conditions are rarely told apart."""
+"""Coverage and false positive rate in simulated studies of each kind of answer."""
 
 import numpy as np
 import pytest
