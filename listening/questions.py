@@ -89,7 +89,7 @@ class AskedQuestion:
 
     @property
     def compares_voices(self) -> bool:
-        """Return whether A is judged against B: its first number is then an equal error rate, of any other scale a mean."""
+        """Return whether A is judged against B: its first number is then an EER, else a mean."""
         return self.is_rated and self.screen == Screen.VOICES
 
     @property

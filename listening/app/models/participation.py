@@ -22,7 +22,7 @@ def _withdrawal_code() -> str:
 
 
 def read_withdrawal_code(typed: str) -> str:
-    """Return a withdrawal code as it is stored: in lower case, by fours, whatever somebody typed between its letters."""
+    """Return a withdrawal code as it is stored: in lower case, by fours, whatever was typed between."""
     return "-".join(textwrap.wrap("".join(one for one in typed.lower() if one.isalnum()), 4))
 
 

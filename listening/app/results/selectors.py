@@ -121,7 +121,7 @@ def shown_analysis_for(user: Any, name: str, part: ResultsPart = ResultsPart.RES
 
 
 def find_hidden(name: str) -> Study | None:
-    """Return a study whose results were published and are hidden now, which everybody may know; its edition is listed."""
+    """Return a study whose results were published and are hidden now, of a listed edition."""
     study = _studies().filter(Q(edition=None) | Q(edition__is_listed=True), name=name).first()
     return study if study is not None and was_published(study) and not is_open_to_all(study) else None
 

@@ -43,7 +43,7 @@ HEARABLE = (Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.S
 
 
 def studies_for(user: Any) -> QuerySet[Study]:
-    """Return the studies of the editions that this person organises, and those of their own recordings, newest first."""
+    """Return the studies of the editions this person organises, and those of their own recordings, newest first."""
     if not user.is_authenticated:
         return Study.objects.none()
     theirs = Q(edition__in=managed_editions_for(user)) | Q(edition=None, created_by=user)
