@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -20,6 +20,7 @@ from common.errors import ProblemsError
 FOLDER = Path(__file__).parent / "presets"
 FIRST_PRESET = "voiceprivacy-2022"
 FEWEST_POINTS, MOST_POINTS = 2, 10
+_MOST_CHOICES = {"pair": 3, "triple": 2}
 KEY = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 
@@ -27,22 +28,50 @@ class Kind(StrEnum):
     """How a question is answered."""
 
     SCALE = "scale"
+    CHOICE = "choice"
+    SLIDER = "slider"
     TEXT = "text"
     PLACEMENT = "placement"
 
 
 class Screen(StrEnum):
-    """What is heard for a question: A of a trial with B of an enrolment, A alone, or the samples of a board."""
+    """What is heard for a question.
+
+    A of a trial with B of an enrolment; A alone; the reference, then A; A and B in two conditions; X, which is A or B;
+    the reference and one recording in every condition; the samples of a board.
+    """
 
     VOICES = "voices"
     SINGLE = "single"
+    REFERENCE = "reference"
+    PAIR = "pair"
+    TRIPLE = "triple"
+    MANY = "many"
     BOARD = "board"
 
 
 SCREENS: Mapping[str, tuple[Screen, ...]] = {
-    Kind.SCALE: (Screen.VOICES, Screen.SINGLE),
+    Kind.SCALE: (Screen.VOICES, Screen.SINGLE, Screen.REFERENCE, Screen.PAIR),
+    Kind.CHOICE: (Screen.SINGLE, Screen.PAIR, Screen.TRIPLE),
+    Kind.SLIDER: (Screen.MANY,),
     Kind.TEXT: (Screen.SINGLE,),
     Kind.PLACEMENT: (Screen.BOARD,),
+}
+EDITION_SCREENS = frozenset({Screen.VOICES, Screen.SINGLE, Screen.BOARD})
+OWN_SCREENS = frozenset({Screen.SINGLE, Screen.REFERENCE, Screen.PAIR, Screen.TRIPLE, Screen.MANY})
+COMPARING = frozenset({Screen.PAIR, Screen.TRIPLE, Screen.MANY})  # conditions of one item in one trial
+# One recording can be changed for another at the same place, and a part of each is enough.
+SWITCHING = frozenset({Screen.TRIPLE, Screen.MANY})
+NEEDS_REFERENCE = frozenset({Screen.REFERENCE, Screen.MANY})
+MOST_AT_ONCE = 12  # conditions on the screen `MANY`
+SLIDER_ENDS = (0, 100)
+# How answers are analysed, by kind and screen: `listening.analysis.reading.answer_values`.
+_ANALYSED_AS = {
+    (Kind.SCALE, Screen.PAIR): "ccr",
+    (Kind.CHOICE, Screen.PAIR): "ab",
+    (Kind.CHOICE, Screen.TRIPLE): "abx",
+    (Kind.CHOICE, Screen.SINGLE): "choice",
+    (Kind.SLIDER, Screen.MANY): "mushra",
 }
 
 
@@ -51,7 +80,8 @@ class Wording:
     """The words of a question in one language.
 
     Attributes:
-        labels: of a scale, from the lowest point to the highest: a word for each point, or for the two ends alone.
+        labels: of a scale, from the lowest point to the highest: a word for each point, or for the two ends alone; of
+            a choice a word for each; of a slider a word for each band, from the lowest.
         instructions: in Markdown, for the page before the trials; ``{top}`` stands for the highest point.
         consent: what an evaluator does, as the end of “you will say …”; of another kind than a scale “you will …”.
     """
@@ -68,7 +98,8 @@ class AskedQuestion:
     """A question of a listening test.
 
     Attributes:
-        points: of a scale, from 1 up; the highest point is the best, or of voices “the same speaker”.
+        points: of a scale, from 1 up; the highest point is the best, or of voices “the same speaker”. Of A against B
+            as many below 0 as above. Of a choice how many there are: of a pair A, B and perhaps neither.
         listen_again: whether sample A can be played again beside the question.
         wording: by language.
         results: words of results, in English, each of which has a general one in its place: `title`, `reading` (how its
@@ -88,9 +119,27 @@ class AskedQuestion:
         return self.kind == Kind.SCALE
 
     @property
+    def is_judged(self) -> bool:
+        """Return whether the answer is a judgement, and no text or placement."""
+        return self.kind not in (Kind.TEXT, Kind.PLACEMENT)
+
+    @property
     def compares_voices(self) -> bool:
         """Return whether A is judged against B: its first number is then an EER, else a mean."""
         return self.is_rated and self.screen == Screen.VOICES
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Return the lowest and the highest answer that is a number; of a choice the numbers of its labels."""
+        if self.kind == Kind.SLIDER:
+            return SLIDER_ENDS
+        lowest = -(self.points // 2) if self.kind == Kind.SCALE and self.screen == Screen.PAIR else 1
+        return lowest, lowest + self.points - 1
+
+    @property
+    def analysed_as(self) -> str:
+        """Return the kind of its answers in an analysis."""
+        return _ANALYSED_AS.get((Kind(self.kind), Screen(self.screen)), "mos")
 
     @property
     def title(self) -> str:
@@ -128,7 +177,8 @@ class AskedQuestion:
     def labels(self, language: str) -> dict[int, str]:
         """Return the words of points, from the lowest: of all of them, of the ends alone, or of none."""
         labels = self.words(language).labels
-        points = range(1, self.points + 1) if len(labels) == self.points else (1, self.points)
+        lowest, highest = self.ends
+        points = range(lowest, highest + 1) if len(labels) == self.points else (lowest, highest)
         return dict(zip(points, labels, strict=True)) if labels else {}
 
     def has_label_for_each_point(self, language: str) -> bool:
@@ -190,9 +240,12 @@ def list_question_problems(questions: Sequence[AskedQuestion]) -> list[str]:
     ]
     for one in questions:
         problems += [f"{one.key or 'A question'}: {problem}" for problem in _problems(one)]
-    kinds = {str(one.kind) for one in questions}
-    if len(questions) > 1 and kinds != {Kind.SCALE}:
-        problems.append("Only questions answered on a scale stand together. Ask a text or a placement alone.")
+    if len(questions) > 1:
+        if not {str(one.kind) for one in questions} <= {Kind.SCALE, Kind.CHOICE}:
+            problems.append("Only scales and choices stand together. Ask any other question alone.")
+        screens = {str(one.screen) for one in questions}
+        if len(screens) > 1 and not screens <= {Screen.VOICES, Screen.SINGLE}:
+            problems.append("Questions that stand together are about the same recordings. Give them the same screen.")
     return problems
 
 
@@ -204,6 +257,10 @@ def _problems(one: AskedQuestion) -> list[str]:
         problems.append(f"a {one.kind} cannot be asked on the screen {one.screen}.")
     if type(one.points) is not int or not FEWEST_POINTS <= one.points <= MOST_POINTS:
         problems.append(f"expected {FEWEST_POINTS} to {MOST_POINTS} points, found {one.points}.")
+    elif one.kind == Kind.SCALE and one.screen == Screen.PAIR and not one.points % 2:
+        problems.append(f"A against B needs a middle: expected an odd number of points, found {one.points}.")
+    elif one.kind == Kind.CHOICE and one.points > _MOST_CHOICES.get(one.screen, MOST_POINTS):
+        problems.append(f"expected at most {_MOST_CHOICES[one.screen]} choices, found {one.points}.")
     problems += [] if one.wording else ["expected its wording in at least one language."]
     for language, words in one.wording.items():
         if not all(isinstance(text, str) for text in (words.question, words.hint, *words.labels)):
@@ -215,13 +272,34 @@ def _problems(one: AskedQuestion) -> list[str]:
                 f"expected a label for each of the {one.points} points or for the two ends, found {len(words.labels)} "
                 f"in the language {language}."
             )
+        elif one.kind == Kind.CHOICE and len(words.labels) != one.points:
+            found = len(words.labels)
+            problems.append(
+                f"expected a label for each of the {one.points} choices, found {found} in the language {language}."
+            )
     return problems
 
 
 def find_form(questions: Iterable[AskedQuestion]) -> str:
-    """Return what evaluators do on the whole: ``rating``, ``linkability`` (placing voices) or ``transcription``."""
-    kinds = {one.kind for one in questions}
-    return "linkability" if Kind.PLACEMENT in kinds else "transcription" if Kind.TEXT in kinds else "rating"
+    """Return what evaluators do on the whole.
+
+    ``linkability`` (placing voices), ``transcription``, ``answers`` (comparisons and choices) or ``rating``.
+    """
+    asked = list(questions)
+    kinds = {one.kind for one in asked}
+    if kinds & {Kind.PLACEMENT, Kind.TEXT}:
+        return "linkability" if Kind.PLACEMENT in kinds else "transcription"
+    is_rating = kinds <= {Kind.SCALE} and not COMPARING.intersection(one.screen for one in asked)
+    return "rating" if is_rating else "answers"
+
+
+def list_slots(screen: str, conditions: int = 0) -> tuple[str, ...]:
+    """Return the slots of the samples of a trial, the reference first; of `MANY` for so many conditions."""
+    if screen == Screen.MANY:
+        return ("r", *(str(number) for number in range(1, conditions + 1)))
+    return {Screen.REFERENCE: ("r", "a"), Screen.TRIPLE: ("x", "a", "b"), Screen.SINGLE: ("a",)}.get(
+        Screen(screen), ("a", "b")
+    )
 
 
 # Presets -------------------------------------------------------------------------------------------
@@ -243,6 +321,11 @@ class Preset:
 def list_presets() -> tuple[Preset, ...]:
     """Return the presets, by title."""
     return tuple(sorted(map(load_preset, (path.stem for path in FOLDER.glob("*.toml"))), key=lambda one: one.title))
+
+
+def presets_on(screens: Collection[str]) -> tuple[Preset, ...]:
+    """Return the presets whose questions are all asked on these screens, by title."""
+    return tuple(one for one in list_presets() if all(asked.screen in screens for asked in one.questions))
 
 
 @cache

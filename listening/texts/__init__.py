@@ -46,7 +46,7 @@ def shipped_text(
     questions = load_preset(FIRST_PRESET).questions if questions is None else questions
     if kind == "role-play":
         form = find_form(questions)
-        story = f"{kind}-{role_play}" + ("" if form == "rating" else f"-{form}")
+        story = f"{kind}-{role_play}" + ("" if form in ("rating", "answers") else f"-{form}")
         return "" if role_play in WITHOUT_STORY else _read(language, story)
     if kind == "instructions":
         parts = [one.words(language).instructions.replace("{top}", str(one.points)) for one in questions]
@@ -58,10 +58,10 @@ def shipped_text(
 def _say_what(language: str, questions: Sequence[AskedQuestion]) -> str:
     """What an evaluator does with the recordings, for the consent."""
     words = json.loads((FOLDER / "consent.json").read_text(encoding="utf-8"))[language]
-    rated = [one.words(language).consent for one in questions if one.is_rated]
+    rated = [one.words(language).consent for one in questions if one.is_judged]
     rated = list(filter(None, rated)) or [words["how"]] * bool(rated)
     said = ", ".join(rated[:-1]) + words["and"] * (len(rated) > 1) + rated[-1] if rated else ""
-    others = [one.words(language).consent for one in questions if not one.is_rated]
+    others = [one.words(language).consent for one in questions if not one.is_judged]
     return ", ".join([f"{words['say']} {said}"] * bool(said) + others)
 
 

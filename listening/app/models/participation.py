@@ -207,14 +207,15 @@ class Exclusion(NumberedRow):
 class Answer(NumberedRow):
     """What one session said about one question of one trial; never changed once it is there.
 
-    `task`: key of the question. `rating` of a scale, `text` of a transcription, `data` of a board. `client_ms`: between
+    `task`: key of the question. `rating` of a scale, or the number of a choice from 1; `text` of a transcription;
+    `data` of a board, or of sliders by slot, such as ``{"ratings": {"1": 80, "2": 35}}``. `client_ms`: between
     the trial's appearance and the answer by the browser's clock. `is_late`: it waited in the browser for a connection.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="answers")
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="answers")
     task = models.CharField(max_length=40)
-    rating = models.PositiveSmallIntegerField(null=True)
+    rating = models.SmallIntegerField(null=True)
     text = models.TextField(blank=True)
     data = models.JSONField(default=dict, blank=True)
     received_at = models.DateTimeField()

@@ -57,6 +57,7 @@ class Study(models.Model):
         RATING = "rating", "rating of single utterances and pairs"
         LINKABILITY = "linkability", "voice map: placing voices by how alike they sound"
         TRANSCRIPTION = "transcription", "writing down what is heard"
+        ANSWERS = "answers", "comparisons and choices"
 
     class State(models.TextChoices):
         DRAFT = "draft"
@@ -204,7 +205,7 @@ class Question(models.Model):
     position = models.PositiveSmallIntegerField()
     key = models.SlugField(max_length=40)
     kind = models.CharField(max_length=9, choices=[(one.value, one.value) for one in Kind])
-    screen = models.CharField(max_length=6, choices=[(one.value, one.value) for one in Screen])
+    screen = models.CharField(max_length=9, choices=[(one.value, one.value) for one in Screen])
     points = models.PositiveSmallIntegerField(
         default=10, validators=[MinValueValidator(FEWEST_POINTS), MaxValueValidator(MOST_POINTS)]
     )
@@ -228,7 +229,7 @@ class Condition(models.Model):
     """Whose version of a recording it is. `code` names it in the design, never to an evaluator.
 
     `submission`: of a system of an edition; a folder of recordings has none. The original, with which the others are
-    compared, has an empty code.
+    compared, has an empty code. `low_pass_hz`: of an anchor, which the portal makes of the original.
     """
 
     class Kind(models.TextChoices):
@@ -236,11 +237,13 @@ class Condition(models.Model):
         ORIGINAL = "original"
         FOLDER = "folder"
         REFERENCE = "reference"
+        ANCHOR = "anchor"
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="conditions")
     kind = models.CharField(max_length=9, choices=Kind.choices, default=Kind.SYSTEM)
     submission = models.ForeignKey(Submission, null=True, blank=True, on_delete=models.PROTECT, related_name="heard_as")
     code = models.CharField(max_length=40, blank=True)
+    low_pass_hz = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
         ordering = ["code"]
@@ -317,10 +320,11 @@ class Stimulus(NumberedRow):
 
 
 class Presentation(NumberedRow):
-    """What one trial presents: sample A, and where it is compared sample B; or the samples of a board.
+    """What one trial presents: the samples of its screen (`listening.questions.Screen`).
 
-    `condition`: of sample A, or of the board. `is_target` is empty where no voices are compared. `expected`: of a gold
-    trial by question the lowest and highest right rating, such as ``{"verifiability": [9, 10]}``.
+    `condition`: of sample A, or of the board; of many at once the original. `is_target` is empty where no voices are
+    compared. `expected`: of a gold trial by question the lowest and highest right rating, such as
+    ``{"verifiability": [9, 10]}``.
     """
 
     class Purpose(models.TextChoices):
@@ -331,7 +335,7 @@ class Presentation(NumberedRow):
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="presentations")
     purpose = models.CharField(max_length=8, choices=Purpose.choices, default=Purpose.SCORED)
-    key = models.CharField(max_length=200)  # its name in the design
+    key = models.CharField(max_length=255)  # its name in the design
     condition = models.ForeignKey(Condition, on_delete=models.PROTECT, related_name="presentations")
     is_target = models.BooleanField(null=True)
     expected = models.JSONField(default=dict, blank=True)
@@ -341,7 +345,7 @@ class Presentation(NumberedRow):
 
 
 class PresentationSample(NumberedRow):
-    """A stimulus of a presentation: slot ``a`` (trial utterance), ``b`` (enrolment), or ``1``, ``2``, … of a board."""
+    """A stimulus of a presentation: slot ``a``, ``b``, ``x``, ``r`` (reference), or ``1``, ``2``, … of several."""
 
     presentation = models.ForeignKey(Presentation, on_delete=models.CASCADE, related_name="samples")
     slot = models.CharField(max_length=2)

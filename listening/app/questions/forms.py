@@ -25,10 +25,20 @@ RESULT_WORDS = {
 }
 ANSWERS = {
     Kind.SCALE: "a point of a scale",
+    Kind.CHOICE: "one of several labels",
+    Kind.SLIDER: "a slider from 0 to 100 for each recording",
     Kind.TEXT: "text: what is heard is written down",
     Kind.PLACEMENT: "a placement of voices on a board",
 }
-SCREEN_WORDS = {"voices": "A and B: two voices", "single": "A alone", "board": "the samples of a board"}
+SCREEN_WORDS = {
+    "voices": "A and B: two voices",
+    "single": "A alone",
+    "reference": "the reference, then A",
+    "pair": "A and B: two conditions of one recording",
+    "triple": "X, A and B: X is A or B",
+    "many": "the reference and all conditions of one recording at once",
+    "board": "the samples of a board",
+}
 
 
 class QuestionForm(forms.ModelForm):
@@ -136,7 +146,7 @@ class QuestionForm(forms.ModelForm):
             key=given["key"],
             wording={**kept, **wording},
             kind=given["kind"],
-            screen=given["screen"] if given["kind"] == Kind.SCALE else SCREENS[given["kind"]][0].value,
+            screen=given["screen"] if len(SCREENS[given["kind"]]) > 1 else SCREENS[given["kind"]][0].value,
             points=given["points"],
             listen_again=given["listen_again"],
             results={name: given[f"results_{name}"] for name in RESULT_WORDS if given[f"results_{name}"]},

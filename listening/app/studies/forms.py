@@ -17,7 +17,7 @@ from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.app.studies.sizes import describe_sizes
-from listening.questions import FIRST_PRESET, list_presets
+from listening.questions import EDITION_SCREENS, FIRST_PRESET, presets_on
 from portal.challenges.models import DataSet, Edition
 from portal.core.fields import LineField, SharedForm
 from portal.submissions.models import Submission
@@ -213,7 +213,7 @@ class NewStudyForm(forms.Form):
     name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
     preset = radios(
         "What evaluators are asked",
-        [(one.name, f"{one.title}: {one.about}") for one in list_presets()],
+        [(one.name, f"{one.title}: {one.about}") for one in presets_on(EDITION_SCREENS)],
         "Every word can be changed on the page “Questions”, as can their number and their scales.",
         "Choose what evaluators are asked.",
         initial=FIRST_PRESET,

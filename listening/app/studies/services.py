@@ -32,7 +32,16 @@ from listening.app.studies.selectors import lock_study, newest_text
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
 from listening.app.studies.sizes import choose_size, explain_room, list_sizes
 from listening.app.studies.stored_design import launch_problems, read_rows
-from listening.questions import FIRST_PRESET, AskedQuestion, find_form, list_question_problems, load_preset
+from listening.questions import (
+    EDITION_SCREENS,
+    FIRST_PRESET,
+    OWN_SCREENS,
+    AskedQuestion,
+    Kind,
+    find_form,
+    list_question_problems,
+    load_preset,
+)
 from portal.challenges.models import DataSet, Edition, TrialList
 from portal.challenges.rules import propose_test_title
 from portal.core import audit
@@ -168,9 +177,11 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
         ValidationError: the questions do not go together, or the control trials have no known answer any more.
     """
     study = lock_study(study, rules.DESIGNABLE, "changed in what it asks")
-    if study.is_crossed and any(one.compares_voices or not one.is_rated for one in questions):
+    fitting = OWN_SCREENS if study.is_crossed else EDITION_SCREENS
+    if any(one.screen not in fitting or (study.is_crossed and one.kind == Kind.TEXT) for one in questions):
+        whose = "your own recordings" if study.is_crossed else "the systems of an edition"
         raise ValidationError(
-            {"questions": ["A test of your own recordings rates single recordings: no pairs or texts."]}
+            {"questions": [f"A test of {whose} can be heard on these screens: {', '.join(sorted(fitting))}."]}
         )
     before, wordings = study.asked, _wordings(study)
     ask_questions(study, questions)

@@ -63,7 +63,7 @@ def test_questions_that_do_not_go_together_are_refused():
     twice = list_question_problems([ASKED["quality"], ASKED["quality"]])
     assert twice == ["Two questions are called quality. Rename one of them."]
     mixed = list_question_problems([ASKED["quality"], ASKED["transcription"]])
-    assert mixed == ["Only questions answered on a scale stand together. Ask a text or a placement alone."]
+    assert mixed == ["Only scales and choices stand together. Ask any other question alone."]
 
 
 def test_results_have_general_words_where_a_question_has_none_of_its_own():
