@@ -7,8 +7,6 @@ from datetime import datetime
 from django.db import connection
 from django.utils import timezone
 
-CLOCK_SQL = "SELECT clock_timestamp()"  # of PostgreSQL, for who asks it together with something else
-
 
 def read_clock() -> datetime:
     """The time by the clock of the database's machine; with SQLite all processes have the same."""
@@ -17,6 +15,6 @@ def read_clock() -> datetime:
 
 def _ask_database() -> datetime:
     with connection.cursor() as cursor:
-        cursor.execute(CLOCK_SQL)
+        cursor.execute("SELECT clock_timestamp()")
         now: datetime = cursor.fetchone()[0]
     return now

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.http import Http404
+from django.shortcuts import get_object_or_404
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from common.errors import ProblemsError, Refused
-from listening.app.models import Answer, Play, Presentation, Serve, Session, SessionEvent, Study
+from listening.app.models import Answer, Play, Presentation, Session, SessionEvent, Study
 from listening.app.sessions import answer_timing, attention, block_leases, payloads, platforms, selectors
 from listening.app.sessions.block_leases import end_session, note
 from listening.app.sessions.payloads import Claim, Report, ToldEvent, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, SessionProgress, measure_progress
-from listening.app.sessions.sql import Statement, Writes, read_together_with_clock
 from listening.app.studies.interface_words import speak
+from portal.core.clock import read_clock
 
 MOST_EVENTS_OF_SESSION = 5000
 BROKEN, NOTE = "clip-broken", "clip-remark"  # events: a trial skipped for its sound; sound that is wrong, no skip
@@ -34,16 +34,6 @@ BROKEN, NOTE = "clip-broken", "clip-remark"  # events: a trial skipped for its s
 # of a short one two, and never as many as half.
 MOST_GIVEN_UP = 0.1
 FEWEST_GIVEN_UP = 2
-
-# What taking an answer reads of a session, whose row it holds.
-ANSWERING = Statement(
-    lambda: selectors.lock_sessions(Session.objects.filter(token="")),
-    *("id", "token", "state", "step", "language", "tab", "heard_until", "skips", "is_preview", "participant", "study"),
-    *("block", "started_at", "consented_at", "trials_started_at", "last_seen_at"),
-)
-SERVED = Statement(
-    lambda: Serve.objects.filter(session__token="", trial__position=0), "slot", "first_at", "complete_at"
-)
 
 BEGIN_FIRST = _("The trials have not begun yet. Please reload this page.")
 LOCKED = _("This trial was answered before, and answers cannot be changed.")
@@ -53,17 +43,15 @@ TOO_EARLY = _("Please listen to the whole recording first.")
 ENDED = _("This session is over.")
 
 
-def _read_session(rows: Sequence[Sequence[Any]]) -> Session:
-    """The session of what `ANSWERING` found; the rest of it comes when it is asked for.
+def _hold_session(token: str) -> Session:
+    """Return the session of this address, held until the transaction ends.
 
     Its study is the one that this process knows, if it does: what is fixed since the launch is all that may be read.
 
     Raises:
         Http404: there is none.
     """
-    if not rows:
-        raise Http404
-    session: Session = ANSWERING.instance(rows[0])
+    session = get_object_or_404(selectors.lock_sessions(Session.objects.all()), token=token)
     block = selectors.cached_block(session)
     if block is not None:
         session.study = block.study
@@ -84,12 +72,12 @@ def receive_answers(token: str, body: bytes) -> dict[str, Any]:
     payload = payloads.decode(body)
     position = payloads.find_position(payload)
     with transaction.atomic():
-        asked = (ANSWERING, [token]), (selectors.ANSWERED, [token]), (SERVED, [token, position or 0])
-        (rows, rated, served), now = read_together_with_clock(*asked)
-        session = _read_session(rows)
+        session = _hold_session(token)
+        now = read_clock()
         if len(body) > payloads.MOST_BYTES and session.study.form != Study.Form.LINKABILITY:
             raise ProblemsError([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])
-        answered = selectors.group_by_trial(rated)
+        served = session.serves.filter(trial__position=position).values_list("slot", "first_at", "complete_at")
+        answered = selectors.answered_by(session)
         return _save(session, payload, answered, {slot: times for slot, *times in served}, now)
 
 
@@ -349,19 +337,14 @@ def _require_heard(
 
 def _keep(session: Session, trial: PlannedTrial, claim: Claim, now: datetime) -> None:
     """Write the answer, what was told about it, and where the session stands with it."""
-    common = {"session_id": session.pk, "trial_id": trial.trial.pk}
+    common = {"session": session, "trial_id": trial.trial.pk}
     of_answer = {"received_at": now, "client_ms": claim.client_ms, "is_late": claim.is_late}
-    writes = Writes()
-    writes.insert(
-        Answer,
-        [
-            common | {"task": task, "rating": value.rating, "text": value.text, "data": value.data} | of_answer
-            for task, value in claim.values.items()
-        ],
+    Answer.objects.bulk_create(
+        Answer(**common, task=task, **vars(value), **of_answer) for task, value in claim.values.items()
     )
-    writes.insert(Play, [common | vars(play) for play in claim.plays])
-    writes.update(session, ["tab", "last_seen_at", "heard_until"])
-    writes.send()
+    Play.objects.bulk_create(Play(**common, **vars(play)) for play in claim.plays)
+    changed = {name: getattr(session, name) for name in ("tab", "last_seen_at", "heard_until")}
+    Session.objects.filter(pk=session.pk).update(**changed)
     _keep_events(session, claim.events, position=claim.position)
 
 

@@ -18,10 +18,9 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
-from listening.app.models import Answer, Presentation, Session, Stimulus, Study, Trial
+from listening.app.models import Presentation, Session, Stimulus, Study, Trial
 from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.payloads import Value
-from listening.app.sessions.sql import Statement
 from listening.app.studies.rules import seconds_of_trial
 from listening.app.studies.settings import BackgroundQuestion, Screening, parse_questionnaire, parse_screening
 from listening.questions import AskedQuestion, Screen
@@ -31,7 +30,6 @@ STEPS = (Step.CONSENT, Step.QUESTIONS, Step.SOUND, Step.HEADPHONES, Step.ROLE_PL
 AHEAD = 3  # the trial to answer and the two after it
 MOST_CACHED = 1024
 GIVEN_UP_AFTER = 2
-ANSWERED = Statement(lambda: Answer.objects.filter(session__token=""), "trial", "task", "rating")
 Answered = Mapping[int, Mapping[str, int | None]]
 _cached_blocks: dict[tuple[str, int | None], PlannedBlock] = {}  # by token and block of a session
 
@@ -197,13 +195,8 @@ def required_slots(asked: Iterable[AskedQuestion], slots: Iterable[str]) -> froz
 
 def answered_by(session: Session) -> dict[int, dict[str, int | None]]:
     """By trial and task the ratings of this session; None for what is written or placed."""
-    return group_by_trial(ANSWERED.read(session.token))
-
-
-def group_by_trial(rows: Iterable[Sequence[Any]]) -> dict[int, dict[str, int | None]]:
-    """The same of what `ANSWERED` found."""
     answered: dict[int, dict[str, int | None]] = {}
-    for trial, task, rating in rows:
+    for trial, task, rating in session.answers.values_list("trial", "task", "rating"):
         answered.setdefault(trial, {})[task] = rating
     return answered
 
