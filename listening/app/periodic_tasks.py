@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from listening.app.monitor.services import flag_sessions
+from listening.app.monitor.waves import end_waves
 from listening.app.results.services import start_due_analyses
 from listening.app.sessions import block_leases
 from listening.app.withdrawal.services import finish_erasing, remind_of_people
@@ -29,6 +30,12 @@ def forget_networks() -> None:
 def flag_answers() -> None:
     """Look at what came in, so that a flag stands on the monitor within a minute."""
     flag_sessions(read_clock())
+
+
+@periodic_task(every=timedelta(minutes=1))
+def let_further_evaluators_in() -> None:
+    """Measure the precision of tests whose wave has ended, and open the next one where it is not reached."""
+    end_waves()
 
 
 @periodic_task(every=timedelta(minutes=1))

@@ -48,6 +48,8 @@ class Study(models.Model):
     `edition`: whose systems are heard; empty for a test of recordings of its own, which belongs to who made it.
     `data_sets`: the trial and enrolment sets whose recordings are heard. `recordings`: of a test of its own the name of
     the archive, and what to look at before the launch.
+    `half_width`: of the 95 % intervals of its main numbers, which the test shall reach with at most `most_evaluators`;
+    empty: it has the evaluators it has (`listening.app.monitor.waves`).
     `link_key`: the secret part of the address that evaluators are given. `certificate`: what the independent checker
     found in the design, as `listening.design.certificate` writes it; empty until there is a design. `screening`,
     `questionnaire` and `platform_settings` are validated by `listening.app.studies.settings`.
@@ -104,6 +106,9 @@ class Study(models.Model):
     platform_settings = models.JSONField(default=dict, blank=True)
 
     evaluators = models.PositiveSmallIntegerField(default=52, validators=[MinValueValidator(1)])
+    half_width = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0.001)])
+    most_evaluators = models.PositiveSmallIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
+    waves = models.JSONField(default=list, blank=True)  # of each that ended how many evaluators count, and the width
     trials_per_evaluator = models.PositiveSmallIntegerField(default=52, validators=[MinValueValidator(1)])
     originals_per_evaluator = models.PositiveSmallIntegerField(default=26)
     practice_trials = models.PositiveSmallIntegerField(default=3)

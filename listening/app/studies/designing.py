@@ -102,7 +102,7 @@ def extend_design(study: Study, blocks: int, by: Any) -> dict[str, Any]:
     """
     study = Study.objects.get(pk=study.pk)
     require_state(study, LAUNCHED, "extended")
-    if study.form != Study.Form.RATING and study.state != State.PAUSED:
+    if not (study.is_crossed or study.form == Study.Form.RATING) and study.state != State.PAUSED:
         raise NotPossible(PAUSE_FIRST)
     rows = read_rows(study)
     wave = len(rows.waves())

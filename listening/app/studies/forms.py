@@ -120,9 +120,10 @@ OF_EDITIONS = (
     *("systems", "data_sets", "originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials"),
     *("relaxations", "gold_gate"),
 )
-OF_OWN = ("rate_hz", "channels", "loudness")
+OF_OWN = ("rate_hz", "channels", "loudness", "half_width", "most_evaluators")
 ABSENT = {
     Study.Form.RATING: OF_BOARDS,
+    Study.Form.ANSWERS: OF_BOARDS,
     Study.Form.LINKABILITY: (*OF_RATINGS, "originals_per_evaluator"),
     Study.Form.TRANSCRIPTION: (*OF_RATINGS, *OF_BOARDS),
 }
@@ -139,13 +140,14 @@ SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "na
 # By the id of its heading each section: its title and its fields.
 SECTIONS = {
     "study": ("The study", ("title", "name")),
-    "heard": ("What is heard", ("systems", "data_sets", *OF_OWN)),
+    "heard": ("What is heard", ("systems", "data_sets", "rate_hz", "channels", "loudness")),
     "asked": ("How it is asked", ("pages", "plays_at_most", "role_play", "languages")),
     "plan": (
         "Evaluators and trials",
         (
-            *("evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials"),
-            *("bridge_trials", *OF_BOARDS, "relaxations", "seed", "pay_per_hour", "currency"),
+            *("evaluators", "half_width", "most_evaluators", "trials_per_evaluator", "originals_per_evaluator"),
+            *("practice_trials", "gold_trials", "bridge_trials", *OF_BOARDS, "relaxations"),
+            *("seed", "pay_per_hour", "currency"),
         ),
     ),
     "before": ("Before the trials", ("questions", "own_questions", *SCREENED)),
@@ -294,6 +296,20 @@ class StudyForm(SharedForm):
         error_messages={"required": "Give at least one language, such as en."},
     )
     evaluators = WholeField("Evaluators", 1, MOST_EVALUATORS)
+    half_width = forms.FloatField(
+        label="Half width that intervals shall reach",
+        required=False,
+        min_value=0.001,
+        max_value=100,
+        help_text="Such as 0.2 points, or 0.05 of a share. Further evaluators are let in until every main number has a "
+        "95 % interval as narrow as this. Empty: there are as many evaluators as you say.",
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value"), "Give a number from 0.001 to 100, such as 0.2."
+        ),
+    )
+    most_evaluators = WholeField(
+        "Evaluators at most", 1, MOST_EVALUATORS, "Where intervals shall become narrow; then it ends.", required=False
+    )
     trials_per_evaluator = WholeField("Trials of each evaluator", 1, MOST_TRIALS)
     originals_per_evaluator = WholeField("Of which original", 0, MOST_TRIALS)
     practice_trials = WholeField("Practice trials", 0, rules.PRACTICE_AT_MOST, "They come first and are not counted.")
@@ -447,6 +463,8 @@ class StudyForm(SharedForm):
         for field, sentences in rules.plan_number_problems(given | {"asked": self.study.asked}).items():
             if field in self.fields:
                 self.add_error(field, sentences)
+        if given.get("half_width") and (given.get("most_evaluators") or 0) <= (given.get("evaluators") or 0):
+            self.add_error("most_evaluators", "Give more evaluators than there are at first.")
         if given.get("data_sets") and (problems := selectors.set_problems(given["data_sets"])):
             self.add_error("data_sets", problems)
         screening = DEFAULT_SCREENING | {name: given[name] for name in SCREENED if name in given}

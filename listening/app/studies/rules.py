@@ -35,7 +35,8 @@ PLAN_FIELDS = frozenset(NUMBERS) | {
 }
 # What evaluators answered rests on these.
 LOCKED_AFTER_LAUNCH = PLAN_FIELDS | {
-    *("name", "pages", "plays_at_most", "role_play", "questionnaire", "screening", "platform")
+    *("name", "pages", "plays_at_most", "role_play", "questionnaire", "screening", "platform"),
+    *("half_width", "most_evaluators"),
 }
 # Rules of the design that may give way where an organizer says so.
 RELAXATIONS = {
