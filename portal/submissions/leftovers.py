@@ -57,10 +57,13 @@ def tidy_staging() -> None:
 
 
 def tidy_unpacked() -> None:
-    """Remove what was unpacked of archives of corpora by jobs that have ended."""
-    folders = {path.name: path for path in unpacking_folder().glob("*") if _identity(path.name)}
-    going_on = Job.objects.filter(pk__in=folders, state__in=ACTIVE_STATES).values_list("pk", flat=True)
-    for name in folders.keys() - set(map(str, going_on)):
+    """Remove what was unpacked of archives by jobs that have ended, and by requests of an hour ago."""
+    folders = {path.name: path for path in unpacking_folder().glob("*")}
+    by_jobs = {name for name in folders if _identity(name)}
+    going_on = set(map(str, Job.objects.filter(pk__in=by_jobs, state__in=ACTIVE_STATES).values_list("pk", flat=True)))
+    old = time.time() - STRAY_AFTER_S
+    young = {name for name in folders.keys() - by_jobs if folders[name].stat().st_mtime > old}
+    for name in folders.keys() - going_on - young:
         shutil.rmtree(folders[name], ignore_errors=True)
 
 

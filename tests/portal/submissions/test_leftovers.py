@@ -61,3 +61,10 @@ def test_machines_that_share_a_data_folder_leave_it_to_the_scheduler(machine):
     leftovers.tidy_machine()
     assert all(path.exists() for path in left)
     assert isinstance(left[0], Path)
+
+
+def test_what_a_killed_request_unpacked_goes_after_an_hour(machine):
+    old, young = (leave(leftovers.unpacking_folder(name) / "archive") for name in ("tmp-old", "tmp-young"))
+    os.utime(old.parent, (0, 0))
+    leftovers.tidy_unpacked()
+    assert [path.exists() for path in (old, young)] == [False, True]
