@@ -1,10 +1,15 @@
-"""Who hears which item in which condition, where a trial is one recording and every condition has every item.
+"""Who hears which item in which conditions, where every condition has every item.
 
-Recordings are dealt in one endless row: item after item, each time in its next condition, so many for each evaluator.
-So every stimulus is heard equally often, give or take one, whenever dealing stops, and a longer row begins like a
-shorter one: blocks that are added later leave those before them as they are. An evaluator meets an item again only
-after all others, and in another condition. Then each evaluator's trials get their places: each condition where it has
-stood least so far, ties at random, and no item next to itself.
+A *version* is what a trial plays of an item: one condition (screens `single` and `reference`), two of them (`pair`,
+`triple`) or all (`many`). Items are dealt in one endless row: item after item, each time in its next version, so many
+for each evaluator. So every item is heard in every version equally often, give or take one, whenever dealing stops, and
+a longer row begins like a shorter one: blocks that are added later leave those before them as they are. An evaluator
+meets an item again only after all others, and in another version.
+
+Then each evaluator's trials get their places: each version where it has stood least so far, ties at random, and no item
+next to itself. At last each trial gets its order: of two conditions the one that their pair had least so far, which is
+A, and of a triple which is X; of all conditions the one in which each has the number that it had least so far. Trials
+get their orders one after another at random, so that nobody can tell the last one from those before.
 
 What the rules of other designs need is not known here: whose voice it is, of which sex, whether two are the same. The
 certificate says so.
@@ -16,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import gcd
 
 import numpy as np
@@ -32,47 +37,88 @@ from listening.design.certificate import (
 )
 from listening.design.places import bound_by_chance
 from listening.design.requirements import Bounds
+from listening.questions import COMPARING, MOST_AT_ONCE, NEEDS_REFERENCE, Screen, list_slots
 
-CROSSED_VERSION = "1"
-NOT_ASKED = (
-    "Every recording is heard alone and no voices are compared: there is no rule about targets and non-targets.",
-    "Speakers and their sexes need not be known: there is no rule about them.",
-)
+CROSSED_VERSION = "2"
+_HEARD = {
+    Screen.SINGLE: "Every recording is heard alone and no voices are compared",
+    Screen.REFERENCE: "Every recording is compared with its own reference and with no other voice",
+    Screen.PAIR: "Two conditions of one recording are compared, and no voices",
+    Screen.TRIPLE: "Two conditions of one recording are compared, and no voices",
+    Screen.MANY: "All conditions of one recording are compared, and no voices",
+}
+_NO_SPEAKERS = "Speakers and their sexes need not be known: there is no rule about them."
 _ORDERS = 20  # tried for a block
-Heard = tuple[str, str]  # condition, item
+Version = tuple[str, ...]  # conditions, in the order of the request
+PlannedTrial = tuple[tuple[str, ...], str]  # conditions in the order of slots, without the reference; and the item
+_Dealt = tuple[Version, str]  # version, item
+Blocks = Sequence[Sequence[_Dealt]]
 
 
 @dataclass(frozen=True, slots=True)
 class CrossedRequest:
-    """What is asked for. `items`: those that every condition has."""
+    """What is asked for. `items`: those that every condition has. `conditions`: the original is the empty text."""
 
     evaluators: int
     trials: int
     conditions: tuple[str, ...]
     items: tuple[str, ...]
     seed: int
+    screen: Screen = Screen.SINGLE
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        return list_versions(self.screen, self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class CrossedPlan:
-    """For every evaluator the stimuli in the order of hearing."""
+    """For every evaluator the trials in the order of hearing."""
 
     version: str
     seed: int
-    blocks: tuple[tuple[Heard, ...], ...]
+    blocks: tuple[tuple[PlannedTrial, ...], ...]
+
+
+def list_versions(screen: Screen, conditions: Sequence[str]) -> tuple[Version, ...]:
+    """Return the sets of conditions in which an item is heard on a screen."""
+    if screen == Screen.MANY:
+        return (tuple(conditions),) if conditions else ()
+    return tuple(combinations(conditions, 2 if _has_pairs(screen) else 1))
+
+
+def list_orders(screen: Screen, version: Version) -> tuple[tuple[str, ...], ...]:
+    """Return the orders in which a version can be heard, but of `MANY`, of which there are too many."""
+    if screen == Screen.PAIR:
+        return version, version[::-1]
+    if screen == Screen.TRIPLE:
+        return tuple((x, *sides) for sides in (version, version[::-1]) for x in version)
+    return (version,)
 
 
 def find_crossed_problems(request: CrossedRequest) -> list[str]:
     """Return what keeps a design from being made, as sentences."""
-    stimuli = len(request.conditions) * len(request.items)
-    if not stimuli:
+    conditions, items = len(request.conditions), len(request.items)
+    if not conditions or not items:
         return ["There is no recording that every condition has. Upload recordings whose names are the same."]
-    if request.evaluators < 1 or not 1 <= request.trials <= stimuli:
-        return [
-            f"Nobody hears a recording twice: {len(request.conditions)} conditions of {len(request.items)} recordings "
-            f"give at most {stimuli} trials for each evaluator, found {request.trials}."
-        ]
-    return []
+    problems = []
+    if request.screen in NEEDS_REFERENCE and "" not in request.conditions:
+        problems.append("Every trial plays a reference, and no condition is the original. Say which one it is.")
+    if request.screen in COMPARING and conditions < 2:
+        problems.append(f"Conditions are compared with each other: expected at least 2, found {conditions}.")
+    if request.screen == Screen.MANY and conditions > MOST_AT_ONCE:
+        problems.append(
+            f"All conditions are heard at once: expected at most {MOST_AT_ONCE}, found {conditions}. Leave some out."
+        )
+    most = len(request.versions) * items
+    if not problems and (request.evaluators < 1 or not 1 <= request.trials <= most):
+        versions = f"{len(request.versions)} {_name_versions(request.screen)}"
+        versions = "all conditions" if request.screen == Screen.MANY else versions
+        problems.append(
+            f"No evaluator hears the same {_name_played(request.screen)} twice: {versions} of {items} recordings give "
+            f"at most {most} trials for each evaluator, found {request.trials}."
+        )
+    return problems
 
 
 def plan_crossed(request: CrossedRequest) -> CrossedPlan:
@@ -83,82 +129,144 @@ def plan_crossed(request: CrossedRequest) -> CrossedPlan:
     """
     if problems := find_crossed_problems(request):
         raise ProblemsError(problems)
+    versions = request.versions
     rng = np.random.default_rng(request.seed)
     row = _Row(
-        [request.conditions[place] for place in rng.permutation(len(request.conditions))],
+        [versions[place] for place in rng.permutation(len(versions))],
         [request.items[place] for place in rng.permutation(len(request.items))],
     )
-    stood = np.zeros((request.trials, len(request.conditions)))
+    stood = _Stood(versions, request.trials)
+    orders = _Orders(request)
     blocks = []
     for block in range(request.evaluators):
         dealt = [row.deal(number) for number in range(block * request.trials, (block + 1) * request.trials)]
-        order = _order(dealt, stood, request, np.random.default_rng([request.seed, block]))
-        for place, (condition, _) in enumerate(order):
-            stood[place, request.conditions.index(condition)] += 1
-        blocks.append(tuple(order))
+        rng = np.random.default_rng([request.seed, block])
+        placed = _place(dealt, stood, rng)
+        stood.note(placed)
+        blocks.append(tuple(orders.choose(placed, rng)))
     return CrossedPlan(CROSSED_VERSION, request.seed, tuple(blocks))
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    conditions: Sequence[str]
+    versions: Sequence[Version]
     items: Sequence[str]
 
-    def deal(self, number: int) -> Heard:
-        """Return what comes at a place of the row: in as many rounds as conditions, each item in each of them once."""
-        kinds = len(self.conditions)
+    def deal(self, number: int) -> _Dealt:
+        """Return what comes at a place of the row: in as many rounds as versions, each item in each of them once."""
+        kinds = len(self.versions)
         turn, place = divmod(number, len(self.items))
         turn %= kinds
-        # Conditions take turns; where rounds end with them, each round but one would be like the one before.
+        # Versions take turns; where rounds end with them, each round but one would be like the one before.
         shift = turn * len(self.items) + turn * gcd(kinds, len(self.items)) // kinds
-        return self.conditions[(place + shift) % kinds], self.items[place]
+        return self.versions[(place + shift) % kinds], self.items[place]
 
 
-def _order(dealt: Sequence[Heard], stood: np.ndarray, request: CrossedRequest, rng: np.random.Generator) -> list[Heard]:
+class _Stood:
+    """How often each version has stood at each place so far."""
+
+    def __init__(self, versions: Sequence[Version], trials: int) -> None:
+        self.columns = {version: column for column, version in enumerate(versions)}
+        self.counts = np.zeros((trials, len(versions)))
+
+    def note(self, placed: Sequence[_Dealt]) -> None:
+        for place, (version, _) in enumerate(placed):
+            self.counts[place, self.columns[version]] += 1
+
+    def of(self, dealt: Sequence[_Dealt]) -> np.ndarray:
+        """Return the counts of these trials, shape (places, trials)."""
+        return self.counts[:, [self.columns[version] for version, _ in dealt]]
+
+
+def _place(dealt: Sequence[_Dealt], stood: _Stood, rng: np.random.Generator) -> list[_Dealt]:
     from scipy.optimize import linear_sum_assignment
 
-    columns = [request.conditions.index(condition) for condition, _ in dealt]
+    counts = stood.of(dealt)
     for _ in range(_ORDERS):
-        cost = stood[:, columns] + rng.random((len(dealt), len(dealt)))
-        order = [dealt[column] for column in linear_sum_assignment(cost)[1]]
-        _part(order, rng)
-        if not _touching(order):
-            return order
-    return _fill(dealt, stood, request, rng)
+        placed = [dealt[column] for column in linear_sum_assignment(counts + rng.random(counts.shape))[1]]
+        _part(placed, rng)
+        if not _touching(placed):
+            return placed
+    return _fill(dealt, stood, rng)
 
 
-def _fill(dealt: Sequence[Heard], stood: np.ndarray, request: CrossedRequest, rng: np.random.Generator) -> list[Heard]:
-    """Return an order place by place, which never leaves an item next to itself where that can be helped."""
-    left, order = list(dealt), list[Heard]()
+def _fill(dealt: Sequence[_Dealt], stood: _Stood, rng: np.random.Generator) -> list[_Dealt]:
+    """Return trials place by place, which never leaves an item next to itself where that can be helped."""
+    left, placed = list(dealt), list[_Dealt]()
     while left:
         said = Counter(item for _, item in left)
         [(commonest, most)] = said.most_common(1)
-        fits = [one for one in left if not order or one[1] != order[-1][1]] or left
+        fits = [one for one in left if not placed or one[1] != placed[-1][1]] or left
         if 2 * most > len(left):
             fits = [one for one in fits if one[1] == commonest] or fits
-        place = len(order)
-        chosen = min(fits, key=lambda one: stood[place, request.conditions.index(one[0])] + rng.random())
+        costs = stood.of(fits)[len(placed)] + rng.random(len(fits))
+        chosen = fits[int(costs.argmin())]
         left.remove(chosen)
-        order.append(chosen)
-    return order
+        placed.append(chosen)
+    return placed
 
 
-def _touching(order: Sequence[Heard]) -> int:
-    return sum(before[1] == after[1] for before, after in pairwise(order))
+def _touching(placed: Sequence[_Dealt]) -> int:
+    return sum(before[1] == after[1] for before, after in pairwise(placed))
 
 
-def _part(order: list[Heard], rng: np.random.Generator) -> None:
-    """Exchange trials of one condition until no item stands next to itself, as far as that goes."""
-    for place in range(1, len(order)):
-        if order[place][1] != order[place - 1][1]:
+def _part(placed: list[_Dealt], rng: np.random.Generator) -> None:
+    """Exchange trials of one version until no item stands next to itself, as far as that goes."""
+    for place in range(1, len(placed)):
+        if placed[place][1] != placed[place - 1][1]:
             continue
-        now = _touching(order)
-        others = [at for at, one in enumerate(order) if one[0] == order[place][0] and at != place]
+        now = _touching(placed)
+        others = [at for at, one in enumerate(placed) if one[0] == placed[place][0] and at != place]
         for at in rng.permutation(others).tolist():
-            order[place], order[at] = order[at], order[place]
-            if _touching(order) < now:
+            placed[place], placed[at] = placed[at], placed[place]
+            if _touching(placed) < now:
                 break
-            order[place], order[at] = order[at], order[place]
+            placed[place], placed[at] = placed[at], placed[place]
+
+
+class _Orders:
+    """The orders that versions had so far."""
+
+    def __init__(self, request: CrossedRequest) -> None:
+        self.request = request
+        self.used: Counter[tuple[str, ...]] = Counter()
+        self.numbered = np.zeros((len(request.conditions), len(request.conditions)))  # slots, conditions
+
+    def choose(self, placed: Sequence[_Dealt], rng: np.random.Generator) -> list[PlannedTrial]:
+        """Return the trials of a session with their conditions in the order of slots."""
+        if self.request.screen == Screen.MANY:
+            return [(self._number(rng), item) for _, item in placed]
+        if not _has_pairs(self.request.screen):
+            return list(placed)
+        found = list[PlannedTrial](placed)
+        leaning: Counter[str] = Counter()  # of this session: how much more often a condition was A than B
+        is_a: Counter[bool] = Counter()  # and whether A is X
+        for place in rng.permutation(len(placed)).tolist():
+            version, item = placed[place]
+            chosen = min(
+                list_orders(self.request.screen, version),
+                key=lambda one: (
+                    self.used[one],
+                    is_a[one[0] == one[-2]],
+                    leaning[one[-2]] - leaning[one[-1]],
+                    rng.random(),
+                ),
+            )
+            self.used[chosen] += 1
+            is_a[chosen[0] == chosen[-2]] += 1
+            leaning[chosen[-2]] += 1
+            leaning[chosen[-1]] -= 1
+            found[place] = chosen, item
+        return found
+
+    def _number(self, rng: np.random.Generator) -> tuple[str, ...]:
+        from scipy.optimize import linear_sum_assignment
+
+        size = len(self.request.conditions)
+        # What chance adds never outweighs a count.
+        slots, columns = linear_sum_assignment(size * self.numbered + rng.random((size, size)))
+        self.numbered[slots, columns] += 1
+        return tuple(self.request.conditions[column] for column in columns)
 
 
 # The certificate -----------------------------------------------------------------------------------
@@ -167,21 +275,43 @@ def _part(order: list[Heard], rng: np.random.Generator) -> None:
 def certify_crossed(request: CrossedRequest, plan: CrossedPlan) -> Certificate:
     """Check a design on the request and the blocks alone; never raises."""
     problems = find_crossed_problems(request)
-    numbers = {
-        "evaluators": request.evaluators,
-        "trials": request.trials,
-        "conditions": len(request.conditions),
-        "items": len(request.items),
-    }
-    found = f"{len(request.conditions)} conditions of {len(request.items)} recordings"
-    checks = [check_problems("request", "numbers that can be", found, problems), *_form(request, plan)]
+    conditions, items = len(request.conditions), len(request.items)
+    numbers = {"evaluators": request.evaluators, "trials": request.trials, "conditions": conditions, "items": items}
+    found = f"{conditions} conditions of {items} recordings"
+    asked = _Asked(request)
+    checks = [check_problems("request", "numbers that can be", found, problems), *_form(asked, plan)]
     if not problems:
-        checks += [_evenness(request, plan), *_sessions(request, plan), _apart(request, plan), _places(request, plan)]
-    return make_certificate(request, plan, numbers, NOT_ASKED, checks)
+        blocks = [asked.read(block) for block in plan.blocks]
+        checks += [_evenness(request, blocks), *_sessions(request, blocks), _apart(request, plan)]
+        checks += [*_places(request, blocks), *_orders(request, plan)]
+    not_asked = f"{_HEARD[request.screen]}: there is no rule about targets and non-targets.", _NO_SPEAKERS
+    return make_certificate(request, plan, numbers, not_asked, checks)
 
 
-def _form(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
-    known = {(condition, item) for condition in request.conditions for item in request.items}
+class _Asked:
+    """What trials can play."""
+
+    def __init__(self, request: CrossedRequest) -> None:
+        self.request = request
+        self.items, self.versions = set(request.items), set(request.versions)
+        self.slots = [slot for slot in list_slots(request.screen, len(request.conditions)) if slot != "r"]
+
+    def read(self, block: Iterable[PlannedTrial]) -> list[_Dealt]:
+        """Return what a session plays, without what was not asked for."""
+        found = [(self._find_version(conditions), item) for conditions, item in block]
+        return [(version, item) for version, item in found if version and item in self.items]
+
+    def _find_version(self, conditions: tuple[str, ...]) -> Version | None:
+        """Return the version that is heard in these slots; None where it is none that was asked for."""
+        version = tuple(one for one in self.request.conditions if one in conditions)
+        is_known = len(conditions) == len(self.slots) and set(conditions) == set(version) and version in self.versions
+        if self.request.screen == Screen.TRIPLE:
+            is_known = is_known and conditions[1] != conditions[2]
+        return version if is_known else None
+
+
+def _form(asked: _Asked, plan: CrossedPlan) -> Iterable[Check]:
+    request = asked.request
     blocks = list(enumerate(plan.blocks, 1))
     found = f"{len(blocks)} blocks"
     problems = [found] if len(blocks) != request.evaluators else []
@@ -190,44 +320,46 @@ def _form(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
         f"evaluator {n} meets {_name(one)}, which is not asked for"
         for n, block in blocks
         for one in block
-        if one not in known
+        if not asked.read([one])
     ]
     each = f"{request.evaluators} blocks of {request.trials} trials each, all of them known"
     yield check_problems("blocks", each, found, problems)
     twice = [
         f"evaluator {n} hears {_name(one)} {count} times"
         for n, block in blocks
-        for one, count in Counter(block).items()
+        for one, count in Counter(asked.read(block)).items()
         if count > 1
     ]
-    yield check_problems("recording once", "no recording twice in a session", f"{len(blocks)} sessions", twice)
+    rule = f"no {_name_played(request.screen)} twice in a session"
+    yield check_problems(f"{_name_played(request.screen)} once", rule, f"{len(blocks)} sessions", twice)
 
 
-def _evenness(request: CrossedRequest, plan: CrossedPlan) -> Check:
-    heard = Counter(one for block in plan.blocks for one in block)
-    stimuli = [(condition, item) for condition in request.conditions for item in request.items]
-    bounds = Bounds.around(Fraction(request.evaluators * request.trials, len(stimuli)))
-    rows = [(_name(one), heard[one], bounds) for one in stimuli]
-    return check_counts("evenness", "how often each recording is heard over all evaluators", rows)
+def _evenness(request: CrossedRequest, blocks: Blocks) -> Check:
+    heard = Counter(one for block in blocks for one in block)
+    asked = [(version, item) for version in request.versions for item in request.items]
+    bounds = Bounds.around(Fraction(request.evaluators * request.trials, len(asked)))
+    rows = [(_name(one), heard[one], bounds) for one in asked]
+    what = f"how often each {_name_played(request.screen)} is heard over all evaluators"
+    return check_counts("evenness", what, rows)
 
 
-def _sessions(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
+def _sessions(request: CrossedRequest, blocks: Blocks) -> Iterable[Check]:
     of_item = Bounds.around(Fraction(request.trials, len(request.items)))
-    share = Bounds.around(Fraction(request.trials, len(request.conditions)))
-    # Where the row of conditions begins anew in a session, it may give one of them once more.
-    more = -(-request.trials // len(request.items)) if len(request.conditions) > 1 else 0
-    of_condition = Bounds(max(0, share.lowest - more), share.highest + more)
-    items, conditions = [], []
-    for number, block in enumerate(plan.blocks, 1):
+    share = Bounds.around(Fraction(request.trials, len(request.versions)))
+    # Where the row of versions begins anew in a session, it may give one of them once more.
+    more = -(-request.trials // len(request.items)) if len(request.versions) > 1 else 0
+    of_version = Bounds(max(0, share.lowest - more), share.highest + more)
+    items, versions = [], []
+    for number, block in enumerate(blocks, 1):
         said = Counter(item for _, item in block)
-        by = Counter(condition for condition, _ in block)
+        by = Counter(version for version, _ in block)
         items += [(f"evaluator {number}, {item}", said[item], of_item) for item in request.items]
-        conditions += [
-            (f"evaluator {number}, {condition or 'original'}", by[condition], of_condition)
-            for condition in request.conditions
-        ]
-    yield check_counts("items", "in how many conditions a session has each item", items)
-    yield check_counts("conditions", "trials of each condition in each session", conditions)
+        versions += [(f"evaluator {number}, {_join(one)}", by[one], of_version) for one in request.versions]
+    if request.screen == Screen.MANY:
+        yield check_counts("items", "how often a session has each item", items)
+        return
+    yield check_counts("items", f"in how many {_name_versions(request.screen)} a session has each item", items)
+    yield check_counts("conditions", f"trials of {_each_version(request.screen)} in each session", versions)
 
 
 def _apart(request: CrossedRequest, plan: CrossedPlan) -> Check:
@@ -236,17 +368,78 @@ def _apart(request: CrossedRequest, plan: CrossedPlan) -> Check:
     return check_problems("neighbours", rule, f"{len(beside)} such places", beside if len(request.items) > 1 else [])
 
 
-def _places(request: CrossedRequest, plan: CrossedPlan) -> Check:
-    bounds = bound_by_chance(len(plan.blocks), 1 / len(request.conditions))
+def _places(request: CrossedRequest, blocks: Blocks) -> Iterable[Check]:
+    if request.screen == Screen.MANY:  # where every place has all conditions
+        return
+    bounds = bound_by_chance(len(blocks), 1 / len(request.versions))
     rows = [
-        (f"place {place + 1}, {condition or 'original'}", count, bounds)
+        (f"place {place + 1}, {_join(version)}", here[version], bounds)
         for place in range(request.trials)
-        for here in [Counter(block[place][0] for block in plan.blocks if place < len(block))]
-        for condition in request.conditions
-        for count in [here[condition]]
+        for here in [Counter(block[place][0] for block in blocks if place < len(block))]
+        for version in request.versions
     ]
-    return check_counts("places", "how often each condition stands at each place over all evaluators", rows)
+    what = f"how often {_each_version(request.screen)} stands at each place over all evaluators"
+    yield check_counts("places", what, rows)
 
 
-def _name(one: Heard) -> str:
-    return f"{one[1]} in {one[0] or 'the original'}"
+def _orders(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
+    """Yield whether sides, X and numbers tell nothing of the conditions."""
+    heard = [conditions for block in plan.blocks for conditions, _ in block]
+    if request.screen == Screen.MANY:
+        size = len(request.conditions)
+        counts = Counter((number, one) for conditions in heard for number, one in enumerate(conditions, 1))
+        bounds = Bounds.around(Fraction(len(heard), size))
+        numbers = range(1, size + 1)
+        rows = [(f"{_join([one])} as {n}", counts[n, one], bounds) for one in request.conditions for n in numbers]
+        yield check_counts("numbers", "how often each condition has each number over all evaluators", rows)
+    if not _has_pairs(request.screen):
+        return
+    used, rows = Counter(heard), []
+    slots = list_slots(request.screen)
+    for version in request.versions:
+        orders = list_orders(request.screen, version)
+        bounds = Bounds.around(Fraction(sum(used[order] for order in orders), len(orders)))
+        for order in orders:
+            told = ", ".join(f"{slot.upper()} {_join([one])}" for slot, one in zip(slots, order, strict=True))
+            rows.append((told, used[order], bounds))
+    if request.screen == Screen.PAIR:
+        yield check_counts(
+            "sides", "how often each condition of a pair is A, and how often B, over all evaluators", rows
+        )
+        return
+    what = "how often each pair of conditions is heard in each order of X, A and B over all evaluators"
+    yield check_counts("sides", what, rows)
+    bounds = bound_by_chance(request.trials, 1 / 2)
+    rows = [
+        (f"evaluator {number}", sum(conditions[0] == conditions[1] for conditions, _ in block), bounds)
+        for number, block in enumerate(plan.blocks, 1)
+    ]
+    yield check_counts("right answers", "in how many trials of a session A is X", rows)
+
+
+# Words ---------------------------------------------------------------------------------------------
+
+
+def _has_pairs(screen: Screen) -> bool:
+    return screen in (Screen.PAIR, Screen.TRIPLE)
+
+
+def _name_played(screen: Screen) -> str:
+    """Return what a trial plays."""
+    return "pair of recordings" if _has_pairs(screen) else "item" if screen == Screen.MANY else "recording"
+
+
+def _name_versions(screen: Screen) -> str:
+    return "pairs of conditions" if _has_pairs(screen) else "conditions"
+
+
+def _each_version(screen: Screen) -> str:
+    return "each pair of conditions" if _has_pairs(screen) else "each condition"
+
+
+def _join(conditions: Iterable[str]) -> str:
+    return " and ".join(condition or "the original" for condition in conditions)
+
+
+def _name(one: PlannedTrial) -> str:
+    return f"{one[1]} in {_join(one[0])}"

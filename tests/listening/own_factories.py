@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.studies import designing, services
+from listening.design.crossed import list_versions
 from listening.questions import load_preset
 from tests.listening.edition_factories import TOLD
 
@@ -42,13 +43,18 @@ def recordings(conditions=CONDITIONS, items=ITEMS, **more):
     }
 
 
-def make_own_draft(by, *, name="own-test", title="Own test", conditions=CONDITIONS, items=ITEMS, **fields):
-    """Return a test of recordings that are not there, before its design."""
-    defaults = {"evaluators": 4, "trials_per_evaluator": 6, "originals_per_evaluator": 0, "seed": 2022} | TOLD
-    told = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0, "role_play": "none"}
-    told["questions"] = load_preset("mos").questions
+def make_own_draft(
+    by, *, name="own-test", title="Own test", preset="mos", conditions=CONDITIONS, items=ITEMS, **fields
+):
+    """Return a test of recordings that are not there, before its design; the original is the condition ``""``."""
+    asked = fields.pop("questions", load_preset(preset).questions)
+    trials = len(list_versions(asked[0].screen, conditions)) * len(items)
+    defaults = {"evaluators": 4, "trials_per_evaluator": trials, "originals_per_evaluator": 0, "seed": 2022} | TOLD
+    told = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0, "role_play": "none", "questions": asked}
     study = services.create_study(edition=None, by=by, name=name, title=title, **defaults | told | fields)
-    rows = [Condition.objects.create(study=study, code=code, kind="folder") for code in conditions]
+    rows = [
+        Condition.objects.create(study=study, code=code, kind="folder" if code else "original") for code in conditions
+    ]
     for item in [Item.objects.create(study=study, name=item) for item in items]:
         for condition in rows:
             Stimulus.objects.create(study=study, condition=condition, item=item, source=f"absent/{condition}/{item}")

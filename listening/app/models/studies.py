@@ -176,13 +176,18 @@ class Study(models.Model):
         return self.Form(find_form(self.asked))
 
     @property
+    def screen(self) -> Screen:
+        """Return what a trial of a test of one's own recordings plays, whichever of its questions is asked."""
+        return Screen(self.asked[0].screen) if self.asked else Screen.SINGLE
+
+    @property
     def systems(self) -> models.QuerySet[Condition]:
         """Return the conditions that are compared: all but the original."""
         return self.conditions.exclude(kind=Condition.Kind.ORIGINAL)
 
     @property
     def is_crossed(self) -> bool:
-        """Return whether every condition has every item, each heard alone, as in tests of recordings of one's own."""
+        """Return whether every condition has every item, as in tests of recordings of one's own."""
         return self.edition_id is None
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.conf.locale import LANG_INFO
-from django.db.models import Count, Max, Q, prefetch_related_objects
+from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -20,18 +20,18 @@ from django.utils.text import capfirst
 from common.errors import NotPossible, ProblemsError
 from common.tables import Cell, Column, Group, Row, Table, number_columns, number_table
 from listening.analysis.reading.inputs import Settings
-from listening.app.models import Presentation, Study
+from listening.app.models import Presentation, PresentationSample, Study
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.interface_words import count_missing, ships_words
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan, plan_problems
-from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, has_pairs, places_for_one_network
+from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, places_for_one_network
 from listening.app.studies.services import DESIGN_JOB, missing_for_launch
 from listening.app.studies.settings import DEFAULT_PARAMETERS, OWN_SIGNS, parse_questionnaire, parse_screening
 from listening.app.studies.sizes import SIZES, explain_size
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
-from listening.questions import AskedQuestion
+from listening.questions import AskedQuestion, Kind
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
@@ -47,7 +47,6 @@ BADGES = {
     State.PAUSED: "cancelled",
     State.CLOSED: "succeeded",
 }
-COUNTED = (Column("system", "System"), Column("items", "Items", kind="num"), Column("trials", "Trials", kind="num"))
 CHECKS = (
     Column("check", "Check", kind="text"),
     Column("result", "Result"),
@@ -158,7 +157,8 @@ def _explain_smallness(study: Study, places: int, verdict: PlanVerdict) -> list[
     items = study.presentations.filter(purpose=Presentation.Purpose.SCORED).annotate(ratings=Count("trials"))
     most = items.aggregate(most=Max("ratings"))["most"]
     found = [TOO_FEW] if places < FEWEST_FOR_INTERVALS else []
-    is_once = verdict.is_heard_once or (most == 1 and study.form != Study.Form.LINKABILITY)
+    is_counted = not study.is_crossed and study.form != Study.Form.LINKABILITY
+    is_once = verdict.is_heard_once or (most == 1 and is_counted)
     return found + ([RATED_ONCE] if is_once else [])
 
 
@@ -192,9 +192,10 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
     """The plan of a study in words."""
     is_rating = study.form == Study.Form.RATING
     facts = [("What evaluators do", capfirst(study.form.label)), ("Tasks", ", ".join(study.asked_keys))]
-    if is_rating:
-        scales = ", ".join(dict.fromkeys(f"1 to {one.points}" for one in study.asked))
-        facts += [("Pages", capfirst(study.get_pages_display())), ("Scale", scales)]
+    if len(study.asked) > 1:
+        facts.append(("Pages", capfirst(study.get_pages_display())))
+    if scales := list(dict.fromkeys(_scale_in_words(one) for one in study.asked if one.is_judged)):
+        facts.append(("Scale", ", ".join(scales)))
     if study.form == Study.Form.LINKABILITY:
         boards = "a plane" if study.board_dimensions == 2 else "a line"
         facts.append(("Boards", f"{study.board_samples} samples on {boards}"))
@@ -216,6 +217,11 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
     chosen = sorted(study.data_sets.all(), key=lambda one: (one.role, one.name))
     sets = ", ".join(one.name for one in chosen)
     return [*facts, ("Data sets", sets or "none yet"), ("Seed", str(study.seed))]
+
+
+def _scale_in_words(question: AskedQuestion) -> str:
+    lowest, highest = question.ends
+    return f"{highest} choices" if question.kind == Kind.CHOICE else f"{lowest} to {highest}".replace("-", "−")
 
 
 def design_page(study: Study) -> dict[str, Any]:
@@ -240,9 +246,6 @@ def design_page(study: Study) -> dict[str, Any]:
         for title, part in zip(titles, parts, strict=True)
     ]
     groups.append({"table": _checks_table("Everything around them", certificate.get("rows", [])), "notes": []})
-    scored = study.presentations.filter(purpose=Presentation.Purpose.SCORED).order_by("condition__code")
-    counted = scored.values_list("condition__code").annotate(Count("pk", distinct=True), Count("trials"))
-    counts = ((Cell(code or "original speech"), *(Cell(f"{many:,}") for many in counts)) for code, *counts in counted)
     return page | {
         "passes": certificate.get("passes", False),
         "facts": [
@@ -251,8 +254,24 @@ def design_page(study: Study) -> dict[str, Any]:
             ("Fingerprint of the trials", certificate.get("fingerprint", "")),
         ],
         "groups": [group for group in groups if group["table"].rows],
-        "counts": plain_table("Trials of each system over all evaluators", COUNTED, counts),
+        "counts": _count_trials(study),
     }
+
+
+def _count_trials(study: Study) -> Table:
+    """Return in how many scored presentations and trials each system is rated, or each condition is compared."""
+    scored, code = study.presentations.filter(purpose=Presentation.Purpose.SCORED), "condition__code"
+    counted: QuerySet[Any, Any] = scored.order_by(code).values_list(code)
+    counted = counted.annotate(Count("pk", distinct=True), Count("trials"))
+    what, original = "system", "original speech"
+    if study.is_crossed:
+        rated = PresentationSample.objects.filter(presentation__in=scored).exclude(slot__in=("r", "x"))
+        what, original, code = "condition", "original", "stimulus__condition__code"
+        numbers = Count("presentation", distinct=True), Count("presentation__trials")
+        counted = rated.order_by(code).values_list(code).annotate(*numbers)
+    columns = Column(what, capfirst(what)), Column("items", "Items", kind="num"), Column("trials", "Trials", kind="num")
+    rows = ((Cell(name or original), *(Cell(f"{many:,}") for many in counts)) for name, *counts in counted)
+    return plain_table(f"Trials of each {what} over all evaluators", columns, rows)
 
 
 def _checks_table(title: str, checks: Iterable[Mapping[str, Any]], numbers: Mapping[str, int] | None = None) -> Table:
@@ -282,9 +301,12 @@ def plain_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[C
 
 
 def _systems(study: Study) -> Table | None:
-    """The systems of a study; of an imported one those of the edition among them."""
+    """The systems of a study, of an imported one those of the edition among them; or the conditions of recordings."""
     columns = [Column("system", "System"), Column("submission", "Submission", kind="text")]
-    columns += [] if study.imported else [Column("stimuli", "Stimuli, with practice", kind="num")]
+    if study.is_crossed:
+        columns = [Column("system", "Condition"), Column("submission", "Kind", kind="text")]
+    heading = "Stimuli" if study.is_crossed else "Stimuli, with practice"
+    columns += [] if study.imported else [Column("stimuli", heading, kind="num")]
     rows = []
     conditions = study.conditions.all() if study.is_crossed else study.systems
     for one in conditions.select_related("submission__system").annotate(stimulus_count=Count("stimuli")):
@@ -293,7 +315,8 @@ def _systems(study: Study) -> Table | None:
             named = f"{submission.system.title}, version {submission.version}"
             told = Cell(named, link=submission.get_absolute_url())
         rows.append((Cell(str(one)), told, Cell(f"{one.stimulus_count:,}"))[: len(columns)])
-    return plain_table("Systems of the study", columns, rows) if rows else None
+    what = "Conditions" if study.is_crossed else "Systems"
+    return plain_table(f"{what} of the study", columns, rows) if rows else None
 
 
 def _cannot_confirm(study: Study) -> bool:
@@ -510,7 +533,7 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
         names, mean_s = [str(one.system) for one in submissions], selectors.mean_length(data_sets)
         if study.is_crossed:
             names, mean_s = list(map(str, study.conditions.all())), selectors.mean_length_of_own(study)
-        page |= _effort(tried, names, mean_s) | ({"precision": None} if study.is_crossed else {})
+        page |= _effort(tried, names, mean_s)
     except ProblemsError as error:  # no system
         return page | {"plan_problems": verdict.problems or error.problems}
     page["notes"] += [RATED_ONCE] if verdict.is_heard_once else []
@@ -536,7 +559,7 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
         trials=tried.trials_per_evaluator,
         originals=min(tried.originals_per_evaluator, tried.trials_per_evaluator),
         systems=systems,
-        questions=tried.asked,
+        questions=() if tried.is_crossed else tried.asked,
         seconds_per_trial=seconds_of_trial(tried, mean_s),
         other_trials=beside if tried.form == Study.Form.RATING else 0,
         pay_per_hour=float(tried.pay_per_hour),
@@ -549,9 +572,10 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
     ]
     if is_enough and any(row.eer_half_width > WIDEST for row in plan.rows):
         notes.insert(0, f"{_half_width(1).capitalize()} points: the EER cannot be estimated from so few ratings.")
-    if plan.rows:
-        note = NOTE.format(eer=round(100 * plan.expected_eer)) if is_enough else TOO_FEW
-        notes.insert(0, note)
+    if not is_enough and (plan.rows or tried.is_crossed):
+        notes.insert(0, TOO_FEW)
+    elif plan.rows:
+        notes.insert(0, NOTE.format(eer=round(100 * plan.expected_eer)))
     return {
         "stats": [
             {"label": "One evaluator", "value": f"{plan.minutes:.0f}", "unit": "min"},
@@ -567,8 +591,7 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
 
 def seconds_of_trial(study: Study, mean_s: float) -> float:
     """About how long a trial takes with samples of this mean length."""
-    samples = study.board_samples if study.form == Study.Form.LINKABILITY else 1 + has_pairs(study)
-    return rules.seconds_of_trial(study.asked, [mean_s] * samples)
+    return rules.seconds_of_trial(study.asked, [mean_s] * selectors.count_samples(study))
 
 
 def _half_width(share: float) -> str:

@@ -52,6 +52,7 @@ from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
 from listening.design.unrated import Board, Writing, plan_boards, plan_transcription
+from listening.questions import list_slots
 from portal.challenges.models import DataSet, TrialList, Utterance
 from portal.submissions.models import Submission, SubmittedFile
 
@@ -113,7 +114,7 @@ class PlanVerdict:
     Attributes:
         problems: why none can be made, as sentences.
         is_tried: whether the design itself was tried; else the recordings were counted, which nearly always tells.
-        is_heard_once: whether one evaluator alone hears each item.
+        is_heard_once: whether one evaluator alone hears each item, in each of its versions.
     """
 
     problems: list[str]
@@ -230,7 +231,8 @@ def judge_plan(
     """
     if study.is_crossed:
         request = stored_design.crossed_request(study, codes_of(study), make_own_pool(study), study.evaluators)
-        return PlanVerdict(find_crossed_problems(request), is_tried=True)
+        is_once = request.evaluators * request.trials <= len(request.versions) * len(request.items)
+        return PlanVerdict(find_crossed_problems(request), is_tried=True, is_heard_once=is_once)
     chosen = list(study.data_sets.all() if data_sets is None else data_sets)
     submissions = heard_submissions(study) if systems is None else name_codes(systems)
     numbers = {name: getattr(study, name) for name in NUMBERS}
@@ -479,13 +481,18 @@ def _candidate_item(one: Candidate) -> PlannedPresentation:
 
 def _plan_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> PlannedDesign:
     plan = plan_crossed(stored_design.crossed_request(study, codes, pool, evaluators))
-    heard = dict.fromkeys(one for block in plan.blocks for one in block)
-    keys = {(code, item): _short_key(f"{code or 'original'}/{item}") for code, item in heard}
-    items = (
-        PlannedPresentation(keys[code, item], Purpose.SCORED, code, None, _samples(code, item, ""))
-        for code, item in heard
-    )
-    return PlannedDesign(tuple(items), tuple(tuple(keys[one] for one in block) for block in plan.blocks))
+    slots = list_slots(study.screen, len(codes))
+    planned = {one: _crossed_item(*one, slots) for block in plan.blocks for one in block}
+    blocks = (tuple(planned[one].key for one in block) for block in plan.blocks)
+    return PlannedDesign(tuple(planned.values()), tuple(blocks))
+
+
+def _crossed_item(conditions: tuple[str, ...], item: str, slots: tuple[str, ...]) -> PlannedPresentation:
+    """Return a trial of conditions in the order of slots; the reference, which is the original, comes before them."""
+    codes = dict(zip(slots, ("", *conditions) if "r" in slots else conditions, strict=True))
+    samples = tuple((slot, code, item) for slot, code in codes.items())
+    key = _short_key("/".join([*conditions, item]))  # no name of a folder or file has a stroke
+    return PlannedPresentation(key, Purpose.SCORED, codes.get("a", ""), None, samples)
 
 
 def _plan_unrated(

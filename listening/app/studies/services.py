@@ -178,11 +178,13 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     """
     study = lock_study(study, rules.DESIGNABLE, "changed in what it asks")
     fitting = OWN_SCREENS if study.is_crossed else EDITION_SCREENS
-    if any(one.screen not in fitting or (study.is_crossed and one.kind == Kind.TEXT) for one in questions):
-        whose = "your own recordings" if study.is_crossed else "the systems of an edition"
+    whose = "your own recordings" if study.is_crossed else "the systems of an edition"
+    if any(one.screen not in fitting for one in questions):
         raise ValidationError(
             {"questions": [f"A test of {whose} can be heard on these screens: {', '.join(sorted(fitting))}."]}
         )
+    if study.is_crossed and any(one.kind == Kind.TEXT for one in questions):
+        raise ValidationError({"questions": ["What is heard in your own recordings cannot be written down yet."]})
     before, wordings = study.asked, _wordings(study)
     ask_questions(study, questions)
     if study.asked == before:

@@ -28,10 +28,11 @@ from listening.app.studies.selectors import (
 )
 from listening.design import unrated
 from listening.design.certificate import Certificate, certify, check_problems
-from listening.design.crossed import CROSSED_VERSION, CrossedPlan, CrossedRequest, certify_crossed
+from listening.design.crossed import CROSSED_VERSION, CrossedPlan, CrossedRequest, PlannedTrial, certify_crossed
 from listening.design.places import bound_by_chance
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
 from listening.design.unrated_certificate import certify_boards, certify_transcription
+from listening.questions import list_slots
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
     """
     study = rows.study
     if study.is_crossed:
-        heard = [[_heard(rows.items[key]) for key in rows.scored_of(block)] for block in rows.blocks]
-        plan = CrossedPlan(CROSSED_VERSION, study.seed, tuple(map(tuple, heard)))
+        sessions = (tuple(_crossed_trial(rows, key) for key in rows.scored_of(block)) for block in rows.blocks)
+        plan = CrossedPlan(CROSSED_VERSION, study.seed, tuple(sessions))
         return [certify_crossed(crossed_request(study, rows.systems, rows.pool, sum(rows.waves())), plan)]
     if study.form == Study.Form.RATING:
         return [certify(rating_request(rows), rating_design(rows))]
@@ -112,11 +113,15 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
 def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> CrossedRequest:
     """Return what a study asks for in which every condition has every item."""
     items = tuple(one.key for one in pool.utterances)
-    return CrossedRequest(evaluators, study.trials_per_evaluator, codes, items, study.seed)
+    return CrossedRequest(evaluators, study.trials_per_evaluator, codes, items, study.seed, study.screen)
 
 
-def _heard(item: StoredPresentation) -> tuple[str, str]:
-    return item.system, item.samples["a"].utterance if "a" in item.samples else ""
+def _crossed_trial(rows: DesignRows, key: str) -> PlannedTrial:
+    """Return the conditions of a trial in the order of its slots, without the reference, and its item."""
+    samples = rows.items[key].samples
+    slots = (slot for slot in list_slots(rows.study.screen, len(rows.systems)) if slot in samples)
+    conditions = tuple(samples[slot].system for slot in slots if slot != "r")
+    return conditions, next(iter(samples.values())).utterance if samples else ""
 
 
 def rating_request(rows: DesignRows) -> DesignRequest:
@@ -324,6 +329,8 @@ def _samples(rows: DesignRows) -> dict[str, Any]:
 
 
 def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:
+    if rows.study.is_crossed:
+        return _crossed_problem(rows, item)
     slots, samples = list(item.samples), list(item.samples.values())
     if rows.study.form == Study.Form.LINKABILITY:
         wanted = [str(number) for number in range(1, rows.study.board_samples + 1)]
@@ -342,6 +349,20 @@ def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:
         if same is not item.is_target:
             return f"its speakers are {'one' if same else 'two'}, against its own label"
         return "it compares a woman and a man" if a.sex != b.sex and item.purpose != Presentation.Purpose.GOLD else ""
+    return "" if item.is_target is None else "it compares voices"
+
+
+def _crossed_problem(rows: DesignRows, item: StoredPresentation) -> str:
+    """Return what is wrong with a trial of one's own recordings: its slots, its item, its reference."""
+    wanted = list_slots(rows.study.screen, len(rows.systems))
+    if set(item.samples) != set(wanted):
+        return f"the samples {', '.join(item.samples) or 'none'} instead of {', '.join(wanted)}"
+    if len(names := sorted({sample.utterance for sample in item.samples.values()})) > 1:
+        return f"recordings of several items, {' and '.join(names)}"
+    if "r" in item.samples and item.samples["r"].system:
+        return f"the reference is of {item.samples['r'].system}, not the original"
+    if (item.samples["a"].system if "a" in item.samples else "") != item.system:
+        return f"sample A is not of {item.system or 'the original'}"
     return "" if item.is_target is None else "it compares voices"
 
 

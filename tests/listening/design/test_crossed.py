@@ -8,35 +8,55 @@ import pytest
 
 from common.errors import ProblemsError
 from listening.design.crossed import CrossedRequest, certify_crossed, plan_crossed
+from listening.questions import Screen
+
+SCREENS = ("single", "reference", "pair", "triple", "many")
 
 
-def make_request(evaluators=6, trials=6, conditions=3, items=4, seed=1):
-    names = tuple(f"c{number}" for number in range(conditions)), tuple(f"i{number}" for number in range(items))
-    return CrossedRequest(evaluators, trials, *names, seed)
+def make_request(evaluators=6, trials=6, conditions=3, items=4, seed=1, screen="single"):
+    """Return a request whose first condition is the original."""
+    names = ("", *(f"c{number}" for number in range(1, conditions)))
+    return CrossedRequest(
+        evaluators, trials, names, tuple(f"i{number}" for number in range(items)), seed, Screen(screen)
+    )
 
 
-def sizes():
-    for evaluators, conditions, items in product((1, 5, 8), (1, 2, 4), (1, 2, 5, 12)):
-        whole = conditions * items
-        yield from (make_request(evaluators, trials, conditions, items) for trials in {1, min(items, 3), items, whole})
+def sizes(screens=SCREENS):
+    for screen, evaluators, conditions, items in product(screens, (1, 5, 8), (1, 2, 4), (1, 2, 5, 12)):
+        if conditions == 1 and screen not in ("single", "reference"):
+            continue
+        whole = len(make_request(conditions=conditions, screen=screen).versions) * items
+        for trials in sorted({1, min(items, 3), items, whole}):
+            yield make_request(evaluators, trials, conditions, items, screen=screen)
 
 
-def test_designs_of_many_sizes_pass_their_certificate():
-    for request in sizes():
+def versions_of(block):
+    """Return what a session plays, whatever the order of its conditions: the conditions of each trial and its item."""
+    return [(frozenset(conditions), item) for conditions, item in block]
+
+
+def spread(counts):
+    return max(counts) - min(counts)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_designs_of_many_sizes_pass_their_certificate(screen):
+    for request in sizes([screen]):
         certificate = certify_crossed(request, plan_crossed(request))
         assert certificate.passes, (request, [check.sentence for check in certificate.failures])
 
 
-def test_every_stimulus_is_heard_equally_often():
-    for request in sizes():
-        heard = Counter(one for block in plan_crossed(request).blocks for one in block)
-        counts = [heard[one] for one in product(request.conditions, request.items)]
-        assert max(counts) - min(counts) <= 1, request
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_version_of_an_item_is_heard_equally_often(screen):
+    for request in sizes([screen]):
+        heard = Counter(one for block in plan_crossed(request).blocks for one in versions_of(block))
+        assert spread([heard[frozenset(one), item] for one in request.versions for item in request.items]) <= 1, request
 
 
-def test_session_meets_an_item_in_as_few_conditions_as_numbers_allow():
-    for request in sizes():
-        for block in plan_crossed(request).blocks:
+@pytest.mark.parametrize("screen", SCREENS)
+def test_session_meets_an_item_in_as_few_versions_as_numbers_allow(screen):
+    for request in sizes([screen]):
+        for block in map(versions_of, plan_crossed(request).blocks):
             assert len(set(block)) == request.trials
             said = Counter(item for _, item in block)
             assert max(said.values()) == -(-request.trials // len(request.items))
@@ -54,11 +74,43 @@ def test_conditions_stand_at_every_place_about_equally_often():
     blocks = plan_crossed(request).blocks
     for place in range(12):
         counts = Counter(block[place][0] for block in blocks)
-        assert all(2 <= counts[condition] <= 6 for condition in request.conditions), (place, counts)
+        assert all(2 <= counts[condition,] <= 6 for condition in request.conditions), (place, counts)
 
 
-def test_more_evaluators_leave_the_blocks_before_them():
-    request = make_request()
+@pytest.mark.parametrize("screen", ["pair", "triple"])
+def test_each_order_of_a_pair_is_heard_equally_often(screen):
+    for request in sizes([screen]):
+        heard = Counter(conditions for block in plan_crossed(request).blocks for conditions, _ in block)
+        for a, b in request.versions:
+            orders = [(a, b), (b, a)] if screen == "pair" else [(x, *two) for x in (a, b) for two in ((a, b), (b, a))]
+            assert spread([heard[order] for order in orders]) <= 1, request
+
+
+def test_a_is_x_in_half_of_a_session():
+    request = make_request(evaluators=20, trials=30, conditions=4, items=10, screen="triple")
+    for block in plan_crossed(request).blocks:
+        assert 13 <= sum(x == a for (x, a, _), _ in block) <= 17
+
+
+def test_right_answer_does_not_follow_from_the_answers_before():
+    request = make_request(evaluators=40, trials=8, conditions=2, items=8, screen="triple")
+    last = {tuple(x == a for (x, a, _), _ in block)[-4:] for block in plan_crossed(request).blocks}
+    assert {half for half in last if half[:3] == (True, False, True)} == {
+        (True, False, True, True),
+        (True, False, True, False),
+    }
+
+
+def test_each_condition_has_each_number_equally_often():
+    for request in sizes(["many"]):
+        trials = [conditions for block in plan_crossed(request).blocks for conditions, _ in block]
+        counts = Counter(place for conditions in trials for place in enumerate(conditions))
+        assert spread([counts[n, one] for n in range(len(request.conditions)) for one in request.conditions]) <= 1
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_more_evaluators_leave_the_blocks_before_them(screen):
+    request = make_request(screen=screen, trials=4)
     longer = replace(request, evaluators=9)
     assert plan_crossed(longer).blocks[:6] == plan_crossed(request).blocks
     assert certify_crossed(longer, plan_crossed(longer)).passes
@@ -70,29 +122,122 @@ def test_equal_seeds_give_equal_designs_and_others_do_not():
     assert plan_crossed(request).blocks != plan_crossed(replace(request, seed=2)).blocks
 
 
-def test_more_trials_than_recordings_are_refused():
-    with pytest.raises(ProblemsError, match="give at most 12 trials for each evaluator, found 13"):
-        plan_crossed(make_request(trials=13))
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"trials": 13}, "3 conditions of 4 recordings give at most 12 trials for each evaluator, found 13"),
+        ({"trials": 13, "screen": "pair"}, "3 pairs of conditions of 4 recordings give at most 12 trials"),
+        ({"trials": 5, "screen": "many"}, "all conditions of 4 recordings give at most 4 trials"),
+        ({"conditions": 1, "screen": "pair"}, "expected at least 2, found 1"),
+        ({"conditions": 1, "screen": "triple"}, "expected at least 2, found 1"),
+        ({"conditions": 13, "screen": "many"}, "expected at most 12, found 13"),
+        ({"items": 0}, "no recording that every condition has"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(change, sentence):
+    with pytest.raises(ProblemsError, match=sentence):
+        plan_crossed(make_request(**{"trials": 4} | change))
+
+
+@pytest.mark.parametrize("screen", ["reference", "many"])
+def test_trials_with_a_reference_need_an_original(screen):
+    request = replace(make_request(trials=2, screen=screen), conditions=("c1", "c2"))
+    with pytest.raises(ProblemsError, match="no condition is the original"):
+        plan_crossed(request)
+
+
+# What the checker sees -----------------------------------------------------------------------------
+
+
+def spoil(check, screen, change, *, trials=4, evaluators=8):
+    """Return whether a check fails, and no check of the design as it was, once its blocks are changed."""
+    request = make_request(evaluators=evaluators, trials=trials, screen=screen)
+    plan = plan_crossed(request)
+    assert certify_crossed(request, plan).passes
+    spoilt = replace(plan, blocks=tuple(change([list(block) for block in plan.blocks])))
+    return check in [one.name for one in certify_crossed(request, spoilt).failures]
+
+
+def with_first(blocks, trial):
+    return [[trial, *blocks[0][1:]], *blocks[1:]]
+
+
+def turned(blocks):
+    """Return all trials with the two last of their slots in the order of the alphabet."""
+    return [[((*conditions[:-2], *sorted(conditions[-2:])), item) for conditions, item in block] for block in blocks]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_checker_sees_a_block_that_is_missing(screen):
+    assert spoil("blocks", screen, lambda blocks: blocks[:-1])
 
 
 @pytest.mark.parametrize(
-    ("check", "spoil"),
+    ("screen", "conditions"),
     [
-        ("blocks", lambda blocks: blocks[:-1]),
-        ("recording once", lambda blocks: ((blocks[0][0], blocks[0][0], *blocks[0][2:]), *blocks[1:])),
-        ("evenness", lambda blocks: (blocks[0], *blocks[:-1])),
-        ("neighbours", lambda blocks: (tuple(sorted(blocks[0], key=lambda one: one[1])), *blocks[1:])),
+        ("single", ("stranger",)),
+        ("reference", ("c1", "c2")),
+        ("pair", ("c1", "c1")),
+        ("triple", ("c1", "", "c2")),
+        ("triple", ("c1", "c2", "c2")),
+        ("triple", ("c1", "c2")),
+        ("many", ("", "c1")),
+        ("many", ("", "c1", "c1")),
     ],
 )
-def test_checker_names_what_is_not_met(check, spoil):
-    request = make_request(evaluators=7, trials=11)
+def test_checker_sees_a_trial_of_other_slots_or_conditions(screen, conditions):
+    assert spoil("blocks", screen, lambda blocks: with_first(blocks, (conditions, blocks[0][0][1])))
+
+
+def test_checker_sees_an_item_that_is_not_asked_for():
+    assert spoil("blocks", "single", lambda blocks: with_first(blocks, (blocks[0][0][0], "stranger")))
+
+
+@pytest.mark.parametrize(
+    ("check", "screen"),
+    [("recording once", "single"), ("pair of recordings once", "pair"), ("item once", "many")],
+)
+def test_checker_sees_what_comes_twice_in_a_session_in_whichever_order(check, screen):
+    again = lambda blocks: [[blocks[0][1], (blocks[0][1][0][::-1], blocks[0][1][1]), *blocks[0][2:]], *blocks[1:]]  # noqa: E731
+    assert spoil(check, screen, again)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_checker_sees_what_is_heard_too_often(screen):
+    assert spoil("evenness", screen, lambda blocks: [blocks[0]] * len(blocks), trials=3)
+
+
+def test_checker_sees_an_item_next_to_itself():
+    together = lambda blocks: [sorted(block, key=lambda trial: trial[1]) for block in blocks]  # noqa: E731
+    assert spoil("neighbours", "pair", together, trials=11)
+
+
+def test_checker_sees_a_pair_that_always_comes_first():
+    first = lambda blocks: [sorted(block, key=lambda trial: sorted(trial[0]) != ["c1", "c2"]) for block in blocks]  # noqa: E731
+    assert spoil("places", "pair", first, trials=11, evaluators=40)
+
+
+@pytest.mark.parametrize("screen", ["pair", "triple"])
+def test_checker_sees_a_condition_that_is_always_a(screen):
+    assert spoil("sides", screen, turned)
+
+
+def test_checker_sees_a_session_in_which_a_is_always_x():
+    always = lambda blocks: [[((a, a, b), item) for (_, a, b), item in blocks[0]], *blocks[1:]]  # noqa: E731
+    request = make_request(evaluators=2, trials=60, conditions=2, items=60, screen="triple")
     plan = plan_crossed(request)
-    certificate = certify_crossed(request, replace(plan, blocks=tuple(spoil(plan.blocks))))
-    assert check in [one.name for one in certificate.failures]
+    spoilt = replace(plan, blocks=tuple(map(tuple, always(plan.blocks))))
+    assert "right answers" in [one.name for one in certify_crossed(request, spoilt).failures]
 
 
-def test_certificate_says_which_rules_do_not_apply():
-    request = make_request()
+def test_checker_sees_an_order_of_numbers_that_is_always_the_same():
+    alike = lambda blocks: [[(tuple(sorted(conditions)), item) for conditions, item in block] for block in blocks]  # noqa: E731
+    assert spoil("numbers", "many", alike)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_certificate_says_which_rules_do_not_apply(screen):
+    request = make_request(screen=screen, trials=4)
     relaxed = " ".join(certify_crossed(request, plan_crossed(request)).relaxed)
     assert "targets and non-targets" in relaxed
     assert "sexes" in relaxed

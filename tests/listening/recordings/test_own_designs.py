@@ -1,0 +1,153 @@
+"""Designs of tests of one's own recordings, on every screen: which samples a trial has, and what the checker sees."""
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from common.errors import ProblemsError
+from listening.app.models import PresentationSample, Study
+from listening.app.studies.designing import extend_design, make_design
+from listening.app.studies.planning import LONGEST_KEY
+from listening.app.studies.selectors import expected_effort
+from listening.app.studies.stored_design import build_certificate, list_failures, read_rows
+from tests.listening.own_factories import make_own_draft, make_own_prepared
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db
+PRESETS = ("dcr", "ccr", "ab", "abx", "mushra")
+SLOTS = {"dcr": "ra", "ccr": "ab", "ab": "ab", "abx": "abx", "mushra": "r123"}
+CONDITIONS = ("", "codec", "coder")
+
+
+def make(preset, **fields):
+    return make_own_prepared(make_organizer(), preset=preset, conditions=CONDITIONS, **fields)
+
+
+def samples_of(presentation):
+    """Return the condition of each slot."""
+    return dict(presentation.samples.values_list("slot", "stimulus__condition__code"))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_trials_have_the_samples_of_their_screen(preset):
+    study = make(preset)
+    assert (study.certificate["passes"], study.blocks.count()) == (True, 4)
+    for presentation in study.presentations.all():
+        assert sorted(samples_of(presentation)) == sorted(SLOTS[preset])
+        assert presentation.is_target is None
+        assert presentation.samples.values("stimulus__item").distinct().count() == 1
+
+
+def test_references_are_originals_and_a_is_each_condition_the_original_too():
+    trials = list(map(samples_of, make("dcr").presentations.all()))
+    assert {trial["r"] for trial in trials} == {""}
+    assert {trial["a"] for trial in trials} == set(CONDITIONS)
+
+
+def test_pairs_are_two_conditions_with_each_of_them_as_a():
+    trials = [tuple(sorted(samples_of(one).items())) for one in make("ccr").presentations.all()]
+    assert {(("a", one), ("b", other)) for one in CONDITIONS for other in CONDITIONS if one != other} == set(trials)
+
+
+def test_x_is_the_stimulus_of_a_or_of_b():
+    found = set()
+    for presentation in make("abx").presentations.all():
+        stimuli = dict(presentation.samples.values_list("slot", "stimulus"))
+        assert stimuli["a"] != stimuli["b"]
+        found.add(next(slot for slot in ("a", "b") if stimuli[slot] == stimuli["x"]))
+    assert found == {"a", "b"}
+
+
+def test_many_are_all_conditions_in_an_order_of_each_trial_beside_the_original():
+    study = make("mushra")
+    trials = list(map(samples_of, study.presentations.all()))
+    assert {trial.pop("r") for trial in trials} == {""}
+    assert all(sorted(trial.values()) == sorted(CONDITIONS) for trial in trials)
+    assert len({tuple(sorted(trial.items())) for trial in trials}) > 1
+    assert set(study.presentations.values_list("condition__code", flat=True)) == {""}
+
+
+@pytest.mark.parametrize(("preset", "slot"), [("ccr", "a"), ("abx", "a"), ("dcr", "a")])
+def test_condition_of_a_presentation_is_that_of_sample_a(preset, slot):
+    for presentation in make(preset).presentations.all():
+        assert samples_of(presentation)[slot] == presentation.condition.code
+
+
+def test_names_of_many_long_conditions_give_different_keys_that_fit():
+    conditions = ("", *(f"{number:02}" + "x" * 38 for number in range(11)))
+    study = make_own_prepared(make_organizer(), preset="mushra", conditions=conditions, items=("a" * 120, "b" * 120))
+    keys = list(study.presentations.values_list("key", flat=True))
+    assert len(set(keys)) == len(keys) > 2
+    assert max(map(len, keys)) <= LONGEST_KEY
+
+
+def test_folder_called_original_beside_the_original_makes_a_design():
+    study = make_own_prepared(make_organizer(), conditions=("", "original"))
+    assert study.certificate["passes"]
+    assert study.presentations.count() == 6
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_evaluators_are_added_while_a_test_is_open(preset):
+    study = make(preset)
+    Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN, launched_at=timezone.now())
+    before = list(study.blocks.values_list("number", "trials__presentation__key"))
+    certificate = extend_design(Study.objects.get(pk=study.pk), 3, study.created_by)
+    assert (certificate["passes"], certificate["waves"]) == (True, [4, 3])
+    assert list(study.blocks.filter(wave=0).values_list("number", "trials__presentation__key")) == before
+
+
+@pytest.mark.parametrize(
+    ("slot", "sentence"),
+    [("r", "the reference is of codec, not the original"), ("2", "recordings of several items, a and b")],
+)
+def test_checker_sees_a_sample_that_is_not_as_the_screen_has_it(slot, sentence):
+    study = make("mushra")
+    sample = PresentationSample.objects.filter(presentation__study=study, slot=slot).first()
+    item = "b" if slot == "2" else sample.stimulus.item.name
+    code = sample.stimulus.condition.code if slot == "2" else "codec"
+    if slot == "2" and sample.stimulus.item.name == "b":
+        item = "a"
+    sample.stimulus = study.stimulus_files.get(item__name=item, condition__code=code)
+    sample.save()
+    assert sentence in "\n".join(list_failures(build_certificate(read_rows(study))))
+
+
+def test_checker_sees_a_sample_that_is_missing():
+    study = make("abx")
+    study.presentations.first().samples.get(slot="x").delete()
+    assert "the samples a, b instead of x, a, b" in "\n".join(list_failures(build_certificate(read_rows(study))))
+
+
+@pytest.mark.parametrize("preset", ["dcr", "mushra"])
+def test_design_with_a_reference_is_refused_without_an_original(preset):
+    study = make_own_draft(make_organizer(), preset=preset, conditions=("codec", "coder"), trials_per_evaluator=3)
+    with pytest.raises(ProblemsError, match="no condition is the original"):
+        make_design(study, study.created_by)
+
+
+def test_effort_counts_every_recording_of_a_trial():
+    alone, pair = (
+        make_own_prepared(make_organizer(), name=one, preset=one, trials_per_evaluator=3) for one in ("mos", "ab")
+    )
+    for study in (alone, pair):
+        study.stimulus_files.update(duration_s=60)
+    assert expected_effort(pair)["minutes"] - expected_effort(alone)["minutes"] == 3
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_pages_of_organizers_tell_what_is_compared(preset, client):
+    study = make(preset)
+    client.force_login(study.created_by)
+    pages = {
+        name: client.get(reverse(f"studies:{name}", args=[study.name]))
+        for name in ("detail", "design", "edit", "planner", "questions")
+    }
+    assert {name: reply.status_code for name, reply in pages.items()} == dict.fromkeys(pages, 200)
+    rows = [
+        [str(cell.text) for cell in row.cells]
+        for group in pages["design"].context["counts"].groups
+        for row in group.rows
+    ]
+    each = 3 * 4 * (1 if preset == "mushra" else 2 if preset in ("ccr", "ab", "abx") else 1)
+    assert [(row[0], int(row[2])) for row in rows] == [("original", each), ("codec", each), ("coder", each)]
