@@ -76,7 +76,7 @@ def receive_answers(token: str, body: bytes) -> dict[str, Any]:
         now = read_clock()
         if len(body) > payloads.MOST_BYTES and session.study.form != Study.Form.LINKABILITY:
             raise ProblemsError([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])
-        served = session.serves.filter(trial__position=position).values_list("slot", "first_at", "complete_at")
+        served = session.serves.filter(trial__position=position or 0).values_list("slot", "first_at", "complete_at")
         answered = selectors.answered_by(session)
         return _save(session, payload, answered, {slot: times for slot, *times in served}, now)
 
