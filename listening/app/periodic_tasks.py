@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from listening.app.monitor.services import flag_sessions
-from listening.app.monitor.waves import end_waves
 from listening.app.results.services import start_due_analyses
+from listening.app.results.waves import end_waves
 from listening.app.sessions import block_leases
 from listening.app.withdrawal.services import finish_erasing, remind_of_people
 from portal.core.clock import read_clock

@@ -49,7 +49,7 @@ class Study(models.Model):
     `data_sets`: the trial and enrolment sets whose recordings are heard. `recordings`: of a test of its own the name of
     the archive, and what to look at before the launch.
     `half_width`: of the 95 % intervals of its main numbers, which the test shall reach with at most `most_evaluators`;
-    empty: it has the evaluators it has (`listening.app.monitor.waves`).
+    empty: it has the evaluators it has (`listening.app.results.waves`).
     `link_key`: the secret part of the address that evaluators are given. `certificate`: what the independent checker
     found in the design, as `listening.design.certificate` writes it; empty until there is a design. `screening`,
     `questionnaire` and `platform_settings` are validated by `listening.app.studies.settings`.

@@ -8,7 +8,7 @@ from django.utils import timezone
 from scipy.stats import t as student
 
 from listening.app.models import Answer, Study
-from listening.app.monitor.waves import end_waves, measure_half_width
+from listening.app.results.waves import end_waves, measure_half_width
 from listening.app.studies.services import launch_study
 from tests.listening.own_factories import make_own_prepared
 from tests.listening.session_factories import make_finished_session
