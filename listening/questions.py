@@ -222,6 +222,7 @@ def parse_question(data: Mapping[str, Any], name: str) -> AskedQuestion:
         ProblemsError: the data are no question.
     """
     try:
+        _check_types(data)
         found = read_question(data)
     except (AttributeError, KeyError, TypeError) as error:
         sentence = f"{name}: expected a question with a key and its wording by language, found {error}."
@@ -229,6 +230,21 @@ def parse_question(data: Mapping[str, Any], name: str) -> AskedQuestion:
     if problems := list_question_problems([found]):
         raise ProblemsError([f"{name}: {problem}" for problem in problems])
     return found
+
+
+def _check_types(data: Mapping[str, Any]) -> None:
+    """Raise TypeError where a part of a question is not of its type."""
+    texts = [data["key"], data.get("kind", ""), data.get("screen", ""), *data.get("results", {}).values()]
+    for words in data["wording"].values():
+        labels = words.get("labels", ())
+        if not isinstance(labels, list | tuple):
+            raise TypeError(f"no list of labels, but {str(labels)[:40]!r}")
+        texts += [*labels, *(value for name, value in words.items() if name != "labels")]
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"no text, but {str(text)[:40]}")
+    if type(data.get("listen_again", False)) is not bool:
+        raise TypeError(f"neither true nor false, but {str(data['listen_again'])[:40]} as listen_again")
 
 
 def list_question_problems(questions: Sequence[AskedQuestion]) -> list[str]:

@@ -1,8 +1,9 @@
 """A listening test of one's own recordings as one TOML file, with which somebody else repeats it.
 
     title = "Three codecs"
-    preset = "mos"
+    preset = "mushra"
     original = "clean"
+    anchors = [3500, 7000]
 
     [sound]
     rate_hz = 48000
@@ -19,8 +20,9 @@
     contact = "listening@example.org"
     keep_months = 12
 
-Only the title is needed; what is left out is as the page *Test your own recordings* has it. The recordings are not in
-the file.
+Only the title is needed; what is left out is as the page *Test your own recordings* has it. Questions whose wording is
+not that of a preset stand at its end as tables ``[[questions]]``, as presets have them. The recordings are not in the
+file.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ from common.errors import ProblemsError
 from listening.app.models import LOUDNESS, Condition, Study
 from listening.app.recordings.services import PRESETS, RATES_HZ, OwnTest
 from listening.app.studies.selectors import free_study_name
-from listening.questions import load_preset
+from listening.app.studies.services import find_unfit_questions
+from listening.questions import AskedQuestion, list_question_problems, load_preset, parse_question
+from listening.stimuli.anchors import ANCHORS_HZ
 
 LONGEST_TEXT = 200
 Check = tuple[Callable[[Any], bool], str]
@@ -66,6 +70,10 @@ def _texts(longest: int) -> Check:
     return lambda value: isinstance(value, list) and all(map(is_text, value)), "a list of texts"
 
 
+def _is_list_of_anchors(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == len({one for one in value if one in ANCHORS_HZ})
+
+
 # By table the fields of a file, each with what it may be; "" for those in front of the first table.
 TABLES: dict[str, dict[str, Check]] = {
     "": {
@@ -77,6 +85,11 @@ TABLES: dict[str, dict[str, Check]] = {
         "preset": _one_of(*PRESETS),
         "original": _text(40),
         "references": _texts(40),
+        "anchors": (_is_list_of_anchors, f"a list of frequencies in Hz, of {', '.join(map(str, ANCHORS_HZ))}"),
+        "questions": (
+            lambda value: isinstance(value, list) and value != [] and all(isinstance(one, dict) for one in value),
+            "tables [[questions]]",
+        ),
     },
     "sound": {
         "rate_hz": _one_of(*RATES_HZ),
@@ -86,6 +99,9 @@ TABLES: dict[str, dict[str, Check]] = {
     "sessions": {
         "evaluators": _whole(1, 1000),
         "trials": _whole(1, 200),
+        "half_width": (lambda value: type(value) in (int, float) and 0.001 <= value <= 100, "a number, 0.001 to 100"),
+        "most_evaluators": _whole(1, 1000),
+        "pages": _one_of(*Study.Pages.values),
         "seed": _whole(0, 2**31 - 1),
         "plays_at_most": _whole(1, 20),
         "languages": _texts(8),
@@ -115,11 +131,12 @@ def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
     problems = list(_read(read, found))
     if not found.get("title", "").strip():
         problems.append('The file of the test has no title. Begin it with: title = "My test".')
+    problems += _read_questions(found)
     if problems:
         raise ProblemsError(problems)
     found.setdefault("name", free_study_name(found["title"]))
-    if "references" in found:
-        found["references"] = tuple(found["references"])
+    for name in {"references", "anchors"} & found.keys():
+        found[name] = tuple(found[name])
     if "pay_per_hour" in found:
         found["pay_per_hour"] = Decimal(str(found["pay_per_hour"]))
     chosen = {name: value for name, value in found.items() if name in CHOSEN}
@@ -145,20 +162,34 @@ def _read(read: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
                 yield f"{where}: expected {expected}, found {str(value)[:60]!r}."
 
 
-def _keys_of(preset: str) -> list[str]:
-    return [one.key for one in load_preset(preset).questions]
+def _read_questions(found: dict[str, Any]) -> list[str]:
+    """Put the questions of a file in the place of its tables, and return what is wrong with them."""
+    tables, questions, problems = found.pop("questions", []), list[AskedQuestion](), list[str]()
+    for number, table in enumerate(tables, 1):
+        try:
+            questions.append(parse_question(table, f"[[questions]] {number}"))
+        except ProblemsError as error:
+            problems += error.problems
+    problems = problems or (list_question_problems(questions) if questions else [])
+    if questions and not problems:
+        problems = find_unfit_questions(questions, is_own=True)
+    found |= {"questions": tuple(questions)}
+    return problems
 
 
 def write_test_file(study: Study) -> str:
     """Return the file with which the test can be repeated on the same recordings."""
     conditions = list(study.conditions.order_by("code"))
     has_original = any(one.kind == Condition.Kind.ORIGINAL for one in conditions)
+    preset = next((name for name in PRESETS if load_preset(name).questions == study.asked), "")
     told: dict[str, Any] = {
         "title": study.title,
         "name": "",
-        "preset": next((name for name in PRESETS if _keys_of(name) == study.asked_keys), PRESETS[0]),
+        "preset": preset,
         "original": study.recordings.get("original", "") if has_original else "",
-        "references": [one.code for one in conditions if one.kind == Condition.Kind.REFERENCE],
+        "references": [one.code for one in conditions if one.kind == Condition.Kind.REFERENCE] or "",
+        "anchors": [one.low_pass_hz for one in conditions if one.low_pass_hz] if has_original else "",
+        "questions": "",
         "trials": study.trials_per_evaluator,
         "pay_per_hour": float(study.pay_per_hour),
     }
@@ -167,6 +198,28 @@ def write_test_file(study: Study) -> str:
         lines += ["", f"[{table}]"] if table else []
         for name in names:
             value = told[name] if name in told else getattr(study, name)
-            if value not in (None, "", []):
-                lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
+            if value not in (None, ""):
+                lines.append(_line(name, value))
+    for question in () if preset else study.asked:
+        lines += _write_question(question)
     return "\n".join(lines) + "\n"
+
+
+def _write_question(question: AskedQuestion) -> Iterator[str]:
+    told = {name: value for name, value in question.as_data().items() if value}
+    wording, results = told.pop("wording"), told.pop("results", {})
+    yield from ("", "[[questions]]", *(_line(name, value) for name, value in told.items()))
+    if results:
+        yield from ("", "[questions.results]", *(_line(name, value) for name, value in results.items()))
+    for language, words in wording.items():
+        yield from ("", f"[questions.wording.{_in_toml(language)}]")
+        yield from (_line(name, value) for name, value in words.items() if value)
+
+
+def _line(name: str, value: Any) -> str:
+    return f"{name} = {_in_toml(value)}"
+
+
+def _in_toml(value: Any) -> str:
+    """Return a text, number, truth or list of these, as JSON writes it too but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

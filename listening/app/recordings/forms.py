@@ -8,7 +8,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from listening.app.models import LOUDNESS, Study
-from listening.app.recordings.services import LARGEST_ARCHIVE, PRESETS, RATES_HZ, OwnTest, make_own_test
+from listening.app.recordings.services import (
+    LARGEST_ARCHIVE,
+    PRESETS,
+    RATES_HZ,
+    USUAL_PRESET,
+    OwnTest,
+    make_own_test,
+)
 from listening.app.studies.forms import (
     ResponsibleField,
     StudyNameField,
@@ -19,10 +26,17 @@ from listening.app.studies.forms import (
 )
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import USUAL_MONTHS
-from listening.questions import load_preset
+from listening.questions import NEEDS_REFERENCE, load_preset
 from listening.stimuli.making import Loudness
 from portal.core.fields import LineField
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, MEGABYTE
+
+ANCHORS = [
+    ("", "Both for MUSHRA, as far as the sampling rate allows; else none"),
+    ("3500", "3.5 kHz"),
+    ("3500 7000", "3.5 and 7 kHz"),
+    ("none", "None"),
+]
 
 
 class OwnTestForm(forms.Form):
@@ -40,15 +54,23 @@ class OwnTestForm(forms.Form):
     name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
     preset = radios(
         "What is asked",
-        [(name, load_preset(name).title) for name in PRESETS],
+        [(one.name, f"{one.title}: {one.about}") for one in map(load_preset, PRESETS)],
         "The wording can be changed afterwards.",
         "Choose what is asked.",
-        initial=PRESETS[0],
+        initial=USUAL_PRESET,
     )
     original = LineField(
         label="Original",
         required=False,
-        help_text="The condition with which the others are compared, such as clean. Empty: none.",
+        help_text="The condition with which the others are compared, such as clean. DCR and MUSHRA play it as the "
+        "reference, and once more among the others without saying so. Empty: none.",
+    )
+    anchors = forms.ChoiceField(
+        label="Anchors",
+        required=False,
+        choices=ANCHORS,
+        help_text="Further conditions that the portal makes: the original without what lies above 3.5 or 7 kHz "
+        "(ITU-R BS.1534-3).",
     )
     references = LineField(
         label="References",
@@ -81,6 +103,15 @@ class OwnTestForm(forms.Form):
         super().__init__(data, files, initial={"contact": user.email, "keep_months": USUAL_MONTHS})
         mark_needed_for_launch(self)
 
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        chosen = load_preset(given["preset"]) if "preset" in given else None
+        if chosen is not None and chosen.questions[0].screen in NEEDS_REFERENCE and not given.get("original"):
+            self.add_error("original", f"{chosen.title} plays a reference. Name the condition that is the original.")
+        elif given.get("anchors", "none") not in ("", "none") and not given.get("original"):
+            self.add_error("original", "Anchors are made of the original. Name the condition that it is.")
+        return given
+
     def clean_archive(self) -> Any:
         file = self.cleaned_data["archive"]
         if not file.name.lower().endswith(ARCHIVE_ENDINGS):
@@ -98,6 +129,7 @@ class OwnTestForm(forms.Form):
             title=given["title"],
             preset=given["preset"],
             original=given["original"],
+            anchors=tuple(int(hz) for hz in given["anchors"].split() if hz != "none") if given["anchors"] else None,
             references=tuple(filter(None, (one.strip() for one in given["references"].split(",")))),
             rate_hz=given["rate_hz"],
             channels=given["channels"],

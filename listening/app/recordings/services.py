@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -20,7 +20,9 @@ from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.recordings.archives import FoundRecordings, read_recordings
 from listening.app.studies.designing import draw_lot
 from listening.app.studies.services import create_study, prepare_study, start_design
-from listening.questions import load_preset
+from listening.design.crossed import CrossedRequest, find_crossed_problems, list_versions
+from listening.questions import NEEDS_REFERENCE, OWN_SCREENS, AskedQuestion, Screen, load_preset, presets_on
+from listening.stimuli.anchors import ANCHORS_HZ, name_anchor, rate_of_anchor
 from listening.stimuli.making import Loudness
 from portal.core import audit
 from portal.core.storage import adopt_file, content_key
@@ -30,8 +32,11 @@ from portal.intake.archives.limits import GIGABYTE
 LARGEST_ARCHIVE = 2 * GIGABYTE
 RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 Kind = Condition.Kind
-PRESETS = ("mos", "p835", "own")  # that ask about single recordings
+# Nobody checks what was said in recordings from anywhere, so nothing is written down.
+PRESETS = tuple(one.name for one in presets_on(OWN_SCREENS) if all(asked.is_judged for asked in one.questions))
+USUAL_PRESET = "mos"
 USUAL_TRIALS, FEWEST_EVALUATORS, MOST_EVALUATORS, RATINGS_OF_EACH = 60, 24, 500, 12
+USUAL_TRIALS_OF_MANY = 20  # with all conditions at once
 
 
 @dataclass(frozen=True)
@@ -39,22 +44,35 @@ class OwnTest:
     """What is chosen for a test; what is left out follows from the recordings.
 
     Attributes:
-        preset: what is asked about each recording, of `PRESETS`.
-        original: the condition with which the others are compared.
+        preset: what is asked, of `PRESETS`.
+        questions: instead of those of the preset.
+        original: the condition with which the others are compared, and which a trial plays as its reference.
         references: conditions that are references.
+        anchors: frequencies in Hz at which the original is low-passed for a further condition, of `ANCHORS_HZ`; those
+            that the sampling rate can have where all conditions are heard at once, else none.
         rate_hz, channels: of all stimuli; as most recordings have, and stereo as soon as one is.
     """
 
     name: str
     title: str
-    preset: str = PRESETS[0]
+    preset: str = USUAL_PRESET
+    questions: tuple[AskedQuestion, ...] = ()
     original: str = ""
     references: tuple[str, ...] = ()
+    anchors: tuple[int, ...] | None = None
     rate_hz: int | None = None
     channels: int | None = None
     loudness: str = Loudness.PROGRAMME
     evaluators: int | None = None
     trials: int | None = None
+
+    @property
+    def asked(self) -> tuple[AskedQuestion, ...]:
+        return self.questions or load_preset(self.preset).questions
+
+    @property
+    def screen(self) -> Screen:
+        return Screen(self.asked[0].screen)
 
 
 def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any, **fields: Any) -> Study:
@@ -73,20 +91,24 @@ def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any
             shutil.copyfileobj(archive, file, 1 << 20)
         unpacked.mkdir()
         found = read_recordings(path, file_name, unpacked)
-        preset = load_preset(chosen.preset)
         if problems := list(_find_unknown(chosen, found.conditions)):
             raise ProblemsError(problems)
+        preset = load_preset(chosen.preset)
+        planned = _plan_sound(chosen, found)
+        anchors, left_out = _choose_anchors(chosen, found, planned["rate_hz"])
+        planned |= _plan_numbers(chosen, found, anchors)
+        warnings = [*found.warnings, *left_out]
         with transaction.atomic():
             study = create_study(
                 edition=None,
                 by=by,
                 name=chosen.name,
                 title=chosen.title,
-                recordings={"archive": file_name[:200], "original": chosen.original, "warnings": list(found.warnings)},
-                questions=preset.questions,
-                **{**preset.study, **_plan(chosen, found), **fields},
+                recordings={"archive": file_name[:200], "original": chosen.original, "warnings": warnings},
+                questions=chosen.asked,
+                **{**preset.study, **planned, **fields},
             )
-            _write_rows(study, chosen, found, unpacked)
+            _write_rows(study, chosen, found, anchors, unpacked)
             audit.record("study.recordings_added", study, actor=by, file=file_name[:200], files=len(found.recordings))
     if start_design(study, by) is None:
         prepare_study(Study.objects.get(pk=study.pk), by)
@@ -103,40 +125,84 @@ def _find_unknown(chosen: OwnTest, conditions: Collection[str]) -> Iterator[str]
         yield f"There is no condition {name_some(unknown)} in the archive; there are: {', '.join(conditions)}."
     if chosen.original in chosen.references:
         yield f"{chosen.original} cannot be the original and a reference. Choose one of the two."
+    if not chosen.original and chosen.screen in NEEDS_REFERENCE:
+        yield f"Every trial plays the original as its reference. Say which it is; there are: {', '.join(conditions)}."
+    if not chosen.original and chosen.anchors:
+        yield f"Anchors are made of the original. Say which it is; there are: {', '.join(conditions)}."
 
 
-def _plan(chosen: OwnTest, found: FoundRecordings) -> dict[str, Any]:
-    """Return the fields of a study that follow from the recordings where nobody chose them."""
+def _plan_sound(chosen: OwnTest, found: FoundRecordings) -> dict[str, Any]:
+    """Return how all stimuli sound where nobody chose it."""
     rates = Counter(one.rate_hz for one in found.recordings)
     usual = rates.most_common(1)[0][0]
     rate = chosen.rate_hz or next((one for one in RATES_HZ if one >= usual), RATES_HZ[-1])
     channels = chosen.channels or max(one.channels for one in found.recordings)
-    evaluators, trials = choose_numbers(len(found.conditions), len(found.common_items))
-    sound = {"rate_hz": rate, "channels": channels, "loudness": chosen.loudness}
-    numbers = {"evaluators": chosen.evaluators or evaluators, "trials_per_evaluator": chosen.trials or trials}
-    return ALONE | sound | numbers
+    return {"rate_hz": rate, "channels": channels, "loudness": chosen.loudness}
 
 
-def choose_numbers(conditions: int, items: int) -> tuple[int, int]:
-    """Return evaluators and trials of each: all recordings where they are few, else as many of each condition.
+def _choose_anchors(chosen: OwnTest, found: FoundRecordings, rate_hz: int) -> tuple[list[int], list[str]]:
+    """Return the frequencies of anchors, and a sentence about each that would be usual and cannot be made.
 
-    >>> choose_numbers(3, 20), choose_numbers(4, 100)
-    ((24, 60), (80, 60))
+    Raises:
+        ProblemsError: one that was chosen cannot be made.
     """
-    stimuli = conditions * items
-    trials = stimuli if stimuli <= USUAL_TRIALS else max(USUAL_TRIALS - USUAL_TRIALS % conditions, 1)
-    wanted = ceil(RATINGS_OF_EACH * stimuli / trials)
+    usual = ANCHORS_HZ if chosen.screen == Screen.MANY else ()
+    anchors, problems = [], []
+    lowest_hz = min([rate_hz, *(one.rate_hz for one in found.recordings if one.condition == chosen.original)])
+    for low_pass_hz in usual if chosen.anchors is None else chosen.anchors:
+        name = name_anchor(low_pass_hz)
+        if name in found.conditions:
+            problems.append(f"{name} is a condition of the archive already, so no such anchor is made of the original.")
+        elif lowest_hz < rate_of_anchor(low_pass_hz):
+            problems.append(
+                f"{name} cannot be made: the original and the stimuli have {lowest_hz:,} Hz, expected at least "
+                f"{rate_of_anchor(low_pass_hz):,} Hz."
+            )
+        else:
+            anchors.append(low_pass_hz)
+    if problems and chosen.anchors is not None:
+        raise ProblemsError([f"{sentence} Choose other anchors, or none." for sentence in problems])
+    return anchors, problems
+
+
+def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[int]) -> dict[str, Any]:
+    """Return evaluators and trials where nobody chose them.
+
+    Raises:
+        ProblemsError: no design can be made of these conditions and numbers.
+    """
+    codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
+    items = tuple(found.common_items)
+    evaluators, trials = choose_numbers(chosen.screen, len(codes), len(items))
+    evaluators, trials = chosen.evaluators or evaluators, chosen.trials or trials
+    if problems := find_crossed_problems(CrossedRequest(evaluators, trials, codes, items, 0, chosen.screen)):
+        raise ProblemsError(problems)
+    return ALONE | {"evaluators": evaluators, "trials_per_evaluator": trials}
+
+
+def choose_numbers(screen: Screen, conditions: int, items: int) -> tuple[int, int]:
+    """Return evaluators and trials of each: all there is where it is little, else as many of each condition or pair.
+
+    >>> choose_numbers("single", 3, 20), choose_numbers("single", 4, 100), choose_numbers("many", 5, 40)
+    ((24, 60), (80, 60), (24, 20))
+    """
+    versions = len(list_versions(screen, tuple(map(str, range(conditions)))))
+    usual = USUAL_TRIALS_OF_MANY if screen == Screen.MANY else USUAL_TRIALS
+    most = versions * items
+    trials = most if most <= usual else usual - (usual % versions if versions <= usual else 0)
+    wanted = ceil(RATINGS_OF_EACH * most / max(1, trials))
     return min(MOST_EVALUATORS, max(FEWEST_EVALUATORS, wanted)), trials
 
 
-def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, folder: Path) -> None:
+def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, anchors: Collection[int], folder: Path) -> None:
     """Write conditions, items and stimuli, and keep the recordings under the names of their content."""
     conditions = {
         name: Condition(study=study, code=code, kind=kind)
         for name in found.conditions
         for code, kind in [_condition(name, chosen)]
     }
-    Condition.objects.bulk_create(conditions.values())
+    made = [Condition(study=study, code=name_anchor(hz), kind=Kind.ANCHOR, low_pass_hz=hz) for hz in anchors]
+    Condition.objects.bulk_create([*conditions.values(), *made])
     names = sorted({one.item for one in found.recordings})
     told = found.items
     items = {
@@ -152,12 +218,15 @@ def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, folder: P
     }
     Item.objects.bulk_create(items.values())
     stimuli = []
-    for one in sorted(found.recordings, key=lambda one: draw_lot(study, one.condition, one.item)):
+    for one in found.recordings:
         key = content_key(one.sha256, PurePosixPath(one.path).suffix.lower())
         adopt_file(folder / one.path, key)
-        place: Mapping[str, Any] = {"condition": conditions[one.condition], "item": items[one.item]}
-        stimuli.append(Stimulus(study=study, **place, source=key, upload=key, duration_s=one.seconds))
-    Stimulus.objects.bulk_create(stimuli)
+        about: dict[str, Any] = {"study": study, "item": items[one.item], "source": key, "duration_s": one.seconds}
+        stimuli.append(Stimulus(condition=conditions[one.condition], upload=key, **about))
+        if one.condition == chosen.original:
+            stimuli += [Stimulus(condition=anchor, **about) for anchor in made]
+    # Organizers see the numbers of the rows while the study is open: their order must not tell the conditions.
+    Stimulus.objects.bulk_create(sorted(stimuli, key=lambda one: draw_lot(study, one.condition.code, one.item.name)))
 
 
 def _condition(name: str, chosen: OwnTest) -> tuple[str, str]:

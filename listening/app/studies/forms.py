@@ -18,6 +18,7 @@ from listening.app.studies.services import make_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.app.studies.sizes import describe_sizes
 from listening.questions import EDITION_SCREENS, FIRST_PRESET, presets_on
+from listening.stimuli.anchors import rate_of_anchor
 from portal.challenges.models import DataSet, Edition
 from portal.core.fields import LineField, SharedForm
 from portal.submissions.models import Submission
@@ -463,6 +464,10 @@ class StudyForm(SharedForm):
         for field, sentences in rules.plan_number_problems(given | {"asked": self.study.asked}).items():
             if field in self.fields:
                 self.add_error(field, sentences)
+        for anchor in self.study.conditions.exclude(low_pass_hz=None) if given.get("rate_hz") else ():
+            lowest_hz = rate_of_anchor(anchor.low_pass_hz or 0)
+            if given["rate_hz"] < lowest_hz:
+                self.add_error("rate_hz", f"{anchor} needs at least {lowest_hz:,} Hz. Choose a higher sampling rate.")
         if given.get("half_width") and (given.get("most_evaluators") or 0) <= (given.get("evaluators") or 0):
             self.add_error("most_evaluators", "Give more evaluators than there are at first.")
         if given.get("data_sets") and (problems := selectors.set_problems(given["data_sets"])):

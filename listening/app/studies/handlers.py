@@ -19,6 +19,7 @@ from listening.app.models import Stimulus, Study
 from listening.app.studies.designing import CHANGED, make_design
 from listening.app.studies.rules import LAUNCHED
 from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, settle_preparation
+from listening.stimuli.anchors import make_anchor
 from listening.stimuli.making import BITS, LEVEL_DBOV, LOUDNESS_LUFS, Loudness, make_stimulus
 from portal.core.storage import load_audio, store_bytes
 from portal.jobs.kinds import JobFailure, job_kind
@@ -119,6 +120,8 @@ def _make_one(stimulus: Stimulus) -> None:
     if study.is_crossed:
         with default_storage.open(stimulus.source) as file:
             samples, rate_hz = read_channels(cast("BinaryIO", file))
+        if low_pass_hz := stimulus.condition.low_pass_hz:
+            samples = make_anchor(samples, rate_hz, low_pass_hz)
         made = make_stimulus(samples, rate_hz, study.sound)
     else:
         made = make_stimulus(*load_audio(stimulus.source))

@@ -177,14 +177,8 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
         ValidationError: the questions do not go together, or the control trials have no known answer any more.
     """
     study = lock_study(study, rules.DESIGNABLE, "changed in what it asks")
-    fitting = OWN_SCREENS if study.is_crossed else EDITION_SCREENS
-    whose = "your own recordings" if study.is_crossed else "the systems of an edition"
-    if any(one.screen not in fitting for one in questions):
-        raise ValidationError(
-            {"questions": [f"A test of {whose} can be heard on these screens: {', '.join(sorted(fitting))}."]}
-        )
-    if study.is_crossed and any(one.kind == Kind.TEXT for one in questions):
-        raise ValidationError({"questions": ["What is heard in your own recordings cannot be written down yet."]})
+    if unfit := find_unfit_questions(questions, is_own=study.is_crossed):
+        raise ValidationError({"questions": unfit})
     before, wordings = study.asked, _wordings(study)
     ask_questions(study, questions)
     if study.asked == before:
@@ -200,6 +194,22 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     keys = [one.key for one in before], study.asked_keys
     audit.record("study.questions_changed", study, actor=by, changes={"questions": list(keys)})
     return study
+
+
+def find_unfit_questions(questions: Iterable[AskedQuestion], *, is_own: bool) -> list[str]:
+    """Return why these questions cannot be asked, as sentences.
+
+    Args:
+        is_own: about recordings of one's own; else about the systems of an edition.
+    """
+    asked = list(questions)
+    fitting, whose = (OWN_SCREENS, "your own recordings") if is_own else (EDITION_SCREENS, "the systems of an edition")
+    problems = []
+    if any(one.screen not in fitting for one in asked):
+        problems.append(f"A test of {whose} can be heard on these screens: {', '.join(sorted(fitting))}.")
+    if is_own and any(one.kind == Kind.TEXT for one in asked):
+        problems.append("Nothing is written down of your own recordings: nobody knows the right text. Ask otherwise.")
+    return problems
 
 
 def rename_study(*, thing: Study, by: Any, title: str) -> Study:

@@ -1,17 +1,23 @@
 """A listening test of one's own recordings: from an archive to published results, without edition, corpus and team."""
 
+import io
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import soundfile
 from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.models import Study
+from listening.app.recordings.services import choose_numbers
 from listening.app.results.services import start_analysis
 from listening.app.studies.designing import extend_design
+from listening.app.studies.forms import StudyForm
 from listening.app.studies.services import close_study
+from listening.questions import Screen
 from portal.core.removal import find_problems, find_rows, list_files
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
@@ -36,6 +42,13 @@ def place():
     organizer, client = make_organizer(), Client()
     client.force_login(organizer)
     return SimpleNamespace(organizer=organizer, client=client)
+
+
+def noise():
+    """Return a file with white noise."""
+    file = io.BytesIO()
+    soundfile.write(file, 0.1 * np.random.default_rng(1).standard_normal(24000), 24000, format="WAV")
+    return file.getvalue()
 
 
 def make(place, files, **more):
@@ -150,6 +163,103 @@ def test_archive_of_another_layout_is_refused(place, files, sentence):
 def test_condition_that_is_not_there_is_refused_with_those_that_are(place):
     told = errors(make(place, recordings(), original="cleaner", references="codec, anchor"))
     assert told == ["There is no condition anchor, cleaner in the archive; there are: clean, codec."]
+
+
+@pytest.mark.parametrize("preset", ["dcr", "ccr", "ab", "abx", "mushra", "emotion", "p835"])
+def test_archive_becomes_an_open_test_of_each_preset(place, preset):
+    files = recordings(seconds=0.8, rate_hz=24000)
+    assert make(place, files, preset=preset, original="clean", loudness="bs1770").status_code == 302
+    run_jobs()
+    study = Study.objects.get()
+    assert (study.state, study.certificate["passes"]) == (Study.State.PREPARED, True)
+    assert not study.stimulus_files.filter(file="").exists()
+    assert place.client.post(address(study, "launch")).status_code == 302
+    study.refresh_from_db()
+    assert study.state == Study.State.OPEN
+
+
+@pytest.mark.parametrize("preset", ["dcr", "mushra"])
+def test_preset_that_plays_a_reference_asks_for_the_original(place, preset):
+    reply = make(place, recordings(), preset=preset)
+    assert reply.status_code == 422
+    assert "plays a reference" in str(reply.context["form"].errors["original"])
+    assert not Study.objects.exists()
+
+
+def test_anchors_of_mushra_are_low_passed_originals_at_the_level_of_all_others(place):
+    files = {f"{condition}/{item}.wav": noise() for condition in ("clean", "codec") for item in ITEMS}
+    assert make(place, files, preset="mushra", original="clean", loudness="bs1770").status_code == 302
+    run_jobs()
+    study = Study.objects.get()
+    anchors = study.conditions.filter(kind="anchor")
+    assert list(anchors.values_list("code", "low_pass_hz")) == [("anchor-3.5k", 3500), ("anchor-7k", 7000)]
+    levels = {one.condition.code: one.facts["level_dbov"] for one in study.stimulus_files.select_related("condition")}
+    assert max(levels.values()) - min(levels.values()) < 0.1
+    for anchor in anchors:
+        with default_storage.open(anchor.stimuli.first().file) as file:
+            samples, rate_hz = soundfile.read(file)
+        power = np.abs(np.fft.rfft(samples)) ** 2
+        hertz = np.fft.rfftfreq(len(samples), 1 / rate_hz)
+        passed, stopped = power[(hertz > 500) & (hertz < 3000)], power[hertz > anchor.low_pass_hz * 9 / 7]
+        assert 10 * np.log10(passed.mean() / stopped.mean()) > 50
+
+
+def test_test_with_anchors_is_deleted_with_its_recordings(place):
+    make(place, recordings(rate_hz=24000), preset="mushra", original="clean")
+    study = Study.objects.get()
+    uploads = set(study.stimulus_files.exclude(upload="").values_list("upload", flat=True))
+    assert set(list_files(find_rows(study))) == uploads
+    assert len(uploads) == 6
+
+
+def test_usual_anchor_that_the_sampling_rate_cannot_have_is_left_out_with_a_warning(place):
+    make(place, recordings(rate_hz=16000), preset="mushra", original="clean")
+    study = Study.objects.get()
+    assert sorted(study.conditions.values_list("code", flat=True)) == ["", "anchor-3.5k", "codec"]
+    assert any("anchor-7k cannot be made" in sentence for sentence in study.recordings["warnings"])
+
+
+def test_chosen_anchor_that_the_sampling_rate_cannot_have_is_refused(place):
+    told = errors(make(place, recordings(rate_hz=16000), preset="dcr", original="clean", anchors="3500 7000"))
+    assert told == [
+        "anchor-7k cannot be made: the original and the stimuli have 16,000 Hz, expected at least 18,000 Hz. "
+        "Choose other anchors, or none."
+    ]
+    assert not Study.objects.exists()
+
+
+def test_sampling_rate_stays_one_that_anchors_can_have(place):
+    make(place, recordings(rate_hz=24000), preset="mushra", original="clean")
+    form = StudyForm({"rate_hz": 16000}, study=Study.objects.get())
+    assert form.errors["rate_hz"] == ["anchor-7k needs at least 18,000 Hz. Choose a higher sampling rate."]
+
+
+def test_conditions_that_cannot_be_heard_at_once_are_refused_before_anything_is_made(place):
+    files = recordings(conditions=[f"c{number}" for number in range(11)], items=("a",), rate_hz=24000)
+    told = errors(make(place, files, preset="mushra", original="c0"))
+    assert told == ["All conditions are heard at once: expected at most 12, found 13. Leave some out."]
+    assert not Study.objects.exists()
+
+
+def test_one_condition_alone_is_not_compared(place):
+    told = errors(make(place, recordings(conditions=("codec",)), preset="ab"))
+    assert told == ["Conditions are compared with each other: expected at least 2, found 1."]
+
+
+@pytest.mark.parametrize(
+    ("screen", "conditions", "items", "numbers"),
+    [
+        ("single", 3, 20, (24, 60)),
+        ("single", 4, 100, (80, 60)),
+        ("pair", 4, 5, (24, 30)),
+        ("pair", 12, 10, (132, 60)),
+        ("triple", 2, 100, (24, 60)),
+        ("many", 5, 8, (24, 8)),
+        ("many", 5, 40, (24, 20)),
+    ],
+)
+def test_evaluators_and_trials_follow_from_what_a_trial_plays(screen, conditions, items, numbers):
+    assert choose_numbers(Screen(screen), conditions, items) == numbers
 
 
 def test_folder_around_the_recordings_does_not_count(place):

@@ -1,11 +1,15 @@
 """The file that describes a test of one's own recordings: by the API, by ``vp``, and written for others."""
 
+from dataclasses import replace
+
 import pytest
 from django.test import Client
 
 from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.recordings.files import read_test_file, write_test_file
+from listening.app.studies.services import change_questions
+from listening.questions import Wording
 from portal.accounts.tokens import create_token
 from portal.client.main import main
 from tests.listening.own_factories import make_own_prepared, pack, recordings
@@ -20,7 +24,7 @@ rate_hz = 48000
 loudness = "p56"
 
 [sessions]
-trials = 4
+trials = 3
 languages = ["fr"]
 
 [consent]
@@ -39,7 +43,7 @@ def post(user, **given):
 @pytest.mark.django_db
 def test_file_chooses_what_it_names_and_leaves_the_rest_to_the_recordings():
     reply = post(make_organizer(), test=FILE, archive=pack(recordings()))
-    assert (reply.status_code, reply.json()["name"], reply.json()["trials"]) == (201, "three-codecs", 4)
+    assert (reply.status_code, reply.json()["name"], reply.json()["trials"]) == (201, "three-codecs", 3)
     study = Study.objects.get()
     assert (study.rate_hz, study.channels, study.loudness, study.languages) == (48000, 1, "p56", ["fr"])
     assert (study.responsible, study.conditions.get(kind="original").code) == ("Test University", "")
@@ -71,6 +75,111 @@ def test_written_file_repeats_the_test():
     assert (chosen.title, chosen.rate_hz, chosen.trials, fields["seed"]) == ("Two “codecs”", 24000, 6, 2022)
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("preset", ["dcr", "ccr", "ab", "abx", "mushra", "p835"])
+def test_written_file_has_the_preset_and_what_it_compares(preset):
+    file = f'title = "Codecs"\npreset = "{preset}"\noriginal = "clean"\nreferences = ["codec"]\nanchors = [3500]\n'
+    assert post(make_organizer(), test=file, archive=pack(recordings())).status_code == 201
+    text = write_test_file(Study.objects.get())
+    chosen, _ = read_test_file(text)
+    assert (chosen.preset, chosen.original, chosen.references) == (preset, "clean", ("codec",))
+    assert (chosen.anchors, chosen.questions) == ((3500,), ())
+    assert "[[questions]]" not in text
+
+
+@pytest.mark.django_db
+def test_mushra_without_anchors_is_repeated_without_them():
+    file = 'title = "Codecs"\npreset = "mushra"\noriginal = "clean"\nanchors = []\n'
+    post(make_organizer(), test=file, archive=pack(recordings(rate_hz=24000)))
+    study = Study.objects.get()
+    assert study.conditions.count() == 2
+    assert read_test_file(write_test_file(study))[0].anchors == ()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("preset", ["ccr", "ab", "mushra", "p835"])
+def test_changed_wording_is_in_the_written_file(preset):
+    organizer = make_organizer()
+    study = make_own_prepared(organizer, preset=preset, conditions=("", "codec"))
+    words = Wording('“Quoted” "words"\n\x7f\\ and more', hint="# no comment", labels=study.asked[0].words("en").labels)
+    changed = replace(study.asked[0], wording={**study.asked[0].wording, "en": words, "pt-BR": words})
+    change_questions(study=study, by=organizer, questions=[changed, *study.asked[1:]])
+    text = write_test_file(Study.objects.get())
+    chosen, _ = read_test_file(text)
+    assert chosen.questions == (changed, *study.asked[1:])
+
+
+@pytest.mark.django_db
+def test_questions_of_a_file_are_read_as_presets_have_them():
+    file = (
+        'title = "x"\n[[questions]]\nkey = "comfort"\npoints = 5\n[questions.wording.en]\nquestion = "Comfortable?"\n'
+    )
+    chosen, _ = read_test_file(file)
+    assert [(one.key, one.points, one.question) for one in chosen.asked] == [("comfort", 5, "Comfortable?")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ('key = "x"', "questions]] 1: expected a question with a key and its wording by language, found 'wording'"),
+        ('key = ["x"]\nwording = {en = {question = "?"}}', "found no text, but ['x']"),
+        ('key = "x"\nkind = {}\nwording = {en = {question = "?"}}', "found no text, but {}"),
+        ('key = "x"\nwording = {en = {question = "?", labels = "ab"}}', "found no list of labels, but 'ab'"),
+        ('key = "x"\nwording = {en = {question = 3}}', "found no text, but 3"),
+        ('key = "x"\nlisten_again = "no"\nwording = {en = {question = "?"}}', "found neither true nor false, but no"),
+        ('key = "x"\nwording = "en"', "expected a question with a key and its wording by language"),
+        ('key = "x"\nsize = 3\nwording = {en = {question = "?"}}', "unexpected keyword argument 'size'"),
+        ('key = "x"\npoints = 5.5\nwording = {en = {question = "?"}}', "expected 2 to 10 points, found 5.5"),
+        ('key = "x"\nscreen = "voices"\nwording = {en = {question = "?"}}', "can be heard on these screens"),
+        (
+            'key = "x"\nkind = "text"\nwording = {en = {question = "?"}}',
+            "Nothing is written down of your own recordings",
+        ),
+    ],
+)
+def test_question_that_cannot_be_asked_is_refused_with_a_sentence(lines, sentence):
+    with pytest.raises(ProblemsError) as refused:
+        read_test_file(f'title = "x"\n[[questions]]\n{lines}\n')
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("anchors = [5000]", "anchors: expected a list of frequencies in Hz, of 3500, 7000, found '[5000]'."),
+        ("anchors = [3500, 3500]", "anchors: expected a list of frequencies in Hz"),
+        ("anchors = [[]]", "anchors: expected a list of frequencies in Hz"),
+        ("anchors = true", "anchors: expected a list of frequencies in Hz"),
+        ('questions = ["x"]', "questions: expected tables [[questions]], found"),
+        ("questions = []", "questions: expected tables [[questions]], found"),
+        ('preset = "transcription"', "preset: expected one of ab, abx, ccr, dcr, emotion, mos, mushra, p835, own"),
+    ],
+)
+def test_field_that_is_not_as_expected_is_refused_with_what_was(line, sentence):
+    with pytest.raises(ProblemsError) as refused:
+        read_test_file(f'title = "x"\n{line}\n')
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.django_db
+def test_numbers_that_no_design_has_are_refused_before_anything_is_made():
+    file = 'title = "x"\npreset = "mushra"\noriginal = "clean"\nanchors = []\n[sessions]\ntrials = 4\n'
+    wrong = post(make_organizer(), test=file, archive=pack(recordings()))
+    assert [one["detail"] for one in wrong.json()["errors"]] == [
+        "No evaluator hears the same item twice: all conditions of 3 recordings give at most 3 trials for each "
+        "evaluator, found 4."
+    ]
+    assert not Study.objects.exists()
+
+
+@pytest.mark.django_db
+def test_test_with_a_reference_is_refused_by_the_api_without_an_original():
+    wrong = post(make_organizer(), test='title = "x"\npreset = "dcr"\n', archive=pack(recordings()))
+    assert [one["detail"] for one in wrong.json()["errors"]] == [
+        "Every trial plays the original as its reference. Say which it is; there are: clean, codec."
+    ]
+
+
 def test_file_that_is_no_toml_is_refused_with_its_place():
     with pytest.raises(ProblemsError, match=r"no TOML: .*line 1"):
         read_test_file("title: x")
@@ -84,8 +193,9 @@ def test_command_makes_the_test_of_a_folder(monkeypatch, live_server, tmp_path, 
     for path, content in recordings().items():
         (tmp_path / "set" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "set" / path).write_bytes(content)
-    (tmp_path / "test.toml").write_text(FILE)
+    (tmp_path / "test.toml").write_text(FILE.replace("\n[sound]", 'preset = "abx"\n\n[sound]'))
     assert main(["study", "new", str(tmp_path / "test.toml"), str(tmp_path / "set")]) == 0
     assert "/studies/three-codecs/" in capsys.readouterr().out
     assert main(["study", "new", str(tmp_path / "test.toml"), str(tmp_path / "nothing")]) == 2
-    assert Study.objects.get().conditions.count() == 2
+    study = Study.objects.get()
+    assert (study.conditions.count(), study.screen, study.presentations.first().samples.count()) == (2, "triple", 3)
