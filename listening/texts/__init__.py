@@ -16,7 +16,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from listening.questions import FIRST_PRESET, AskedQuestion, find_form, load_preset
+from listening.questions import FIRST_PRESET, SWITCHING, AskedQuestion, find_form, load_preset
 
 FOLDER = Path(__file__).parent
 LANGUAGES = {"en": "English", "fr": "Français"}  # in which every wording and every page is shipped
@@ -50,7 +50,8 @@ def shipped_text(
         return "" if role_play in WITHOUT_STORY else _read(language, story)
     if kind == "instructions":
         parts = [one.words(language).instructions.replace("{top}", str(one.points)) for one in questions]
-        return "\n\n".join(filter(None, [_read(language, kind), *parts]))
+        name = f"{kind}-switching" if any(one.screen in SWITCHING for one in questions) else kind
+        return "\n\n".join(filter(None, [_read(language, name), *parts]))
     name = kind if is_about_voices else f"{kind}-general"
     return _read(language, name).replace("{what}", _say_what(language, questions))
 

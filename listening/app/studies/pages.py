@@ -314,7 +314,8 @@ def _systems(study: Study) -> Table | None:
         if submission is not None:
             named = f"{submission.system.title}, version {submission.version}"
             told = Cell(named, link=submission.get_absolute_url())
-        rows.append((Cell(str(one)), told, Cell(f"{one.stimulus_count:,}"))[: len(columns)])
+        name = one.code or study.recordings.get("original") or str(one)
+        rows.append((Cell(name), told, Cell(f"{one.stimulus_count:,}"))[: len(columns)])
     what = "Conditions" if study.is_crossed else "Systems"
     return plain_table(f"{what} of the study", columns, rows) if rows else None
 

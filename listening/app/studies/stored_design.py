@@ -325,7 +325,11 @@ def _positions(rows: DesignRows) -> dict[str, Any]:
 def _samples(rows: DesignRows) -> dict[str, Any]:
     """Whether every item presents what it says: system, speakers, and as many samples as its form has."""
     problems = [f"{item.key}: {problem}" for item in rows.items.values() if (problem := _sample_problem(rows, item))]
-    return _check("samples", "samples of every item from its system, with one or two speakers as it says", problems)
+    required = "samples of every item from its system, with one or two speakers as it says"
+    if rows.study.is_crossed:
+        slots = ", ".join(slot.upper() for slot in list_slots(rows.study.screen, len(rows.systems)))
+        required = f"one item in every trial, heard as {slots}" + (", of which R is the original" * ("R" in slots))
+    return _check("samples", required, problems)
 
 
 def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:

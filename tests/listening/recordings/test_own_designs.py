@@ -113,6 +113,19 @@ def test_checker_sees_a_sample_that_is_not_as_the_screen_has_it(slot, sentence):
     assert sentence in "\n".join(list_failures(build_certificate(read_rows(study))))
 
 
+def test_certificate_says_which_samples_a_trial_has():
+    words = {one["name"]: one["required"] for one in make("dcr").certificate["rows"]}
+    assert words["samples"] == "one item in every trial, heard as R, A, of which R is the original"
+
+
+@pytest.mark.parametrize(
+    ("preset", "words"), [("dcr", "to its end"), ("abx", "a part of each"), ("mushra", "a part of")]
+)
+def test_instructions_say_how_much_of_each_recording_has_to_be_heard(preset, words):
+    text = make(preset).texts.get(kind="instructions", language="en").text
+    assert words in text
+
+
 def test_checker_sees_a_sample_that_is_missing():
     study = make("abx")
     study.presentations.first().samples.get(slot="x").delete()
