@@ -181,7 +181,7 @@ class _Run:
         self._keep("Words understood", "common", make, counting, objective, self.settings, language)
 
     def _about_answers(self, answers: Answers) -> None:
-        questions = self.inputs.study.design.get("questions", {})
+        questions = self.inputs.study.answered
         paired = [name for name, about in questions.items() if about["kind"] in PAIRED_KINDS]
         is_counted = ~np.isin(answers.question, paired) | (answers.slot == "A")  # a comparison is one answer
         if len(self._counting(answers.rows(is_counted), "answers", "answers")):

@@ -12,6 +12,8 @@ few listeners for an interval that holds for others, the exact one of these tria
 label, and unweighted average recall, the mean of the recalls: a label that is rare counts as much as a frequent one.
 How many trials of a label there are is a matter of the design, so recalls are strata of one mean.
 
+**Choices without a truth**: of each condition the share of answers that each label has.
+
 Conventions: an answer is right where `value` is `truth`.
 
 Sources: Macmillan & Creelman, "Detection theory: a user's guide" (2005), chapter 9; Schuller, Steidl & Batliner, "The
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 RIGHT, D_PRIME, RECALL, AVERAGE_RECALL = "share right", "d′", "recall", "unweighted average recall"
+GIVEN = "share of answers"
 CHANCE_OF_ABX = 0.5
 _MOST_D_PRIME = 20.0
 
@@ -117,8 +120,7 @@ def _as_d_prime(share: Estimate) -> Estimate:
 def estimate_choices(answers: DataFrame, settings: Settings) -> list[Estimate]:
     """Return of each condition, and of all, unweighted average recall and the recall of each label.
 
-    Args:
-        answers: of one question; those without a truth are left aside.
+    Of answers without a truth the share of each label, of each condition.
     """
     known = answers[answers["truth"] != ""]
     known = known.assign(score=(known["value"] == known["truth"]).astype(float))
@@ -132,6 +134,12 @@ def estimate_choices(answers: DataFrame, settings: Settings) -> list[Estimate]:
             for label, of_label in of_one.groupby("truth")
         ]
         found += [replace(_average_recall(of_one, settings), condition=condition), *recalls]
+    unknown = answers[answers["truth"] == ""]
+    for condition, of_one in unknown.groupby("condition"):
+        for label in sorted(unknown["value"].unique()):
+            is_given = of_one.assign(score=(of_one["value"] == label).astype(float))
+            given = estimate_share(is_given, GIVEN, settings)
+            found.append(replace(given, condition=str(condition), against=label))
     return found
 
 

@@ -25,7 +25,7 @@ def make_answer_tables(
     """Return ``estimates``, and where there are such questions ``confusion`` and ``mushra_listeners``.
 
     Args:
-        questions: by name the kind and what it needs to know, as `StudyFacts.design` holds them.
+        questions: as `StudyFacts.answered`.
 
     Raises:
         ProblemsError: a question is not known, or answers are not of its kind.

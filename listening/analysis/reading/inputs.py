@@ -206,7 +206,7 @@ class Answers(_Columns):
     """One row a recording in an answer to a question of any kind: a rated one, or each of those that were compared.
 
     Attributes:
-        question: what was asked; its kind is in `StudyFacts.design`.
+        question: what was asked; its kind is in `StudyFacts.answered`.
         item: what is said in the recording; equal for all conditions of it.
         condition: whose version of the recording it is.
         slot: where it was on the screen, such as ``A``, ``B`` and ``X``; empty where there was one.
@@ -262,8 +262,8 @@ class StudyFacts:
         scale: lowest and highest rating by task.
         labels: what a system is called on pages, by its name; itself where missing.
         questions: what was asked, with its wording.
-        design: seed, fingerprint and version of the design, and whatever else makes the study reproducible; of the form
-            ``answers`` by the name of each question its ``kind``, and what that needs to know.
+        design: seed, fingerprint and version of the design, and whatever else makes the study reproducible: of MUSHRA
+            which condition is the 7 kHz ``anchor``; of answers from elsewhere their ``questions``, see `answered`.
     """
 
     name: str
@@ -281,6 +281,13 @@ class StudyFacts:
     def comparing(self) -> frozenset[str]:
         """The tasks in which voices are compared."""
         return frozenset(one.key for one in self.questions if one.compares_voices) if self.questions else COMPARING
+
+    @property
+    def answered(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return by question the kind of its answers and what that needs to know (`answer_values`)."""
+        usual = {"reference": ORIGINAL, "anchor": self.design.get("anchor", "")}
+        asked = {one.key: {"kind": one.analysed_as, "scale": list(one.ends), **usual} for one in self.questions}
+        return asked or self.design.get("questions", {})
 
     def as_data(self) -> dict[str, Any]:
         scale = {task: list(ends) for task, ends in self.scale.items()}

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from django.core.files.storage import default_storage
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Max, Min, QuerySet
 from django.utils.crypto import salted_hmac
 
 from common.arrays import Texts
@@ -33,8 +33,18 @@ from evaluation.app.models import EvaluationRun
 from evaluation.formats.results import Speech
 from listening.analysis.analyse import ANALYSIS_VERSION
 from listening.analysis.bundle import read_inputs
-from listening.analysis.reading.inputs import ORIGINAL, Inputs, Objective, Placements, Ratings, StudyFacts, Transcripts
-from listening.app.models import Answer, Condition, Exclusion, Presentation, Session, Study, StudyText
+from listening.analysis.reading.answer_values import PAIRED_KINDS
+from listening.analysis.reading.inputs import (
+    ORIGINAL,
+    Answers,
+    Inputs,
+    Objective,
+    Placements,
+    Ratings,
+    StudyFacts,
+    Transcripts,
+)
+from listening.app.models import Answer, Condition, Exclusion, Play, Presentation, Session, Study, StudyText
 from listening.app.monitor.selectors import standing_exclusion
 from listening.app.studies.selectors import StoredPresentation, read_presentations
 from listening.questions import AskedQuestion, Kind
@@ -49,6 +59,8 @@ PLAN = (
     *("bridge_trials", "pages", "plays_at_most", "role_play", "screening", "relaxations", "seed"),
     *("certificate", "stimuli"),
 )
+SCREENING_ANCHOR_HZ = 7000  # the anchor of MUSHRA by which listeners are screened
+PREFERRED = ("", "A", "B", "=")  # by the number of a choice between two recordings
 KEY_LENGTH = 16
 DIGEST_LENGTH = 10  # digits of each part of a basis
 EXCLUSION_FIELDS = ("session", "rule", "rule__flag", "rule__reason", "rule__revoked_at")
@@ -207,7 +219,9 @@ def _submissions(systems: Mapping[str, Condition]) -> dict[str, Submission]:
 
 def _without(part: Any, gone: frozenset[str]) -> Any:
     """The rows of columns that are not about these systems."""
-    return part.rows(~np.isin(part.system, sorted(gone))) if part is not None and gone else part
+    if part is None or not gone:
+        return part
+    return part.rows(~np.isin(part.condition if isinstance(part, Answers) else part.system, sorted(gone)))
 
 
 def _newest_runs(submissions: Any) -> list[Any]:
@@ -225,6 +239,7 @@ def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[Store
         "data_sets": sorted(study.data_sets.values_list("name", flat=True)),
         "submissions": {code: str(one.submission) for code, one in sorted(systems.items()) if one.submission},
         "gold": {item.key: item.expected for item in items if item.purpose == Presentation.Purpose.GOLD},
+        "anchor": next((code for code, one in systems.items() if one.low_pass_hz == SCREENING_ANCHOR_HZ), ""),
         "launched_at": _moment(study.launched_at),
         "closed_at": _moment(study.closed_at),
     }
@@ -233,7 +248,7 @@ def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[Store
         title=study.title,
         form=str(study.form),
         tasks=tuple(study.asked_keys),
-        scale={one.key: (1.0, float(one.points)) for one in study.asked if one.is_rated},
+        scale={one.key: (float(one.ends[0]), float(one.ends[1])) for one in study.asked if one.is_rated},
         is_simulated=study.is_simulated,
         labels={code: _label(one) for code, one in sorted(systems.items())},
         design=json.loads(json.dumps(design, default=str)),
@@ -274,7 +289,8 @@ def _answers(
     if study.form != Study.Form.RATING:  # decoding thousands of empty objects takes longer than all the rest
         fields.append("data")
     answers = Answer.objects.filter(session__study=study, session__in=list(visits)).order_by("session", "pk")
-    ratings, placements, written = [], [], []
+    ratings, placements, written, answered = [], [], [], []
+    heard = _heard_orders(study) if study.form == Study.Form.ANSWERS else {}
     asked = {one.key: one for one in study.asked}
     places: dict[int, dict[int, int]] = defaultdict(dict)
     for session, item_pk, trial, task, rating, text, *data in answers.values_list(*fields):
@@ -286,13 +302,54 @@ def _answers(
             placements += _placed(visit, item, data[0])
         elif asked[task].kind == Kind.TEXT:
             written.append(_written(visit, item, text, data[0], transcripts))
+        elif study.form == Study.Form.ANSWERS:
+            if item.is_scored:
+                order = heard.get((session, trial), {})
+                answered += _answered(visit, item, asked[task], rating, data[0], order, position)
         elif rating is not None:
             ratings.append(_rated(visit, item, asked[task], rating, position))
     return {
         "ratings": Ratings(*_columns(ratings, "UUUUiUUUUUfiUbU")) if study.form == Study.Form.RATING else None,
         "placements": Placements(*_columns(placements, "UUUUUUUffUiU")) if placements else None,
         "transcripts": Transcripts(*_columns(written, "UUUUUUUUbU")) if written else None,
+        "answers": Answers(*_columns(answered, "UUUUUUUiiUU")) if answered else None,
     }
+
+
+def _heard_orders(study: Study) -> dict[tuple[int, int], dict[str, int]]:
+    """Return by session and trial in which order, from 1, its recordings were first heard."""
+    plays = Play.objects.filter(session__study=study, session__is_preview=False).order_by()
+    orders: dict[tuple[int, int], dict[str, int]] = defaultdict(dict)
+    for session, trial, slot, _ in (
+        plays.values_list("session", "trial", "slot").annotate(first=Min("pk")).order_by("first")
+    ):
+        orders[session, trial][slot] = len(orders[session, trial]) + 1
+    return orders
+
+
+def _answered(
+    visit: _Visit,
+    item: StoredPresentation,
+    question: AskedQuestion,
+    rating: int,
+    data: Mapping[str, Any],
+    order: Mapping[str, int],
+    position: int,
+) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each recording that was rated, or was one of those that were compared."""
+    kind, truth = question.analysed_as, ""
+    if kind == "mushra":
+        values = {slot: str(value) for slot, value in data["ratings"].items()}
+    elif kind in PAIRED_KINDS:
+        values = dict.fromkeys("ab", str(rating) if kind == "ccr" else PREFERRED[rating])
+    else:
+        values = {"a": question.labels("en")[rating] if kind == "choice" else str(rating)}
+    if kind == "abx":
+        truth = next(slot.upper() for slot in "ab" if item.samples[slot] == item.samples["x"])
+    for slot, value in values.items():
+        sample, shown = item.samples[slot], slot.upper() if len(values) > 1 else ""
+        heard = (question.key, sample.utterance, sample.system or ORIGINAL, shown)
+        yield (visit.listener, visit.session, *heard, value, order.get(slot, 0), position, truth, visit.excluded)
 
 
 def _rated(
@@ -341,13 +398,13 @@ def _imported(study: Study, reasons: Mapping[int, str], told: tuple[tuple[str, s
     with default_storage.open(study.imported) as stored:
         inputs, _ = read_inputs(stored.read())
     systems, gone = _systems(study)
-    parts = ("ratings", "placements", "transcripts", "objective")
+    parts = ("ratings", "placements", "transcripts", "answers", "objective")
     inputs = replace(inputs, **{name: _without(getattr(inputs, name), gone) for name in parts})
     names = {session_key(study, pk): reason for pk, reason in reasons.items()}
     facts = replace(inputs.study, name=study.name, title=study.title, is_simulated=study.is_simulated)
     columns = {
         name: replace(found, excluded=_left_out(found.session, found.excluded, names))
-        for name in ("ratings", "placements", "transcripts")
+        for name in ("ratings", "placements", "transcripts", "answers")
         if (found := getattr(inputs, name)) is not None
     }
     exclusions = (*inputs.exclusions, *told)
