@@ -185,8 +185,7 @@ class _Run:
         paired = [name for name, about in questions.items() if about["kind"] in PAIRED_KINDS]
         is_counted = ~np.isin(answers.question, paired) | (answers.slot == "A")  # a comparison is one answer
         if len(self._counting(answers.rows(is_counted), "answers", "answers")):
-            counting = answers.rows(answers.excluded == "")
-            self._keep("Answers", "common", make_answer_tables, counting, questions, self.settings)
+            self._keep("Answers", "common", make_answer_tables, answers, questions, self.settings)
 
     def _step(self, stage: str) -> None:
         self.tell(stage, self._done)

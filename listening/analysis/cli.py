@@ -76,8 +76,9 @@ def say_summary(results: Results, scores: str) -> None:
         header = ("question", "measure", "condition", "against", "n", "value", "from", "to", "p adjusted", "letters")
         print_text("")
         print_table(header, [_estimate_cells(row) for row in estimates])
-    if named := [row["listener"] for row in results.records("common", "mushra_listeners") if row["is_caught"]]:
-        print_paragraph(f"Listeners whom post-screening names: {', '.join(map(str, named))}.")
+    caught = results.records("common", "screening", is_caught=1) if estimates else []
+    if named := dict.fromkeys(str(row["listener"]) for row in caught):
+        print_paragraph(f"Listeners whom post-screening names: {', '.join(named)}.")
 
 
 def _rows(results: Results, scores: str, task: str) -> list[list[str]]:

@@ -46,7 +46,7 @@ CONTENTS: Mapping[str, Table] = {
 BY_SCORES = tuple(one for name, one in CONTENTS.items() if DICTIONARY["tables"][name]["by_scores"])
 COMMON = tuple(one for one in CONTENTS.values() if one not in BY_SCORES)
 # Tables that name single listeners; nobody but the organizers of a study sees them.
-ABOUT_LISTENERS = frozenset({"listeners", "screening", "transcripts", "mushra_listeners"})
+ABOUT_LISTENERS = frozenset({"listeners", "screening", "transcripts"})
 # Tables that name single utterances: for organizers, and for the team of the system.
 ABOUT_UTTERANCES = frozenset({"utterances", "disagreements", "map"})
 

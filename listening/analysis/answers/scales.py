@@ -3,8 +3,8 @@
 **MOS, DCR, own scales** (`estimate_scale`): the mean of each condition, the difference of each two, letters.
 
 **MUSHRA** (`estimate_mushra`): the same, with median and quartiles, as ITU-R BS.1534-3 asks for. Its post-screening
-(`screen_mushra`) names the listeners who rated the hidden reference below 90, or the 7 kHz anchor above 90, in more
-than 15 % of their items. It leaves nobody out: that is the experimenter's choice.
+(`screen_mushra`) has two rules, which catch listeners who rated the hidden reference below 90, or the 7 kHz anchor
+above 90, in more than 15 % of their items. They leave nobody out: that is the experimenter's choice.
 
 Source: Recommendation ITU-R BS.1534-3 (2015).
 """
@@ -25,6 +25,7 @@ QUANTILES = {"median": 0.5, "lower quartile": 0.25, "upper quartile": 0.75}
 MUSHRA_SCALE = (0.0, 100.0)
 WELL_RATED = 90.0
 MOST_ITEMS = 0.15  # share of a listener's items
+REFERENCE_LOW, ANCHOR_HIGH = "reference-low", "anchor-high"
 
 
 def estimate_scale(answers: DataFrame, settings: Settings, limits: tuple[float, float]) -> list[Estimate]:
@@ -51,25 +52,21 @@ def estimate_mushra(answers: DataFrame, settings: Settings) -> list[Estimate]:
 
 
 def screen_mushra(answers: DataFrame, reference: str, anchor: str = "") -> list[Row]:
-    """Return a row for each listener: in which share of items the reference was rated low, and the anchor high.
+    """Return rows of the table ``screening``: of each rule and listener the share of items that were rated so.
 
     Args:
+        answers: of one question, with the column `score`.
         reference: condition that is the hidden reference. `anchor`: the 7 kHz anchor; empty where there is none.
     """
-    rows = []
-    for listener, own in answers.groupby("listener"):
-        low = (own["score"] < WELL_RATED).groupby(own["condition"]).mean().get(reference)
-        high = (own["score"] > WELL_RATED).groupby(own["condition"]).mean().get(anchor)
-        shares = [float(share) for share in (low, high) if share is not None]
-        rows.append(
-            {
-                "question": str(own["question"].iloc[0]),
-                "listener": str(listener),
-                "items": own["item"].nunique(),
-                "reference_low": low,
-                "anchor_high": high,
-                "is_caught": any(share > MOST_ITEMS for share in shares),
-                "remark": "" if low is not None else "The listener did not rate the hidden reference.",
-            }
-        )
+    rules = [(REFERENCE_LOW, reference, answers["score"] < WELL_RATED)]
+    rules += [(ANCHOR_HIGH, anchor, answers["score"] > WELL_RATED)] if anchor else []
+    rows: list[Row] = []
+    for rule, condition, is_off in rules:
+        for listener, own in answers.assign(is_off=is_off).groupby("listener"):
+            heard = own[own["condition"] == condition]
+            share = float(heard["is_off"].mean()) if len(heard) else None
+            row = {"rule": rule, "listener": str(listener), "session": " ".join(dict.fromkeys(own["session"]))}
+            row |= {"task": str(own["question"].iloc[0]), "value": share, "limit": MOST_ITEMS}
+            row |= {"is_caught": share is not None and share > MOST_ITEMS}
+            rows.append(row | {"remark": "" if len(heard) else f"The listener did not rate {condition}."})
     return rows

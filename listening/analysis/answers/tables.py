@@ -10,7 +10,14 @@ from common.tables import DataTable
 from listening.analysis.answers.choices import confusion, estimate_choices, estimate_discrimination
 from listening.analysis.answers.estimates import Estimate
 from listening.analysis.answers.pairs import COMPARISON, estimate_comparison, estimate_preference
-from listening.analysis.answers.scales import estimate_mushra, estimate_scale, screen_mushra
+from listening.analysis.answers.scales import (
+    ANCHOR_HIGH,
+    REFERENCE_LOW,
+    estimate_mushra,
+    estimate_scale,
+    screen_mushra,
+)
+from listening.analysis.post_screening.rules import STANDING
 from listening.analysis.reading.answer_values import NUMERIC_KINDS, PAIRED_KINDS, find_scale, is_allowed, say_allowed
 from listening.analysis.reading.inputs import Answers, Settings
 from listening.analysis.tables import Row, make_table
@@ -18,13 +25,16 @@ from listening.analysis.tables import Row, make_table
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+MEAN_KINDS = frozenset({"mos", "mushra"})  # whose first number is the mean of a condition
+
 
 def make_answer_tables(
     answers: Answers, questions: Mapping[str, Mapping[str, Any]], settings: Settings
 ) -> list[DataTable]:
-    """Return ``estimates``, and where there are such questions ``confusion`` and ``mushra_listeners``.
+    """Return ``estimates``, and where there are such questions ``confusion``, ``screening`` and ``answers_effect``.
 
     Args:
+        answers: those that a rule in force leaves out enter ``answers_effect`` alone.
         questions: as `StudyFacts.answered`.
 
     Raises:
@@ -33,19 +43,42 @@ def make_answer_tables(
     estimates: list[Estimate] = []
     confusions: list[Row] = []
     screened: list[Row] = []
+    effects: list[Row] = []
     for name, of_question in answers.as_frame().groupby("question", sort=True):
         if str(name) not in questions:
             raise ProblemsError(f"Expected the kind of question “{name}” in study.json, found none. Add it there.")
         about = questions[str(name)]
-        scored = _scored(of_question, str(name), about)
+        everything = _scored(of_question, str(name), about)
+        scored = everything[everything["excluded"] == ""]
+        if about["kind"] in MEAN_KINDS and len(scored) < len(everything):
+            effects += _effect(STANDING, everything, scored)
+        if scored.empty:
+            continue
         estimates += _estimate(scored, about, settings)
         if about["kind"] == "choice":
             confusions += confusion(scored)
         if about["kind"] == "mushra" and about.get("reference"):
-            screened += screen_mushra(scored, about["reference"], about.get("anchor", ""))
+            found = screen_mushra(scored, about["reference"], about.get("anchor", ""))
+            screened += found
+            for rule in (REFERENCE_LOW, ANCHOR_HIGH):
+                caught = [row["listener"] for row in found if row["rule"] == rule and row["is_caught"]]
+                effects += _effect(rule, scored, scored[~scored["listener"].isin(caught)]) if caught else []
+    rows = {"confusion": confusions, "screening": screened, "answers_effect": effects}
     tables = [make_table("estimates", [one.as_row() for one in estimates])]
-    tables += [make_table("confusion", confusions)] if confusions else []
-    return tables + ([make_table("mushra_listeners", screened)] if screened else [])
+    return tables + [make_table(name, made) for name, made in rows.items() if made]
+
+
+def _effect(rule: str, before: DataFrame, after: DataFrame) -> list[Row]:
+    """Return of each condition listeners, answers and mean with and without those whom a rule leaves out."""
+
+    def summarise(answers: DataFrame) -> DataFrame:
+        groups = answers.groupby("condition")
+        return groups.agg(listeners=("listener", "nunique"), n=("score", "size"), mean=("score", "mean"))
+
+    both = summarise(before).merge(summarise(after), "left", on="condition", suffixes=("_before", "_after"))
+    both = both.fillna({"listeners_after": 0, "n_after": 0}).astype({"listeners_after": int, "n_after": int})
+    about = {"rule": rule, "question": str(before["question"].iloc[0])}
+    return [about | row for row in both.reset_index().to_dict("records")]
 
 
 def _estimate(scored: DataFrame, about: Mapping[str, Any], settings: Settings) -> list[Estimate]:

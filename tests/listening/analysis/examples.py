@@ -120,7 +120,7 @@ def _fixed(name, systems, tasks, listeners):
             for a in ("glad", "sad")
             for b in ("glad", "sad")
         ],
-        "mushra_listeners": lambda: [{"question": "sliders", "listener": one, "is_caught": 0} for one in listeners],
+        "answers_effect": lambda: [{"rule": "standing", "question": "quality", "condition": s} for s in everything],
         "transcripts": lambda: [{"system": s, "utterance": u} for s in everything for u in UTTERANCES],
     }
     if name in of:

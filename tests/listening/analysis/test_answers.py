@@ -14,6 +14,7 @@ from listening.analysis.analyse import analyse
 from listening.analysis.answers.choices import (
     AVERAGE_RECALL,
     D_PRIME,
+    GIVEN,
     RECALL,
     RIGHT,
     abx_d_prime,
@@ -265,9 +266,36 @@ def test_post_screening_names_who_missed_the_reference_in_more_than_15_percent_o
                 {"listener": listener, "item": f"i{n}", "condition": name, "value": str(value)}
                 for name, value in of.items()
             ]
-    found = {row["listener"]: row for row in screen_mushra(frame_of(rows), "reference", "anchor")}
-    assert {name: row["is_caught"] for name, row in found.items()} == {"fine": False, "deaf": True, "generous": True}
-    assert (found["deaf"]["reference_low"], found["generous"]["anchor_high"]) == (0.2, 0.2)
+    found = screen_mushra(frame_of(rows), "reference", "anchor")
+    caught = {(row["rule"], row["listener"]): row["value"] for row in found if row["is_caught"]}
+    assert caught == {("reference-low", "deaf"): 0.2, ("anchor-high", "generous"): 0.2}
+    assert len(found) == 2 * 3
+
+
+def test_what_leaving_listeners_out_changes_is_told_for_rules_in_force_and_for_those_that_would_catch():
+    inputs = all_kinds()
+    answers = inputs.answers
+    is_bad = (answers.question == "sliders") & (answers.listener == "l00") & (answers.condition == "c0")
+    value = np.where(is_bad, "10", answers.value)
+    excluded = np.where(answers.listener == "l01", "noise", "")
+    results = analyse(replace(inputs, answers=replace(answers, value=value, excluded=excluded)), SETTINGS)
+    frame = pd.DataFrame(
+        {name: getattr(answers, name) for name in ("question", "listener", "condition")} | {"value": value}
+    )
+    own = frame[(frame["question"] == "sliders") & (frame["condition"] == "c0")]
+    own = own.assign(value=own["value"].astype(float))
+
+    def mean_without(*listeners):
+        return pytest.approx(own.loc[~own["listener"].isin(listeners), "value"].mean())
+
+    rows = results.records("common", "answers_effect", question="sliders", condition="c0")
+    told = {row["rule"]: (row["mean_before"], row["mean_after"], row["listeners_after"]) for row in rows}
+    assert told["standing"] == (mean_without(), mean_without("l01"), 11)
+    low = (own["value"] < 90).groupby(own["listener"]).mean().drop("l01")
+    caught = low[low > 0.15].index
+    assert "l00" in caught
+    after = mean_without("l01", *caught)
+    assert told["reference-low"] == (mean_without("l01"), after, 11 - len(caught))
 
 
 def test_choices_agree_with_scikit_learn():
@@ -289,6 +317,18 @@ def test_choices_agree_with_scikit_learn():
     assert of_measure(found, RECALL)["c", "sad"].value == pytest.approx((value == truth)[truth == "sad"].mean())
 
 
+def test_labels_without_a_truth_have_their_share_of_the_answers():
+    rows = [
+        {"listener": f"l{n % 15}", "item": f"i{n % 20}", "condition": "xy"[n % 2], "value": "glad" if n % 5 else "sad"}
+        for n in range(60)
+    ]
+    found = of_measure(estimate_choices(frame_of(rows), SETTINGS), GIVEN)
+    assert {names: one.value for names, one in found.items()} == {
+        (condition, label): share for condition in "xy" for label, share in (("glad", 0.8), ("sad", 0.2))
+    }
+    assert all(one.low < one.value < one.high for one in found.values())
+
+
 def test_every_kind_comes_to_tables_that_letters_and_numbers_fill():
     results = analyse(all_kinds(), SETTINGS)
     measures = {(row["question"], row["measure"]) for row in results.records("common", "estimates")}
@@ -296,7 +336,7 @@ def test_every_kind_comes_to_tables_that_letters_and_numbers_fill():
     answers = all_kinds().answers
     is_comparison = np.isin(answers.question, ["better", "preferred", "which"])
     assert results.counts["answers"] == len(answers) - is_comparison.sum() / 2
-    assert {row["listener"] for row in results.records("common", "mushra_listeners")} == {f"l{n:02}" for n in range(12)}
+    assert {row["listener"] for row in results.records("common", "screening")} == {f"l{n:02}" for n in range(12)}
     assert sum(row["count"] for row in results.records("common", "confusion")) == 12 * 9
 
 

@@ -23,10 +23,10 @@ FORMS = ("rating", "linkability", "transcription", "answers")
 OF_FORM = {
     "rating": {content.name for content in (*BY_SCORES, *COMMON)}
     - {"pair_detection", "pair_det", "grouping", "map", "map_fit", "transcription", "transcripts"}
-    - {"estimates", "confusion", "mushra_listeners"},
+    - {"estimates", "confusion", "answers_effect"},
     "linkability": {"pair_detection", "pair_det", "grouping", "map", "map_fit"},
     "transcription": {"transcription", "transcripts"},
-    "answers": {"estimates", "confusion", "mushra_listeners"},
+    "answers": {"estimates", "confusion", "screening", "answers_effect"},
 }
 # Shares that are differences, or errors per word, which can be more than the words.
 SIGNED = {("eer_differences", "difference")}
