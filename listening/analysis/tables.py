@@ -91,6 +91,11 @@ class Results:
         """What was asked, by key, in the order of asking."""
         return {one["key"]: read_question(one) for one in self.study.get("questions", ())}
 
+    @property
+    def is_crossed(self) -> bool:
+        """Return whether recordings of one's own were heard, and no systems of an edition."""
+        return self.study.get("design", {}).get("edition") == ""
+
     def table(self, scores: str, name: str) -> DataTable | None:
         return self.tables.get(f"{scores}/{name}")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from evaluation.figures.row_plots import MatrixPlot
-from listening.analysis.answers.choices import AVERAGE_RECALL, RIGHT
+from listening.analysis.answers.choices import AVERAGE_RECALL, GIVEN, RIGHT
 from listening.analysis.answers.pairs import MEAN_AGAINST_ALL, MEAN_RATING, STRENGTH, WINS
 from listening.analysis.answers.scales import DIFFERENCE, MEAN
 from listening.analysis.figures.detection import plot_values
@@ -22,14 +23,20 @@ def answer_figures(view: View) -> Iterator[Figure]:
     """Yield of each question its conditions, its pairs, and for more than two conditions which differ."""
     rows = [row for row in view.rows("common", "estimates") if row["value"] is not None]
     for (question, measure), held in group_rows(rows, "question", "measure").items():
-        name = f"{slug(question)}-{slug(measure)}"
-        if measure in _OF_CONDITIONS:
-            ordered = sorted(held, key=lambda row: (-float(row["value"]), str(row["condition"])))
-            yield _values(view, f"conditions-{name}", question, measure, ordered, None)
-        elif measure in _OF_PAIRS:
-            yield _values(view, f"pairs-{name}", question, measure, held, _OF_PAIRS[measure])
-            if len(held) > 1 and measure != RIGHT:
-                yield from _matrix(view, f"matrix-{name}", question, held, _OF_PAIRS[measure])
+        yield from (replace(figure, task=question) for figure in _of_measure(view, question, measure, held))
+
+
+def _of_measure(view: View, question: str, measure: str, held: Sequence[Record]) -> Iterator[Figure]:
+    name = f"{slug(question)}-{slug(measure)}"
+    if measure in _OF_CONDITIONS and (measure != MEAN_AGAINST_ALL or len(held) > 2):  # of two it is that of their pair
+        ordered = sorted(held, key=lambda row: (-float(row["value"]), str(row["condition"])))
+        yield _values(view, f"conditions-{name}", question, measure, ordered, None)
+    elif measure == GIVEN:
+        yield _values(view, f"labels-{name}", question, measure, held, None)
+    elif measure in _OF_PAIRS:
+        yield _values(view, f"compared-{name}", question, measure, held, _OF_PAIRS[measure])
+        if len(held) > 1 and measure != RIGHT:
+            yield from _matrix(view, f"matrix-{name}", question, held, _OF_PAIRS[measure])
 
 
 def _values(view: View, name: str, question: str, measure: str, rows: Sequence[Record], alike: float | None) -> Figure:
@@ -43,7 +50,7 @@ def _values(view: View, name: str, question: str, measure: str, rows: Sequence[R
     return view.figure(
         "common",
         name,
-        f"{sentence(question)}: {measure}",
+        f"{_title(view, question)}: {measure}",
         "The first of a pair against the second; p corrected over all pairs." if alike is not None else "",
         "Conditions that share a letter do not differ significantly." if any(row["letters"] for row in rows) else "",
         f"Up to {count(max(int(row['n']) for row in rows))} answers in a row, "
@@ -75,7 +82,7 @@ def _matrix(view: View, name: str, question: str, pairs: Sequence[Record], alike
     yield view.figure(
         "common",
         name,
-        f"{sentence(question)}: which conditions differ",
+        f"{_title(view, question)}: which conditions differ",
         "Each row against the conditions of the columns.",
         f"p corrected over all {count(len(tested))} pairs.",
         alt=f"{apart} of {len(tested)} pairs differ at 5 %.",
@@ -87,6 +94,11 @@ def _matrix(view: View, name: str, question: str, pairs: Sequence[Record], alike
         rows=tested,
         columns=_COLUMNS,
     )
+
+
+def _title(view: View, question: str) -> str:
+    asked = view.results.questions.get(question)
+    return asked.title if asked else sentence(question)
 
 
 def _name(row: Record) -> str:

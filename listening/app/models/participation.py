@@ -150,6 +150,8 @@ class Flag(NumberedRow):
         VOTE_OUTLIERS = "vote-outliers", "single ratings far off"
         EVEN_RATINGS = "even-ratings", "nearly equal ratings, as the analysis finds"
         CONTROLS_MISSED = "controls-missed", "control trials missed, as the analysis finds"
+        REFERENCE_LOW = "reference-low", "hidden reference rated low"
+        ANCHOR_HIGH = "anchor-high", "7 kHz anchor rated high"
 
     FOUND_BY_ANALYSIS = (
         Kind.DISAGREES,
@@ -157,6 +159,8 @@ class Flag(NumberedRow):
         Kind.VOTE_OUTLIERS,
         Kind.EVEN_RATINGS,
         Kind.CONTROLS_MISSED,
+        Kind.REFERENCE_LOW,
+        Kind.ANCHOR_HIGH,
     )
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="flags")

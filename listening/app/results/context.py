@@ -71,7 +71,7 @@ def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
         return context
     made_of = (*_key(shown, context["reader"]), chosen_sorting(query), tuple(list_notes(shown)))
     page, body = _study_page(*made_of, is_imported=bool(shown.study.imported))
-    has_listeners = shown.may_see(ResultsPart.LISTENERS) and shown.results.table("raw", "listeners") is not None
+    has_listeners = shown.may_see(ResultsPart.LISTENERS) and shown.results.table("common", "screening") is not None
     told = {
         "asked": list_asked(shown.study),
         "trials": say_trials(shown.study),
@@ -229,6 +229,7 @@ def latex_file(shown: Shown, query: Mapping[str, str]) -> HttpResponse:
     study, page = shown.study, context["page"]
     tables = [one["headline"] for one in page["tasks"]]
     tables += [one["tables"][0] for one in page["sections"] if one.get("is_open") and one["tables"]]
+    tables += [table for one in page["answered"] for table in one["tables"]]
     start = f"{study}{', simulated answers' if study.is_simulated else ''}"
     lines = [f"% {latex_text(start)}; needs \\usepackage{{booktabs}}"]
     for table in tables:

@@ -39,6 +39,7 @@ WORDS: Mapping[str, Mapping[str, str]] = METHOD["words"] | {
     "pairs": PAIRS,
     "system": {EVERY: "all systems together"},
 }
+ANSWERS = ("rating", "placement", "transcript", "answer")  # what results rest on, as `Results.counts` counts it
 OF_QUESTIONS = frozenset({"first", "second", "task"})  # columns that may name a question
 TRUTHS = frozenset({"is_told_apart", "is_caught"})
 
@@ -234,8 +235,9 @@ def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
         "level": f"{100 * chosen.get('level', 0.95):g}",
         "least_clusters": chosen.get("least_clusters", 10),
     }
+    measures = {row["measure"] for row in results.records("common", "estimates")}
     for one in _of_form("formulas", results.study["form"]):
-        if one.get("scores", scores) == scores:
+        if one.get("scores", scores) == scores and measures.issuperset(filter(None, [one.get("measure")])):
             yield one["name"].format(**values), one["text"].format(**values)
 
 

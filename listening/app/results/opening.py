@@ -40,7 +40,8 @@ def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
     """
     form = str(shape.results.study["form"])
     told = {"linkability": _linked, "transcription": _understood}.get(form, _rated)
-    sentences = [one for one in (shape.few, *told(shape, tasks), say_basis(shape.results)) if one]
+    said = () if form == "answers" else told(shape, tasks)  # each question has its own
+    sentences = [one for one in (shape.few, *said, say_basis(shape.results)) if one]
     panels = [one for one in _panels(shape, tasks, form) if one is not None]
     return {
         "sentences": sentences,
@@ -208,7 +209,7 @@ def say_basis(results: Results, system: str = "") -> str:
     """On how many listeners and answers everything rests, and how many of the ratings are of a system."""
     counts = results.counts
     simulated = "simulated " if results.study.get("is_simulated") else ""
-    answers = ((one, counts.get(f"{one}s")) for one in ("rating", "placement", "transcript"))
+    answers = ((one, counts.get(f"{one}s")) for one in labels.ANSWERS)
     said = labels.listed([counted(count, one) for one, count in answers if count])
     listeners = counted(counts.get("listeners", 0), f"{simulated}listener")
     listeners += "" if system else _range_of_listeners(results)

@@ -17,11 +17,11 @@ from django.utils.translation import gettext
 
 from common.tables import Column, Order, Table, plain_table
 from common.wording import counted
-from listening.analysis.post_screening.rules import RULES
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
+from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, DICTIONARY, Results
 from listening.app.models import Study
 from listening.app.results import labels
+from listening.app.results.answer_pages import list_answered
 from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.inputs import has_answers
 from listening.app.results.opening import opening_of
@@ -62,9 +62,11 @@ def results_page(
     rated = tasks_of(results, scores)
     tasks = [one for task in rated if (one := _task_section(shape, task, figures, sorting))]
     comparisons = [one for task in tasks for one in task["comparisons"]]
-    used = [id(one) for part in (*tasks, *comparisons) for one in part["figures"]]
+    answered = list_answered(shape, figures)
+    used = [id(one) for part in (*tasks, *comparisons, *answered) for one in part["figures"]]
     sections = _sections(shape, [one for one in figures if id(one) not in used])
     contents = [(one["name"], one["words"].title) for one in tasks]
+    contents += [(one["name"], one["title"]) for one in answered]
     contents += [(one["anchor"], one["title"]) for one in sections]
     return {
         "scores": scores,
@@ -73,6 +75,7 @@ def results_page(
         "notes": results.remarks,
         "left_out": _left_out(results),
         "tasks": tasks,
+        "answered": answered,
         "sections": sections,
         "formulas": list(labels.formulas(results, scores)),
         "settings": list(labels.settings_facts(results)),
@@ -120,8 +123,10 @@ def _asked_in_trials(study: Study, language: str) -> Iterator[str]:
     """Yield each question with its hint and the words of its points; of a board what else is asked on it."""
     for one in study.asked:
         words = one.words(language)
-        labels_of_points = "; ".join(f"{point}: {label}" for point, label in one.labels(language).items())
-        yield " ".join(filter(None, (words.question, words.hint, labels_of_points)))
+        labels_of_points = (
+            [f"{point}: {label}" for point, label in one.labels(language).items()] if one.is_rated else []
+        )
+        yield " ".join(filter(None, (words.question, words.hint, "; ".join(labels_of_points or words.labels))))
     if study.form == Study.Form.LINKABILITY:
         with translation.override(language):
             if study.board_groups:
@@ -272,7 +277,7 @@ def _whole_table(shape: Shape, name: str) -> Table | None:
     """A table of the reader's scores, or of neither; the effect of rules is that of the standing ones."""
     scores = "common" if name in {one.name for one in COMMON} else shape.scores
     records = shape.records(name, scores=scores)
-    if name == "exclusion_effect":
+    if name in ("exclusion_effect", "answers_effect"):
         records = _changed(row for row in records if row["rule"] == "standing")
         shape = shape.without("rule")
     if name == "correlations":  # what it compares are no systems
@@ -289,20 +294,30 @@ def _stats(results: Results) -> list[dict[str, str]]:
     """Participants and ratings, in numbers."""
     counts = results.counts
     systems = {
-        name for table in results.tables.values() if "system" in table.columns for name in table.values("system")
+        name
+        for table in results.tables.values()
+        for column in ("system", "condition", "against")
+        if column in table.columns
+        for name in table.values(column)
     }
+    compared = set(results.study["labels"]) if results.is_crossed else systems - {ORIGINAL, labels.EVERY}
     said = [
         ("listeners", "Listeners", "whose answers count"),
         ("sessions", "Sessions", ""),
         ("ratings", "Ratings", "that count"),
         ("placements", "Placements", "that count"),
         ("transcripts", "Transcripts", "that count"),
+        ("answers", "Answers", "that count"),
         ("excluded_sessions", "Sessions left out", "by rules in force"),
     ]
     found = [{"label": label, "value": f"{counts[key]:,}", "note": note} for key, label, note in said if key in counts]
     return [
         *found,
-        {"label": "Systems", "value": str(len(systems - {ORIGINAL, labels.EVERY})), "note": "beside the original"},
+        {
+            "label": "Conditions" if results.is_crossed else "Systems",
+            "value": str(len(compared)),
+            "note": "beside the original" if ORIGINAL in systems or not results.is_crossed else "",
+        },
     ]
 
 
@@ -334,7 +349,7 @@ def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[s
 
 def listeners_in_words(results: Results) -> str:
     """Such as ``52 listeners, 2,704 ratings``."""
-    counts = ((one, results.counts.get(f"{one}s")) for one in ("listener", "rating", "placement", "transcript"))
+    counts = ((one, results.counts.get(f"{one}s")) for one in ("listener", *labels.ANSWERS))
     return ", ".join(counted(count, one) for one, count in counts if count)
 
 
@@ -359,9 +374,14 @@ def _rule(shape: Shape, name: str) -> dict[str, Any]:
     records = shape.records("screening", scores="common", rule=name)
     caught = [row for row in records if row["is_caught"]]
     of = shape.without("rule", "is_caught", "session")
+    is_of_answers = shape.results.study["form"] == Study.Form.ANSWERS
     title, words = _words(name)
-    effect = f"{title}: every system before and after, {labels.SCORES[shape.scores].lower()}"
-    changed = _changed(shape.records("exclusion_effect", rule=name))
+    what = shape.name_scores("common" if is_of_answers else shape.scores).lower()
+    effect = (
+        f"{title}: every {'condition' if is_of_answers else 'system'} before and after{f', {what}' if what else ''}"
+    )
+    effects = "answers_effect" if is_of_answers else "exclusion_effect"
+    changed = _changed(shape.records(effects, scores="common" if is_of_answers else "", rule=name))
     return {
         "name": name,
         "anchor": f"rule-{name}",
@@ -371,16 +391,16 @@ def _rule(shape: Shape, name: str) -> dict[str, Any]:
         "caught": len({row["listener"] for row in caught}),
         "looked_at": len({row["listener"] for row in records if row["value"] is not None}),
         "found": shown_table("screening", f"{title}: whom it would leave out", of, caught, title="Caught"),
-        "effect": shown_table("exclusion_effect", effect, of, changed, title="Before and after"),
+        "effect": shown_table(effects, effect, of, changed, title="Before and after"),
     }
 
 
 def _words(name: str) -> tuple[str, str]:
     """Title and description of a rule; its name where it is none of today's."""
-    rule = next((one for one in RULES if one.name == name), None)
+    rule = DICTIONARY["rules"].get(name)
     if rule is None:
         return name.replace("-", " ").capitalize(), ""
-    return rule.title, f"Looks at {rule.looks_at}; catches {rule.threshold} ({rule.source})."
+    return rule["title"], f"Looks at {rule['looks_at']}; catches {rule['threshold']} ({rule['source']})."
 
 
 # What organizers do --------------------------------------------------------------------------------
@@ -411,13 +431,15 @@ def who_sees(study: Study) -> Table:
     is_rating = study.form == Study.Form.RATING
     answers, both = ("ratings", ", raw and normalised") if is_rating else ("answers", "")
     read = "" if study.imported else "; the role play, the instructions and the questions that evaluators read"
+    compared = "condition" if study.is_crossed else "system"
+    of_team = f"The same, and for its own system each utterance with its {answers}, to listen to."
     rows = [
         (
             "Everybody",
-            f"Numbers, intervals, groups, comparisons and figures of every system by its name{both}; how "
+            f"Numbers, intervals, groups, comparisons and figures of every {compared} by its name{both}; how "
             f"many sessions were left out and why; all of it as files{read}.",
         ),
-        ("The team of a system", f"The same, and for its own system each utterance with its {answers}, to listen to."),
+        *([] if study.is_crossed else [("The team of a system", of_team)]),
         (
             "Organizers alone",
             f"Single listeners, by anonymous keys; screening; transcripts; the bundle with all {answers}.",

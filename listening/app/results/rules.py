@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from common.tables import DataTable
 from listening.analysis.figures import Figure
-from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENTS, Results
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
 from listening.app.models import Analysis, Study
 from portal.submissions.rules import Relation
 
@@ -59,7 +59,8 @@ def part_of_table(name: str) -> ResultsPart:
 def warn_of_few(results: Results) -> str:
     """That listeners are fewer than an interval needs, so that no system is said to be better; else empty."""
     listeners, fewest = results.counts.get("listeners", 0), int(results.settings.get("least_clusters") or 0)
-    return f"Too few listeners ({listeners}) to compare systems." if listeners < fewest else ""
+    compared = "conditions" if results.is_crossed else "systems"
+    return f"Too few listeners ({listeners}) to compare {compared}." if listeners < fewest else ""
 
 
 def warn_of_singles(results: Results) -> str:
@@ -86,7 +87,7 @@ def rows_for_everybody(table: DataTable) -> DataTable:
     Of what leaving listeners out changes these are all but the standing exclusions: other rules may catch one listener,
     whose mean follows from the means and numbers of ratings before and after.
     """
-    if table.name != CONTENTS["exclusion_effect"].name:
+    if table.name not in ("exclusion_effect", "answers_effect"):
         return table
     place = table.columns.index("rule")
     return replace(table, rows=tuple(row for row in table.rows if row[place] == STANDING))

@@ -251,7 +251,7 @@ def systems_named(key: str) -> frozenset[str]:
     found = {
         str(name)
         for table in results.tables.values()
-        for column in ("system", "first", "second")
+        for column in ("system", "first", "second", "condition", "against")
         if column in table.columns
         for name in table.values(column)
     }

@@ -66,6 +66,8 @@ FLAG_OF_RULE: Mapping[str, str] = {
     "vote-outliers": Flag.Kind.VOTE_OUTLIERS,
     "low-variance": Flag.Kind.EVEN_RATINGS,
     "gold-missed": Flag.Kind.CONTROLS_MISSED,
+    "reference-low": Flag.Kind.REFERENCE_LOW,
+    "anchor-high": Flag.Kind.ANCHOR_HIGH,
 }
 UNKNOWN = "No rule of that name can leave sessions out."
 TOLD_ONCE_IN = timedelta(days=1)  # results that are taken back and published again are no news

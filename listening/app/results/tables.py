@@ -88,7 +88,7 @@ def shown_table(
     if not records:
         return None
     content = CONTENTS[name]
-    columns = sorted(table_columns(content, records, shape), key=_place)
+    columns = sorted(table_columns(content, records, shape), key=place_column)
     rows = [Row(tuple(make_cell(one, row, shape) for one in columns)) for row in records]
     return make_table(title or content.title, caption, columns, rows, note=content.note, csv=csv)
 
@@ -157,7 +157,7 @@ def _is_shown(column: Column, records: Sequence[Record], shape: Shape) -> bool:
     )
 
 
-def _place(column: Column) -> int:
+def place_column(column: Column) -> int:
     """What is measured comes first, then what it rests on, then words about it."""
     return 2 if column.key in PROSE else int(column.key in COUNTS)
 

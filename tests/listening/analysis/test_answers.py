@@ -344,11 +344,15 @@ def test_every_kind_comes_to_tables_that_letters_and_numbers_fill():
 def test_figures_show_conditions_pairs_and_which_differ():
     figures = {one.name: one for one in list_figures(analyse(all_kinds(), SETTINGS))}
     assert set(figures) == {
-        *("conditions-quality-mean", "pairs-quality-difference", "matrix-quality-difference"),
-        *("conditions-sliders-mean", "pairs-sliders-difference", "matrix-sliders-difference"),
-        *("conditions-preferred-strength", "pairs-preferred-share-of-wins", "matrix-preferred-share-of-wins"),
-        *("conditions-better-mean-rating-against-all-others", "pairs-better-mean-rating", "matrix-better-mean-rating"),
-        *("pairs-which-share-right", "conditions-emotion-unweighted-average-recall"),
+        *("conditions-quality-mean", "compared-quality-difference", "matrix-quality-difference"),
+        *("conditions-sliders-mean", "compared-sliders-difference", "matrix-sliders-difference"),
+        *("conditions-preferred-strength", "compared-preferred-share-of-wins", "matrix-preferred-share-of-wins"),
+        *(
+            "conditions-better-mean-rating-against-all-others",
+            "compared-better-mean-rating",
+            "matrix-better-mean-rating",
+        ),
+        *("compared-which-share-right", "conditions-emotion-unweighted-average-recall"),
     }
     for figure in figures.values():
         assert b"</svg>" in figure.draw("light", "svg")

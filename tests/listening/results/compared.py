@@ -5,14 +5,21 @@ from itertools import combinations, count
 import numpy as np
 from django.utils import timezone
 
+from listening.analysis.analyse import analyse
+from listening.analysis.figures import list_figures
+from listening.analysis.reading.inputs import Settings
 from listening.app.models import Answer, Play, Presentation, Session, Study
+from listening.app.results.inputs import collect_inputs
 from listening.app.studies.services import ask_questions
 from listening.questions import Screen
+from portal.core.storage import store_bytes
 from tests.listening.factories import make_session
 from tests.listening.rated import questions_of
+from tests.listening.results.analysed import SVG, add_analysis
 from tests.portal.factories import make_organizer
 
 QUALITY = {"": 2.0, "codec": 0.8, "vocoder": -0.6, "low": -2.0}  # by the code of a condition
+CODES = tuple(QUALITY)
 _number = count(1)
 
 
@@ -27,7 +34,16 @@ def make_compared(tasks=("preference",), *, evaluators=12, items=4, anchor_hz=70
     return study
 
 
-def make_comparing(tasks=("preference",), *, evaluators=2, items=4, anchor_hz=7000, seed=5, questions=None, **fields):
+def analyse_compared(study):
+    """Add the analysis of a closed test; each of its figures is a little square."""
+    results = analyse(collect_inputs(study), Settings())
+    paths = [file.path for figure in list_figures(results) for file in figure.files()]
+    return add_analysis(study, results, dict.fromkeys(paths, store_bytes(SVG, ".svg")))
+
+
+def make_comparing(
+    tasks=("preference",), *, codes=CODES, evaluators=2, items=4, anchor_hz=7000, seed=5, questions=None, **fields
+):
     """The same before anybody has answered, without files of its stimuli."""
     number = next(_number)
     usual = {"name": f"compared-{number}", "title": f"Compared {number}", "state": Study.State.OPEN}
@@ -35,9 +51,8 @@ def make_comparing(tasks=("preference",), *, evaluators=2, items=4, anchor_hz=70
     usual |= {"certificate": {"passes": True}, "launched_at": timezone.now(), "evaluators": evaluators}
     study = Study.objects.create(**{"created_by": fields.pop("created_by", None) or make_organizer()} | usual | fields)
     ask_questions(study, questions or questions_of(tasks))
-    conditions = [study.conditions.create(code="", kind="original")]
-    conditions += [study.conditions.create(code=code, kind="folder") for code in ("codec", "vocoder")]
-    conditions.append(study.conditions.create(code="low", kind="anchor", low_pass_hz=anchor_hz))
+    kinds = {"": {"kind": "original"}, "low": {"kind": "anchor", "low_pass_hz": anchor_hz}}
+    conditions = [study.conditions.create(code=code, **kinds.get(code, {"kind": "folder"})) for code in codes]
     rows = [study.items.create(name=f"i{place}", speaker=f"s{place % 2}") for place in range(items)]
     stimuli = {
         (condition.code, item.name): study.stimulus_files.create(condition=condition, item=item, source="absent")
@@ -45,7 +60,6 @@ def make_comparing(tasks=("preference",), *, evaluators=2, items=4, anchor_hz=70
         for item in rows
     }
     numbers = np.random.default_rng(seed)
-    codes = [one.code for one in conditions]
     trials = []
     for item in rows:
         for key, samples in _trials(study.asked[0].screen, codes, numbers):
@@ -99,7 +113,7 @@ def compare(session, seed=0, *, state=Session.State.FINISHED, how=None):
             answers.append(Answer(session=session, trial=trial, task=one.key, **told))
     Play.objects.bulk_create(plays)
     Answer.objects.bulk_create(answers)
-    Session.objects.filter(pk=session.pk).update(state=state, step="end", ended_at=now)
+    Session.objects.filter(pk=session.pk).update(state=state, step="end", ended_at=now, flagged_at=now)
     session.refresh_from_db()
     if state == Session.State.FINISHED:
         session.study.blocks.filter(holder=session).update(is_finished=True)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from listening.analysis.post_screening.rules import RULES
-from listening.analysis.tables import Results, make_table
+from listening.analysis.tables import DICTIONARY, Results, make_table
 from listening.app.models import Answer, Flag
 from listening.app.monitor.rules import sentence
 from listening.app.monitor.services import apply_standing_rules, flag_sessions, preview_effect, revoke_rule
@@ -60,7 +59,7 @@ def make_contrarian(study):
 
 
 def test_every_rule_of_the_analysis_has_a_flag_of_its_own_that_can_be_told():
-    assert set(FLAG_OF_RULE) == {rule.name for rule in RULES}
+    assert set(FLAG_OF_RULE) == set(DICTIONARY["rules"])
     assert set(FLAG_OF_RULE.values()) == set(Flag.FOUND_BY_ANALYSIS)
     data = {"rule": "disagrees", "task": "naturalness", "value": 0.1234, "limit": 0.3, "holds": True}
     for kind in Flag.FOUND_BY_ANALYSIS:

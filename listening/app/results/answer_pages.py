@@ -1,0 +1,205 @@
+"""What the results page shows of each question whose answers are comparisons or choices: sentences, figures, tables.
+
+The sentences say which condition is best, and which pairs of conditions differ significantly: by their p-values, which
+are corrected over all pairs of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from common.tables import Row, Table
+from common.wording import counted
+from listening.analysis.answers.choices import AVERAGE_RECALL, D_PRIME, GIVEN, RECALL, RIGHT
+from listening.analysis.answers.pairs import FIRST_HEARD, MEAN_AGAINST_ALL, MEAN_RATING, STRENGTH, TIES, WINS
+from listening.analysis.answers.scales import DIFFERENCE, MEAN
+from listening.analysis.reading.inputs import ORIGINAL
+from listening.analysis.tables import CONTENTS
+from listening.app.results import labels
+from listening.app.results.figures import ShownFigure
+from listening.app.results.tables import Record, Shape, as_number, make_cell, make_table, place_column, table_columns
+
+SHARES = frozenset({WINS, TIES, FIRST_HEARD, RIGHT, RECALL, AVERAGE_RECALL, GIVEN})  # measures that read in percent
+OF_LABELS = frozenset({RECALL, GIVEN})
+OF_PAIRS = (WINS, MEAN_RATING, DIFFERENCE, RIGHT)
+OPEN = frozenset({MEAN, STRENGTH, MEAN_AGAINST_ALL, *OF_PAIRS, D_PRIME, AVERAGE_RECALL, GIVEN})  # tables without a fold
+MOST_NAMED = 3  # pairs that do not differ; of more only the number is said
+DIGITS = 2
+UNTESTED = "whether this is chance was not tested"
+
+
+def list_answered(shape: Shape, figures: Sequence[ShownFigure]) -> list[dict[str, Any]]:
+    """Return the questions that have estimates, in the order of asking."""
+    names = dict.fromkeys(str(row["question"]) for row in shape.records("estimates", scores="common"))
+    in_order = [*(name for name in shape.results.questions if name in names), *names]
+    return [_describe_question(shape, name, figures) for name in dict.fromkeys(in_order)]
+
+
+def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) -> dict[str, Any]:
+    question = shape.results.questions.get(name)
+    estimates: dict[str, list[Record]] = {}
+    for row in shape.records("estimates", scores="common", question=name):
+        estimates.setdefault(str(row["measure"]), []).append(row)
+    title = question.title if question else name
+    tables = {measure: _make_table(shape, f"{title}: {measure}", rows) for measure, rows in estimates.items()}
+    screening = shape.records("screening", scores="common", task=name) if shape.reader.sees_listeners else []
+    return {
+        "name": name,
+        "title": title,
+        "question": question.question if question else "",
+        "reading": question.results.get("reading", "") if question else "",
+        "sentences": [sentence for sentence in _say_estimates(shape, estimates) if sentence],
+        "figures": [figure for figure in figures if figure["task"] == name and figure["place"] == "answers"],
+        "tables": [table for measure, table in tables.items() if measure in OPEN],
+        "more": [table for measure, table in tables.items() if measure not in OPEN],
+        "caught": len({row["listener"] for row in screening if row["is_caught"]}),
+        "screened": len({row["listener"] for row in screening}),
+    }
+
+
+def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
+    """Return the estimates of a measure, those of conditions with the highest first."""
+    content, measure = CONTENTS["estimates"], rows[0]["measure"]
+    if not any(row["against"] for row in rows):
+        rows = sorted(rows, key=lambda row: -(as_number(row["value"]) or 0))
+    shape = shape.without("question", "measure", "p")
+    if measure in OF_LABELS:
+        shape = replace(shape, titles={"against": "Label"})
+    columns = [
+        replace(column, is_share=True, digits=labels.PERCENT_DIGITS)
+        if column.key == "value" and measure in SHARES
+        else column
+        for column in sorted(table_columns(content, rows, shape), key=place_column)
+    ]
+    rows = [{**row, "condition": row["condition"] or "all"} for row in rows]
+    cells = [Row(tuple(make_cell(column, row, shape) for column in columns)) for row in rows]
+    csv = shape.reader.csv("common", content.name)
+    return make_table(content.title, caption, columns, cells, note=content.note, csv=csv)
+
+
+# Sentences -----------------------------------------------------------------------------------------
+
+
+def _say_estimates(shape: Shape, estimates: Mapping[str, Sequence[Record]]) -> Iterator[str]:
+    """Yield what the estimates of a question, by measure, say; some sentences are empty."""
+    if RIGHT in estimates:
+        yield _say_discrimination(shape, estimates[RIGHT][-1], estimates[D_PRIME][-1])  # of all pairs, the last
+    if MEAN in estimates:
+        yield _say_best(shape, estimates[MEAN], "has the highest mean")
+    if STRENGTH in estimates:
+        yield _say_best(shape, estimates[STRENGTH], "was preferred most often")
+    elif WINS in estimates:
+        yield _say_preference(shape, estimates[WINS][0])
+    if len(estimates.get(MEAN_RATING, ())) == 1:
+        yield _say_comparison(shape, estimates[MEAN_RATING][0])
+    elif MEAN_AGAINST_ALL in estimates:
+        yield _say_best(shape, estimates[MEAN_AGAINST_ALL], "was rated best against all others")
+    for measure in OF_PAIRS:
+        pairs = [row for row in estimates.get(measure, ()) if row["against"]]
+        if not shape.few and (len(pairs) > 1 or (pairs and measure == DIFFERENCE)):
+            yield _say_pairs(shape, pairs)
+    if TIES in estimates:
+        yield f"Neither was preferred in {_write(shape, estimates[TIES][0])} of comparisons; these count half for each."
+    if AVERAGE_RECALL in estimates:
+        of_all = min(estimates[AVERAGE_RECALL], key=lambda row: str(row["condition"] or ""))
+        yield f"The unweighted average recall of the labels is {_write(shape, of_all)}."
+    if GIVEN in estimates:
+        yield _say_labels(estimates[GIVEN])
+
+
+def _say_best(shape: Shape, rows: Sequence[Record], verb: str) -> str:
+    """Return which condition has the highest value; of means the original stands beside the others, as a reference."""
+    known = sorted((row for row in rows if row["value"] is not None), key=lambda row: -float(row["value"] or 0))
+    original = [row for row in known if row["condition"] == ORIGINAL and row["measure"] == MEAN]
+    compared = [row for row in known if row not in original]
+    if not compared or (shape.few and len(compared) > 1):
+        return ""
+    best, beside = compared[0], f"; the original: {_write(shape, original[0])}" if original else ""
+    number = "" if best["measure"] == STRENGTH else f": {_write(shape, best)}{beside}"
+    if len(compared) == 1:
+        return f"{best['condition']}: {best['measure']} {_write(shape, best)}{beside}."
+    return (
+        f"Of {len(compared)} conditions{' beside the original' if original else ''} {best['condition']} {verb}{number}."
+    )
+
+
+def _say_preference(shape: Shape, pair: Record) -> str:
+    better, other, turned = _turn(pair, 0.5, lambda share: 1 - share)
+    verdict = _judge(shape, pair, "no significant preference")
+    return f"{better} was preferred to {other} in {_write(shape, turned)} of comparisons{verdict}."
+
+
+def _say_comparison(shape: Shape, pair: Record) -> str:
+    better, other, turned = _turn(pair, 0.0, lambda rating: -rating)
+    verdict = _judge(shape, pair, "no significant difference")
+    return f"{better} was rated {_write(shape, turned)} better than {other}{verdict}."
+
+
+def _say_discrimination(shape: Shape, share: Record, d_prime: Record) -> str:
+    verdict = _judge(shape, share, "not significantly above guessing") if share["against"] else ""
+    sensitivity = "" if d_prime["value"] is None else f"; d′ is {_write(shape, d_prime)}"
+    return f"X was identified in {_write(shape, share)} of trials, guessing 50 %{verdict}{sensitivity}."
+
+
+def _say_pairs(shape: Shape, pairs: Sequence[Record]) -> str:
+    """Return how many pairs of conditions differ significantly, and which do not."""
+    tested = [row for row in pairs if row["adjusted"] is not None]
+    alike = [f"{row['condition']} – {row['against']}" for row in tested if not _is_significant(shape, row)]
+    if not tested:
+        return "Whether conditions differ significantly was not tested."
+    if len(tested) == 1:
+        return f"Their difference is {'not ' if alike else ''}significant."
+    if not alike:
+        return f"All {len(tested)} pairs of conditions differ significantly."
+    if len(alike) == len(tested):
+        return f"None of the {len(tested)} pairs of conditions differs significantly."
+    names = f"; not {', '.join(alike)}" if len(alike) <= MOST_NAMED else ""
+    apart = len(tested) - len(alike)
+    differ = "differs" if apart == 1 else "differ"
+    return f"{apart} of {counted(len(tested), 'pair')} of conditions {differ} significantly{names}."
+
+
+def _say_labels(rows: Sequence[Record]) -> str:
+    """Return the most frequent label of each condition."""
+    ordered = sorted(rows, key=lambda row: as_number(row["value"]) or 0)
+    most = {str(row["condition"]): row for row in ordered}
+    of_condition = (
+        f"{row['against']} ({labels.percent(as_number(row['value']), 0)}) of {name}"
+        for name, row in sorted(most.items())
+    )
+    return f"Chosen most often: {labels.listed([*of_condition])}."
+
+
+def _turn(pair: Record, alike: float, turn: Callable[[float], float]) -> tuple[Any, Any, Record]:
+    """Return the better condition of a pair, the other one, and the row as of the better against the other."""
+    if (as_number(pair["value"]) or 0) >= alike:
+        return pair["condition"], pair["against"], pair
+    ends = {"value": "value", "value_low": "value_high", "value_high": "value_low"}
+    turned = {name: None if (end := as_number(pair[of])) is None else turn(end) for name, of in ends.items()}
+    return pair["against"], pair["condition"], {**pair, **turned}
+
+
+def _judge(shape: Shape, pair: Record, otherwise: str) -> str:
+    """Return whether a pair differs significantly, as the end of a sentence."""
+    adjusted = as_number(pair["adjusted"])
+    if adjusted is None or shape.few:
+        return f"; {UNTESTED}"
+    p = labels.p_value(adjusted)
+    return f": {'significant' if _is_significant(shape, pair) else otherwise}, p {'' if p.startswith('<') else '= '}{p}"
+
+
+def _is_significant(shape: Shape, pair: Record) -> bool:
+    level = float(shape.results.settings.get("level", 0.95))
+    return float(pair["adjusted"] or 0) < round(1 - level, 10)
+
+
+def _write(shape: Shape, row: Record) -> str:
+    """Return a value with its interval, such as ``71 % (95 % interval 60 to 80)``."""
+    value, low, high = (as_number(row[name]) for name in ("value", "value_low", "value_high"))
+    if value is None:
+        return labels.MISSING
+    text, span = labels.rounded(value, low, high, DIGITS, is_share=row["measure"] in SHARES)
+    level = f"{100 * shape.results.settings.get('level', 0.95):g}"
+    return f"{text} ({level}\u00a0% interval {span})" if span else text

@@ -1,0 +1,206 @@
+"""The results page of comparisons and choices: sentences, figures and tables of each question, with their numbers."""
+
+import json
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.app.models import Answer, Study
+from listening.app.results.selectors import parsed_results
+from listening.app.results.services import publish_results, screen_out, write_flags
+from tests.listening.results.compared import analyse_compared, make_compared
+
+pytestmark = pytest.mark.django_db
+
+
+def analysed(tasks=("preference",), **fields):
+    study = make_compared(tasks, **fields)
+    analyse_compared(study)
+    return study
+
+
+def address(study, name="results", *parts):
+    return reverse(f"studies:{name}", args=[study.name, *parts])
+
+
+def client_of(study):
+    client = Client()
+    client.force_login(study.created_by)
+    return client
+
+
+def words_of(response):
+    return " ".join(re.sub("<[^>]+>", " ", response.content.decode()).split())
+
+
+def page_of(study):
+    response = client_of(study).get(address(study))
+    assert response.status_code == 200
+    return response
+
+
+def section_of(study):
+    [section] = page_of(study).context["page"]["answered"]
+    return section
+
+
+def estimate(study, **equal):
+    [row] = parsed_results(study.analyses.get().results).records("common", "estimates", **equal)
+    return row
+
+
+def test_two_conditions_open_with_who_was_preferred_how_often_and_whether_it_is_significant():
+    study = analysed(codes=("codec", "vocoder"))
+    row = estimate(study, measure="share of wins")
+    sentence = section_of(study)["sentences"][0]
+    low, high = round(100 * row["value_low"]), round(100 * row["value_high"])
+    assert sentence.startswith(
+        f"codec was preferred to vocoder in {round(100 * row['value'])} % (95\u00a0% interval {low} to {high})"
+    )
+    assert "of comparisons: significant, p " in sentence
+
+
+def test_the_condition_that_won_stands_first_whatever_its_name():
+    study = make_compared(codes=("codec", "vocoder"), closed=True)
+    flip = {1: 2, 2: 1, 3: 3}
+    for answer in Answer.objects.all():
+        answer.rating = flip[answer.rating]
+        answer.save()
+    analyse_compared(study)
+    row = estimate(study, measure="share of wins")
+    assert row["value"] < 0.5
+    assert section_of(study)["sentences"][0].startswith(
+        f"vocoder was preferred to codec in {round(100 - 100 * row['value'])} %"
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "measure", "start"),
+    [
+        ("preference", "share of wins", "Of 4 conditions original was preferred most often."),
+        ("comparison", "mean rating", "Of 4 conditions original was rated best against all others: "),
+        ("basic-audio-quality", "difference", "Of 3 conditions beside the original codec has the highest mean: "),
+        ("identity", "share right", "X was identified in "),
+    ],
+)
+def test_several_conditions_open_with_the_best_and_the_pairs_that_differ(task, measure, start):
+    study = analysed([task])
+    pairs = [
+        row
+        for row in parsed_results(study.analyses.get().results).records("common", "estimates", measure=measure)
+        if row["against"]
+    ]
+    apart = sum(row["adjusted"] < 0.05 for row in pairs)
+    first, second, *_ = section_of(study)["sentences"]
+    assert first.startswith(start)
+    assert second.startswith("All 6 pairs" if apart == 6 else "None of" if not apart else f"{apart} of 6 pairs")
+    alike = [f"{row['condition']} – {row['against']}" for row in pairs if row["adjusted"] >= 0.05]
+    assert all((name in second) == (len(alike) <= 3) for name in alike)
+
+
+def test_choices_open_with_the_most_frequent_label_of_each_condition():
+    study = make_compared(["emotion"], items=2, codes=("codec", "vocoder"))
+    for answer in Answer.objects.all():
+        answer.rating = 2 if answer.trial.presentation.condition.code == "codec" else 3
+        answer.save()
+    analyse_compared(study)
+    assert section_of(study)["sentences"] == ["Chosen most often: happy (100 %) of codec and sad (100 %) of vocoder."]
+
+
+@pytest.mark.parametrize("task", ["preference", "comparison", "identity", "emotion", "basic-audio-quality"])
+def test_question_figure_and_table_stand_open_below_its_heading(task):
+    study = analysed([task], items=2)
+    section = section_of(study)
+    page = page_of(study).content.decode()
+    body = page[page.index(f'<h2 id="{task}"') :]
+    places = [
+        body.index(part)
+        for part in (section["question"], section["sentences"][0][:20], '<figure class="figure">', "<table")
+    ]
+    assert places == sorted(places)
+    assert "<details" not in body[: places[2]]
+    [*cells] = [[cell.text for cell in row.cells] for row in section["tables"][0].rows]
+    rows = parsed_results(study.analyses.get().results).records(
+        "common", "estimates", measure=section["tables"][0].caption.partition(": ")[2]
+    )
+    assert len(cells) == len(rows)
+
+
+def test_no_words_of_privacy_and_systems_on_the_pages_of_own_recordings():
+    study = analysed(items=2)
+    client = client_of(study)
+    for name in ("results", "analyse", "publish-results"):
+        words = words_of(client.get(address(study, name))).lower()
+        assert "unprotected" not in words, name
+        assert "the team" not in words, name
+
+
+def test_few_listeners_compare_no_conditions():
+    study = analysed(evaluators=3, items=2)
+    page = page_of(study).context["page"]
+    assert page["opening"]["sentences"][0] == "Too few listeners (3) to compare conditions."
+    assert not any("preferred most" in one or "significant" in one for one in page["answered"][0]["sentences"])
+
+
+def test_tables_figures_and_results_are_files_for_everybody_once_published():
+    study = analysed(["basic-audio-quality"], items=2)
+    files = [
+        address(study, "results-csv", "common", "estimates"),
+        address(study, "results-json"),
+        address(study, "results-latex"),
+        address(study, "results-figure", "common", "conditions-basic-audio-quality-mean", "svg"),
+    ]
+    screening = address(study, "results-csv", "common", "screening")
+    visitor, organizer = Client(), client_of(study)
+    assert [visitor.get(one).status_code for one in files] == [302] * 4  # to the sign-in
+    publish_results(study=study, by=study.created_by, now=timezone.now())
+    assert [visitor.get(one).status_code for one in files] == [200] * 4
+    assert (visitor.get(screening).status_code, organizer.get(screening).status_code) == (302, 200)
+    assert "common/screening" not in json.loads(visitor.get(files[1]).content)["tables"]
+    row = estimate(study, measure="mean", condition="codec")
+    assert str(row["value"]) in visitor.get(files[0]).content.decode()
+    assert "codec & " in visitor.get(files[2]).content.decode()
+
+
+def make_deaf(study):
+    """Let the first listener rate the hidden reference low; their session."""
+    session = study.sessions.order_by("pk").first()
+    for answer in session.answers.all():
+        heard = dict(answer.trial.presentation.samples.values_list("slot", "stimulus__condition__code"))
+        answer.data["ratings"] |= {slot: 40 for slot, code in heard.items() if code == "" and slot != "r"}
+        answer.save()
+    return session
+
+
+def test_post_screening_of_mushra_is_shown_previewed_and_made_a_rule_that_can_be_revoked():
+    study = make_compared(["basic-audio-quality"], items=2)
+    session = make_deaf(study)
+    analysis = analyse_compared(study)
+    assert "names 1 of 12 listeners" in words_of(page_of(study))
+    write_flags(study, parsed_results(analysis.results))
+    assert [(one.session, one.kind) for one in session.flags.model.objects.filter(session__study=study)] == [
+        (session, "reference-low")
+    ]
+    page = client_of(study).get(address(study, "results-listeners"))
+    [rule] = [one for one in page.context["page"]["rules"] if one["name"] == "reference-low"]
+    assert (rule["caught"], rule["looked_at"], rule["may_leave_out"]) == (1, 12, True)
+    assert "ITU-R BS.1534-3" in rule["words"]
+    effect = rule["effect"]
+    rows = [{of.key: cell.text for of, cell in zip(effect.columns, row.cells, strict=True)} for row in effect.rows]
+    [original] = [row for row in rows if row["condition"] == "original"]
+    assert (original["mean_before"], original["mean_after"]) == ("95.00", "100.00")
+    made, again = screen_out(study=study, by=study.created_by, rule="reference-low", reason="BS.1534-3")
+    assert [one.session for one in made.exclusions.all()] == [session]
+    assert again != analysis
+
+
+def test_open_tests_show_nothing_of_their_answers():
+    study = make_compared(items=1, closed=False)
+    analyse_compared(study)
+    page = client_of(study).get(address(study))
+    assert "Results are locked" in page.content.decode()
+    assert "answered" not in str(page.context.get("page"))
+    assert Study.objects.get(pk=study.pk).state == "open"
