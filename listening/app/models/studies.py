@@ -181,6 +181,11 @@ class Study(models.Model):
         return Screen(self.asked[0].screen) if self.asked else Screen.SINGLE
 
     @property
+    def form_of_results(self) -> Form:
+        """Return how it is analysed: recordings of one's own by condition and item, scales too."""
+        return self.Form.ANSWERS if self.is_crossed else self.form
+
+    @property
     def systems(self) -> models.QuerySet[Condition]:
         """Return the conditions that are compared: all but the original."""
         return self.conditions.exclude(kind=Condition.Kind.ORIGINAL)

@@ -20,6 +20,7 @@ from listening.analysis.tables import CONTENTS
 from listening.app.results import labels
 from listening.app.results.figures import ShownFigure
 from listening.app.results.tables import Record, Shape, as_number, make_cell, make_table, place_column, table_columns
+from listening.questions import AskedQuestion
 
 SHARES = frozenset({WINS, TIES, FIRST_HEARD, RIGHT, RECALL, AVERAGE_RECALL, GIVEN})  # measures that read in percent
 OF_LABELS = frozenset({RECALL, GIVEN})
@@ -50,7 +51,7 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
         "title": title,
         "question": question.question if question else "",
         "reading": question.results.get("reading", "") if question else "",
-        "sentences": [sentence for sentence in _say_estimates(shape, estimates) if sentence],
+        "sentences": [sentence for sentence in _say_estimates(shape, question, estimates) if sentence],
         "figures": [figure for figure in figures if figure["task"] == name and figure["place"] == "answers"],
         "tables": [table for measure, table in tables.items() if measure in OPEN],
         "more": [table for measure, table in tables.items() if measure not in OPEN],
@@ -82,12 +83,14 @@ def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
 # Sentences -----------------------------------------------------------------------------------------
 
 
-def _say_estimates(shape: Shape, estimates: Mapping[str, Sequence[Record]]) -> Iterator[str]:
+def _say_estimates(
+    shape: Shape, question: AskedQuestion | None, estimates: Mapping[str, Sequence[Record]]
+) -> Iterator[str]:
     """Yield what the estimates of a question, by measure, say; some sentences are empty."""
     if RIGHT in estimates:
         yield _say_discrimination(shape, estimates[RIGHT][-1], estimates[D_PRIME][-1])  # of all pairs, the last
     if MEAN in estimates:
-        yield _say_best(shape, estimates[MEAN], "has the highest mean")
+        yield _say_best(shape, estimates[MEAN], question.said_of_best if question else "has the highest mean")
     if STRENGTH in estimates:
         yield _say_best(shape, estimates[STRENGTH], "was preferred most often")
     elif WINS in estimates:

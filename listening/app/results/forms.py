@@ -70,7 +70,7 @@ class AnalyseForm(forms.Form):
         chosen = USUAL.as_data() | (analysis.chosen if analysis is not None else {})
         super().__init__(data, initial=chosen)
         self.study = study
-        for name in self.fields.keys() - labels.settings_of(study.form).keys():
+        for name in self.fields.keys() - labels.settings_of(study.form_of_results).keys():
             del self.fields[name]
 
     def save(self, by: Any) -> Analysis | None:

@@ -246,7 +246,7 @@ def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[Store
     return StudyFacts(
         name=study.name,
         title=study.title,
-        form=str(study.form),
+        form=str(study.form_of_results),
         tasks=tuple(study.asked_keys),
         scale={one.key: (float(one.ends[0]), float(one.ends[1])) for one in study.asked if one.is_rated},
         is_simulated=study.is_simulated,
@@ -290,7 +290,8 @@ def _answers(
         fields.append("data")
     answers = Answer.objects.filter(session__study=study, session__in=list(visits)).order_by("session", "pk")
     ratings, placements, written, answered = [], [], [], []
-    heard = _heard_orders(study) if study.form == Study.Form.ANSWERS else {}
+    form = study.form_of_results
+    heard = _heard_orders(study) if form == Study.Form.ANSWERS else {}
     asked = {one.key: one for one in study.asked}
     places: dict[int, dict[int, int]] = defaultdict(dict)
     for session, item_pk, trial, task, rating, text, *data in answers.values_list(*fields):
@@ -302,14 +303,15 @@ def _answers(
             placements += _placed(visit, item, data[0])
         elif asked[task].kind == Kind.TEXT:
             written.append(_written(visit, item, text, data[0], transcripts))
-        elif study.form == Study.Form.ANSWERS:
+        elif form == Study.Form.ANSWERS:
             if item.is_scored:
+                ratings_by_slot = data[0]["ratings"] if rating is None else {}
                 order = heard.get((session, trial), {})
-                answered += _answered(visit, item, asked[task], rating, data[0], order, position)
+                answered += _answered(visit, item, asked[task], rating, ratings_by_slot, order, position)
         elif rating is not None:
             ratings.append(_rated(visit, item, asked[task], rating, position))
     return {
-        "ratings": Ratings(*_columns(ratings, "UUUUiUUUUUfiUbU")) if study.form == Study.Form.RATING else None,
+        "ratings": Ratings(*_columns(ratings, "UUUUiUUUUUfiUbU")) if form == Study.Form.RATING else None,
         "placements": Placements(*_columns(placements, "UUUUUUUffUiU")) if placements else None,
         "transcripts": Transcripts(*_columns(written, "UUUUUUUUbU")) if written else None,
         "answers": Answers(*_columns(answered, "UUUUUUUiiUU")) if answered else None,
@@ -332,14 +334,14 @@ def _answered(
     item: StoredPresentation,
     question: AskedQuestion,
     rating: int,
-    data: Mapping[str, Any],
+    ratings_by_slot: Mapping[str, int],
     order: Mapping[str, int],
     position: int,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each recording that was rated, or was one of those that were compared."""
     kind, truth = question.analysed_as, ""
     if kind == "mushra":
-        values = {slot: str(value) for slot, value in data["ratings"].items()}
+        values = {slot: str(value) for slot, value in ratings_by_slot.items()}
     elif kind in PAIRED_KINDS:
         values = dict.fromkeys("ab", str(rating) if kind == "ccr" else PREFERRED[rating])
     else:

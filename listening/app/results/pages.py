@@ -428,7 +428,7 @@ def organizer_actions(shown: Shown) -> dict[str, Any]:
 
 def who_sees(study: Study) -> Table:
     """What becomes visible to whom once the results of a study are published."""
-    is_rating = study.form == Study.Form.RATING
+    is_rating = study.form_of_results == Study.Form.RATING
     answers, both = ("ratings", ", raw and normalised") if is_rating else ("answers", "")
     read = "" if study.imported else "; the role play, the instructions and the questions that evaluators read"
     compared = "condition" if study.is_crossed else "system"

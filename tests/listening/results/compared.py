@@ -6,6 +6,7 @@ import numpy as np
 from django.utils import timezone
 
 from listening.analysis.analyse import analyse
+from listening.analysis.bundle import write_inputs
 from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import Settings
 from listening.app.models import Answer, Play, Presentation, Session, Study
@@ -36,9 +37,13 @@ def make_compared(tasks=("preference",), *, evaluators=12, items=4, anchor_hz=70
 
 def analyse_compared(study):
     """Add the analysis of a closed test; each of its figures is a little square."""
-    results = analyse(collect_inputs(study), Settings())
+    inputs = collect_inputs(study)
+    results = analyse(inputs, Settings())
     paths = [file.path for figure in list_figures(results) for file in figure.files()]
-    return add_analysis(study, results, dict.fromkeys(paths, store_bytes(SVG, ".svg")))
+    analysis = add_analysis(study, results, dict.fromkeys(paths, store_bytes(SVG, ".svg")))
+    analysis.inputs = store_bytes(write_inputs(inputs, Settings()), ".zip")
+    analysis.save()
+    return analysis
 
 
 def make_comparing(

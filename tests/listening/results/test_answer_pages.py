@@ -4,13 +4,16 @@ import json
 import re
 
 import pytest
+from django.core.files.storage import default_storage
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.models import Answer, Study
-from listening.app.results.selectors import parsed_results
+from listening.app.results.inputs import Changed, collect_inputs, session_key
+from listening.app.results.selectors import changes_since, parsed_results
 from listening.app.results.services import publish_results, screen_out, write_flags
+from listening.app.withdrawal.services import withdraw
 from tests.listening.results.compared import analyse_compared, make_compared
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +85,9 @@ def test_the_condition_that_won_stands_first_whatever_its_name():
     [
         ("preference", "share of wins", "Of 4 conditions original was preferred most often."),
         ("comparison", "mean rating", "Of 4 conditions original was rated best against all others: "),
-        ("basic-audio-quality", "difference", "Of 3 conditions beside the original codec has the highest mean: "),
+        ("basic-audio-quality", "difference", "Of 3 conditions beside the original codec is rated highest for basic "),
+        ("quality", "difference", "Of 3 conditions beside the original codec is rated highest for quality: "),
+        ("degradation", "difference", "Of 3 conditions beside the original codec is least degraded: "),
         ("identity", "share right", "X was identified in "),
     ],
 )
@@ -110,7 +115,9 @@ def test_choices_open_with_the_most_frequent_label_of_each_condition():
     assert section_of(study)["sentences"] == ["Chosen most often: happy (100 %) of codec and sad (100 %) of vocoder."]
 
 
-@pytest.mark.parametrize("task", ["preference", "comparison", "identity", "emotion", "basic-audio-quality"])
+@pytest.mark.parametrize(
+    "task", ["preference", "comparison", "identity", "emotion", "basic-audio-quality", "quality", "degradation"]
+)
 def test_question_figure_and_table_stand_open_below_its_heading(task):
     study = analysed([task], items=2)
     section = section_of(study)
@@ -129,8 +136,9 @@ def test_question_figure_and_table_stand_open_below_its_heading(task):
     assert len(cells) == len(rows)
 
 
-def test_no_words_of_privacy_and_systems_on_the_pages_of_own_recordings():
-    study = analysed(items=2)
+@pytest.mark.parametrize("task", ["preference", "quality"])
+def test_no_words_of_privacy_and_systems_on_the_pages_of_own_recordings(task):
+    study = analysed([task], items=2)
     client = client_of(study)
     for name in ("results", "analyse", "publish-results"):
         words = words_of(client.get(address(study, name))).lower()
@@ -195,6 +203,33 @@ def test_post_screening_of_mushra_is_shown_previewed_and_made_a_rule_that_can_be
     made, again = screen_out(study=study, by=study.created_by, rule="reference-low", reason="BS.1534-3")
     assert [one.session for one in made.exclusions.all()] == [session]
     assert again != analysis
+
+
+def test_withdrawal_deletes_what_is_about_single_listeners_and_keeps_the_estimates(django_capture_on_commit_callbacks):
+    study = make_compared(["basic-audio-quality"], items=2)
+    session = make_deaf(study)
+    analysis = analyse_compared(study)
+    key, before = analysis.inputs, parsed_results(analysis.results)
+    with django_capture_on_commit_callbacks(execute=True):
+        withdraw(session, timezone.now())
+    analysis.refresh_from_db()
+    after = parsed_results(analysis.results)
+    assert set(before.tables) - set(after.tables) == {"common/screening"}
+    assert after.table("common", "estimates") == before.table("common", "estimates")
+    assert before.records("common", "answers_effect")
+    assert not after.records("common", "answers_effect")  # of a rule that caught one listener
+    assert not default_storage.exists(key)
+    answers = collect_inputs(study).answers
+    assert session_key(study, session.pk) not in set(answers.session.tolist())
+    assert len(answers) == 11 * 2 * 4
+    assert "Post-screening" not in words_of(page_of(study)).replace("Post-screening by", "")
+
+
+def test_analysis_is_out_of_date_once_an_answer_is_gone():
+    study = analysed(items=1)
+    assert changes_since(study.analyses.get(), study) == []
+    Answer.objects.last().delete()
+    assert changes_since(study.analyses.get(), study) == [Changed.ANSWERS]
 
 
 def test_open_tests_show_nothing_of_their_answers():

@@ -72,6 +72,17 @@ def test_choice_is_told_by_its_english_label_and_the_scale_beside_it_by_its_numb
     assert {kind["kind"] for kind in collect_inputs(study).study.answered.values()} == {"choice", "mos"}
 
 
+@pytest.mark.parametrize("task", ["quality", "degradation"])
+def test_scale_of_own_recordings_is_an_answer_about_the_condition_of_sample_a(task):
+    study = make_compared([task], evaluators=2, items=2)
+    expected = [
+        (*told(answer)[:2], conditions_of(answer)["a"], "", str(answer.rating), told(answer)[2], "")
+        for answer in Answer.objects.order_by("session", "pk")
+    ]
+    assert rows_of(study, *PLAIN) == expected
+    assert collect_inputs(study).ratings is None
+
+
 def test_order_is_that_in_which_recordings_were_first_played():
     study = make_comparing(["preference"], evaluators=1, items=1)
     session = make_session(study)
