@@ -11,7 +11,6 @@ from __future__ import annotations
 from contextlib import suppress
 from math import ceil
 
-import numpy as np
 from django.db import transaction
 
 from common.errors import NotPossible, ProblemsError
@@ -19,12 +18,11 @@ from listening.analysis.answers.choices import RIGHT
 from listening.analysis.answers.pairs import MEAN_RATING, WINS
 from listening.analysis.answers.scales import MEAN
 from listening.analysis.answers.tables import make_answer_tables
-from listening.analysis.reading.inputs import SCORED, Answers, Ratings, Settings
+from listening.analysis.reading.inputs import Settings
 from listening.app.models import Study
 from listening.app.results.inputs import collect_inputs, count_people
 from listening.app.studies.designing import extend_design
 from listening.app.studies.selectors import lock_study
-from listening.questions import AskedQuestion
 
 PARTS = 4  # of the first wave, one of which is the next one
 MAIN = (MEAN, MEAN_RATING, WINS, RIGHT)
@@ -55,37 +53,10 @@ def _end_wave(study: Study) -> bool:
 def measure_half_width(study: Study) -> float | None:
     """Return half of the widest interval of the main numbers; None where one of them has no interval yet."""
     inputs = collect_inputs(study)
-    answers = inputs.answers if inputs.answers is not None else _as_answers(inputs.ratings)
-    if answers is None or not len(answers := answers.rows(answers.excluded == "")):
+    if inputs.answers is None:
         return None
-    questions = {one.key: _describe(one) for one in study.asked}
-    rows = make_answer_tables(answers, questions, Settings())[0].records()
+    rows = make_answer_tables(inputs.answers, inputs.study.answered, Settings())[0].records()
     main = [row for row in rows if row["measure"] in MAIN]
     if not main or any(row["value_low"] is None for row in main):
         return None
     return max((float(row["value_high"]) - float(row["value_low"])) / 2 for row in main)
-
-
-def _describe(question: AskedQuestion) -> dict[str, object]:
-    return {"kind": question.analysed_as, "scale": list(question.ends)}
-
-
-def _as_answers(ratings: Ratings | None) -> Answers | None:
-    """Return scored ratings of single recordings as answers."""
-    if ratings is None:
-        return None
-    ratings = ratings.rows(ratings.purpose == SCORED)
-    empty, zeros = np.full(len(ratings), "", dtype=str), np.zeros(len(ratings), np.int64)
-    return Answers(
-        listener=ratings.listener,
-        session=ratings.session,
-        question=ratings.task,
-        item=ratings.utterance,
-        condition=ratings.system,
-        slot=empty,
-        value=np.array([f"{rating:g}" for rating in ratings.rating], dtype=str),
-        order=zeros,
-        position=ratings.position,
-        truth=empty,
-        excluded=ratings.excluded,
-    )
