@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from django.db.models import Count, Model, Q, QuerySet
+from django.db.models import Case, Count, Model, Q, QuerySet, Value, When
 from django.http import FileResponse, Http404, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -31,6 +31,7 @@ from listening.app import models
 from listening.app.models import Study
 from listening.app.monitor.selectors import ORIGINAL, standing_exclusion
 from listening.app.studies.rules import LAUNCHED
+from listening.questions import Kind
 from portal.core.one_state import read_one_state
 from portal.core.version import code_version
 
@@ -153,6 +154,39 @@ def _rule_rows(study: Study) -> Iterator[Row]:
         yield _named("rules", rule, people | {"rule": rule.pk, "session": rule.session_id})
 
 
+def _slider_rows(study: Study) -> Iterator[Row]:
+    """Yield a row for each recording that was rated beside others."""
+    blinds, samples = Blinds(study), dict[int, dict[str, str]]()
+    heard = models.PresentationSample.objects.filter(presentation__study=study).order_by()
+    for presentation, slot, code in heard.values_list("presentation", "slot", "stimulus__condition__code"):
+        samples.setdefault(presentation, {})[slot] = code
+    answers = (
+        _done(models.Answer)(study).exclude(data__ratings=None).annotate(is_excluded=standing_exclusion("session"))
+    )
+    for answer in answers.select_related("session__participant", "trial__block", "trial__presentation").iterator(CHUNK):
+        trial = answer.trial
+        told = {
+            "person": answer.session.participant.person_key,
+            "block": trial.block.number,
+            "session": answer.session_id,
+        }
+        told |= {"position": trial.position, "item": blinds.item(trial.presentation.key)}
+        for slot, rating in answer.data["ratings"].items():
+            system = blinds.system(samples[trial.presentation_id][slot])
+            yield _named("sliders", answer, told | {"slot": slot, "system": system, "rating": rating})
+
+
+def _label_of_choice(study: Study) -> Case:
+    """Return the English words of the label that was chosen; empty for answers that are no choice."""
+    labels = [
+        When(task=question.key, rating=number, then=Value(label))
+        for question in study.asked
+        if question.kind == Kind.CHOICE
+        for number, label in question.labels("en").items()
+    ]
+    return Case(*labels, default=Value(""))
+
+
 def _sessions(study: Study) -> QuerySet[Any]:
     return study.sessions.filter(is_preview=False).annotate(is_excluded=standing_exclusion()).order_by("pk")
 
@@ -181,7 +215,9 @@ READ: Mapping[str, Callable[[Study], QuerySet[Any]]] = {
     "trials": lambda study: models.Trial.objects.filter(block__study=study).order_by("block__number", "position"),
     "participants": _participants,
     "sessions": _sessions,
-    "answers": lambda study: _done(models.Answer)(study).annotate(is_excluded=standing_exclusion("session")),
+    "answers": lambda study: _done(models.Answer)(study).annotate(
+        is_excluded=standing_exclusion("session"), label=_label_of_choice(study)
+    ),
     "plays": _done(models.Play),
     "serves": _done(models.Serve),
     "events": _done(models.SessionEvent),
@@ -189,7 +225,13 @@ READ: Mapping[str, Callable[[Study], QuerySet[Any]]] = {
     "exclusions": _exclusions,
     "payments": _sessions,
 }
-_OWN: Mapping[str, Rows] = {"study": _study_rows, "systems": _system_rows, "flags": _flag_rows, "rules": _rule_rows}
+_OWN: Mapping[str, Rows] = {
+    "study": _study_rows,
+    "systems": _system_rows,
+    "sliders": _slider_rows,
+    "flags": _flag_rows,
+    "rules": _rule_rows,
+}
 ROWS: Mapping[str, Rows] = {name: _OWN.get(name) or partial(_rows, name) for name in MEANING}
 # Those of the whole; the one with names of people is asked for explicitly.
 PAYMENTS = "payments"

@@ -77,7 +77,7 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
         "badge": STUDY_BADGES[Study.State(study.state)],
         "now": now,
         "monitor": found,
-        "coverage_table": _coverage_table(found.coverage),
+        "coverage_table": _coverage_table(study, found.coverage),
         "stages_table": _stages_table(found),
         "flags_table": _flags_table(study, found),
         "clips_table": _clips_table(found),
@@ -106,10 +106,15 @@ def list_refusals(study: Study) -> list[str]:
     ]
 
 
-def _coverage_table(coverage: Any) -> Table:
-    """Usable answers of each system against what is planned."""
+def _name_compared(study: Study) -> str:
+    return "condition" if study.is_crossed else "system"
+
+
+def _coverage_table(study: Study, coverage: Any) -> Table:
+    """Return usable answers of each system or condition against what is planned."""
+    called = _name_compared(study)
     classes = ("Same speaker", "Different speakers") if coverage.has_classes else ()
-    columns = [Column("system", "System"), Column("usable", "Usable of planned")]
+    columns = [Column("system", called.capitalize()), Column("usable", "Usable of planned")]
     columns += number_columns(*classes, "Under way", "In sessions that ended early")
 
     def usable(cell: Any) -> Cell:
@@ -127,7 +132,7 @@ def _coverage_table(coverage: Any) -> Table:
         of_classes = (usable(row.same), usable(row.different)) if classes else ()
         ends = (Cell(f"{count:,}") for count in (row.total.under_way, row.total.partial))
         rows.append((Cell(row.name), Cell(drawing=meter), *of_classes, *ends))
-    return plain_table("Usable answers of each system against what is planned", columns, rows, styles="stack")
+    return plain_table(f"Usable answers of each {called} against what is planned", columns, rows, styles="stack")
 
 
 def _stages_table(found: Any) -> Table:
@@ -311,7 +316,7 @@ def exclusions_page(
         "chosen": chosen,
         "chosen_label": _label(chosen) if chosen else "",
         "effect": effect,
-        "changes": _changes_table(effect) if effect else None,
+        "changes": _changes_table(study, effect) if effect else None,
         "form": form,
         "rules": _rules_table(request, study, rules) if rules else None,
         "flags": Flag.Kind.choices,
@@ -321,9 +326,9 @@ def exclusions_page(
     }
 
 
-def _changes_table(effect: Any) -> Table:
-    """Usable answers of each system before and after a rule; what changes is marked."""
-    columns = [Column("system", "System"), *number_columns("Planned", "Before", "After")]
+def _changes_table(study: Study, effect: Any) -> Table:
+    """Return usable answers of each system or condition before and after a rule; what changes is marked."""
+    columns = [Column("system", _name_compared(study).capitalize()), *number_columns("Planned", "Before", "After")]
     rows = [
         (
             *map(Cell, (name, f"{planned:,}", f"{before:,}")),

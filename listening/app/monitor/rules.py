@@ -53,7 +53,7 @@ class Record:
     """What the rules look at.
 
     Attributes:
-        points: of the scale of each question.
+        points: of the scale of each question; a choice has none, since its numbers are no order.
         planned: trials of the session without practice.
         unheard: of each answered trial whether one of its recordings was never played to its end.
         ratings: by task, in the order of answering.
@@ -98,7 +98,7 @@ def straight_lining(record: Record) -> dict[str, Any]:
 
 def low_variance(record: Record) -> dict[str, Any]:
     """Return the question whose ratings vary least on its scale, where they do vary; equal ones are straight-lining."""
-    told = {task: ratings for task, ratings in record.ratings.items() if len(ratings) >= record.enough}
+    told = {task: record.ratings[task] for task in record.points if len(record.ratings.get(task, ())) >= record.enough}
     limits = {task: variance_limit(record.points[task]) for task in told}
     low = {task: variance for task, ratings in told.items() if 0 < (variance := pvariance(ratings)) < limits[task]}
     if not low:
@@ -108,9 +108,14 @@ def low_variance(record: Record) -> dict[str, Any]:
 
 
 def alternating(record: Record) -> dict[str, Any]:
-    """Return the question with the longest stretch of a repeated pattern of two to four ratings."""
+    """Return the question with the longest stretch of a repeated pattern of two to four ratings.
+
+    Not of choices: among so few answers patterns come by chance.
+    """
     lengths = {
-        task: max(longest_repeat(ratings, period) for period in PERIODS) for task, ratings in record.ratings.items()
+        task: max(longest_repeat(ratings, period) for period in PERIODS)
+        for task, ratings in record.ratings.items()
+        if task in record.points
     }
     return _longest(lengths, record)
 

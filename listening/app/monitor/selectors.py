@@ -4,7 +4,8 @@ No rating is read here: while a study is open, nobody may see how a system does.
 number of queries, however many sessions there are. Durations in s. Coverage: an answer counts once the last task of its
 trial is there. Usable are those of finished sessions that no rule in force excludes; those of sessions still under way
 and of sessions that ended early for no fault of theirs (expired, technical) are told beside them. Practice, control and
-bridge trials do not count; of a board every sample counts for its own system. Of recordings that evaluators report, the
+bridge trials do not count; of a board, and of what is compared, every sample counts for its own system, but for a
+reference. Of recordings that evaluators report, the
 system and utterance are told once the study is closed. Previews do not count.
 """
 
@@ -37,11 +38,13 @@ from listening.app.sessions.answers import BROKEN, NOTE
 from listening.app.sessions.payloads import SOUND_PROBLEMS
 from listening.app.sessions.selectors import STEPS, list_steps
 from listening.app.studies.rules import STALLED_AFTER, is_stalled
+from listening.questions import MOST_AT_ONCE
 
 State = Session.State
 PARTIAL = (State.EXPIRED, State.TECHNICAL)
 COUNTED = (State.FINISHED, State.ACTIVE, *PARTIAL)
 ORIGINAL = "original"
+COMPARED_SLOTS = ("a", "b", *map(str, range(1, MOST_AT_ONCE + 1)))  # all but the references r and x
 
 
 @dataclass(frozen=True)
@@ -115,9 +118,11 @@ def usable_answers(study: Study, *, without: Collection[int] = ()) -> QuerySet[A
 
 def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage:
     """Coverage as it stands, or as it would stand without some sessions: two queries."""
-    is_board = study.form == Study.Form.LINKABILITY
-    system = f"presentation__{'samples__stimulus__' if is_board else ''}condition__code"
+    by_sample = study.is_crossed or study.form == Study.Form.LINKABILITY
+    system = f"presentation__{'samples__stimulus__' if by_sample else ''}condition__code"
     scored = Trial.objects.filter(block__study=study, presentation__purpose=Presentation.Purpose.SCORED).order_by()
+    if study.is_crossed:
+        scored = scored.filter(presentation__samples__slot__in=COMPARED_SLOTS)
     counts: dict[tuple[str, bool | None], Counter[str]] = defaultdict(Counter)
     # Whose recordings an item has, and how many of each: a board has samples of several systems.
     owners: dict[int, list[tuple[Counter[str], int]]] = defaultdict(list)

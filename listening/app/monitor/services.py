@@ -31,7 +31,7 @@ from listening.app.sessions.attention import is_unheard, missed_of_gold
 from listening.app.sessions.block_leases import end_session, release_block
 from listening.app.sessions.selectors import required_slots
 from listening.app.studies.rules import is_stalled
-from listening.questions import AskedQuestion
+from listening.questions import AskedQuestion, Kind
 from portal.core import audit
 from portal.jobs.services import NotPossible
 
@@ -297,7 +297,11 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
     notes = _notes(keys)
     return {
         one.pk: Record(
-            points={question.key: question.points for question in asked[one.study_id]},
+            points={
+                question.key: question.ends[1] - question.ends[0] + 1
+                for question in asked[one.study_id]
+                if question.kind in (Kind.SCALE, Kind.SLIDER)
+            },
             planned=planned.get(one.block_id or 0, 0),
             ratings=_ratings(answers[one.pk]),
             timings=_timings(one, answers[one.pk], asked[one.study_id], samples),
@@ -326,7 +330,7 @@ def _answers(keys: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
     )
     fields = (
         *("session", "trial", "trial__presentation", "trial__presentation__purpose", "trial__presentation__expected"),
-        *("task", "rating", "received_at", "client_ms", "is_late"),
+        *("task", "rating", "data__ratings", "received_at", "client_ms", "is_late"),
     )
     of_session = defaultdict(list)
     for row in answers.order_by("pk").values(*fields):
@@ -335,10 +339,13 @@ def _answers(keys: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
 
 
 def _ratings(answers: Iterable[dict[str, Any]]) -> dict[str, list[int]]:
+    """Return by question the ratings or choices, or the ratings on all sliders of a trial after each other."""
     ratings = defaultdict(list)
     for row in answers:
         if row["rating"] is not None:
             ratings[row["task"]].append(row["rating"])
+        elif row["data__ratings"]:
+            ratings[row["task"]] += row["data__ratings"].values()
     return dict(ratings)
 
 

