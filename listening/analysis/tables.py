@@ -94,7 +94,7 @@ class Results:
     @property
     def is_crossed(self) -> bool:
         """Return whether recordings of one's own were heard, and no systems of an edition."""
-        return self.study.get("design", {}).get("edition") == ""
+        return bool(self.study.get("design", {}).get("edition") == "")
 
     def table(self, scores: str, name: str) -> DataTable | None:
         return self.tables.get(f"{scores}/{name}")

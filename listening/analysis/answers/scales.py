@@ -65,7 +65,7 @@ def screen_mushra(answers: DataFrame, reference: str, anchor: str = "") -> list[
         for listener, own in answers.assign(is_off=is_off).groupby("listener"):
             heard = own[own["condition"] == condition]
             share = float(heard["is_off"].mean()) if len(heard) else None
-            row = {"rule": rule, "listener": str(listener), "session": " ".join(dict.fromkeys(own["session"]))}
+            row: Row = {"rule": rule, "listener": str(listener), "session": " ".join(dict.fromkeys(own["session"]))}
             row |= {"task": str(own["question"].iloc[0]), "value": share, "limit": MOST_ITEMS}
             row |= {"is_caught": share is not None and share > MOST_ITEMS}
             rows.append(row | {"remark": "" if len(heard) else f"The listener did not rate {condition}."})

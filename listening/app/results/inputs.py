@@ -289,7 +289,8 @@ def _answers(
     if study.form != Study.Form.RATING:  # decoding thousands of empty objects takes longer than all the rest
         fields.append("data")
     answers = Answer.objects.filter(session__study=study, session__in=list(visits)).order_by("session", "pk")
-    ratings, placements, written, answered = [], [], [], []
+    ratings, placements, written = [], [], []
+    answered: list[tuple[Any, ...]] = []
     form = study.form_of_results
     heard = _heard_orders(study) if form == Study.Form.ANSWERS else {}
     asked = {one.key: one for one in study.asked}

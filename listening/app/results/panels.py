@@ -562,4 +562,5 @@ def _heard_in(user: Any, edition: Edition, entries: dict[str, Any]) -> Iterator[
     ):
         found.setdefault(study, []).append(Heard(code, entries[name], is_outdated))
     for shown in studies:
-        yield shown, found.get(shown.study.pk, [])
+        systems = found.get(shown.study.pk, [])
+        yield shown, systems if systems and FORMS[shown.results.study["form"]] else []

@@ -26,7 +26,7 @@ def make_heard_study(edition, submissions, *, is_published=True, form="rating", 
         }
         | fields
     )
-    ask(study, RATED if form == "rating" else [form])
+    ask(study, {"rating": RATED, "answers": ["emotion"]}.get(form, [form]))
     codes = [one.system.label for one in submissions]
     for code, submission in zip(codes, submissions, strict=True):
         study.conditions.create(submission=submission, code=code)
