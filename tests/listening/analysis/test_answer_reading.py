@@ -218,7 +218,7 @@ def test_command_analyses_a_folder_of_answers_and_makes_it_again(tmp_path, capsy
     assert "1 session with 12 answers is left out by rules in force: 1 “left out by choice”." in said
     [line] = [line.split() for line in said.splitlines() if "share of wins" in line]
     assert line[4:8] == ["x", "y", "132", "0.750"]
-    assert (out / "figures/common/pairs-answer-share-of-wins-light.svg").exists()
+    assert (out / "figures/common/compared-answer-share-of-wins-light.svg").exists()
     assert main(["reproduce", str(out / "bundle.zip"), str(tmp_path / "again"), "--no-figures"]) == 0
     assert "are the same byte for byte, 0 differ" in capsys.readouterr().out
 
