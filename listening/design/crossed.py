@@ -57,7 +57,13 @@ Blocks = Sequence[Sequence[_Dealt]]
 
 @dataclass(frozen=True, slots=True)
 class CrossedRequest:
-    """What is asked for. `items`: those that every condition has. `conditions`: the original is the empty text."""
+    """What is asked for.
+
+    Attributes:
+        conditions: the original is the empty text.
+        items: those that every condition has.
+        has_items_once: whether nobody hears an item twice, not even in another version.
+    """
 
     evaluators: int
     trials: int
@@ -65,6 +71,7 @@ class CrossedRequest:
     items: tuple[str, ...]
     seed: int
     screen: Screen = Screen.SINGLE
+    has_items_once: bool = False
 
     @property
     def versions(self) -> tuple[Version, ...]:
@@ -110,12 +117,13 @@ def find_crossed_problems(request: CrossedRequest) -> list[str]:
         problems.append(
             f"All conditions are heard at once: expected at most {MOST_AT_ONCE}, found {conditions}. Leave some out."
         )
-    most = len(request.versions) * items
+    most = items if request.has_items_once else len(request.versions) * items
     if not problems and (request.evaluators < 1 or not 1 <= request.trials <= most):
         versions = f"{len(request.versions)} {_name_versions(request.screen)}"
         versions = "all conditions" if request.screen == Screen.MANY else versions
+        played = "item" if request.has_items_once else _name_played(request.screen)
         problems.append(
-            f"No evaluator hears the same {_name_played(request.screen)} twice: {versions} of {items} recordings give "
+            f"No evaluator hears the same {played} twice: {versions} of {items} recordings give "
             f"at most {most} trials for each evaluator, found {request.trials}."
         )
     return problems

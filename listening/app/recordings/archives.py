@@ -83,6 +83,10 @@ class FoundRecordings:
     def conditions(self) -> list[str]:
         return sorted({one.condition for one in self.recordings})
 
+    def describe(self, item: str) -> FoundItem:
+        """Return what is said of an item; nothing where nobody said anything."""
+        return self.items.get(item, FoundItem())
+
     @property
     def common_items(self) -> list[str]:
         """Return the items that every condition has."""

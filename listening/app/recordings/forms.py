@@ -32,7 +32,7 @@ from portal.core.fields import LineField
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, MEGABYTE
 
 ANCHORS = [
-    ("", "Both for MUSHRA, as far as the sampling rate allows; else none"),
+    ("", "Both for MUSHRA, else none"),
     ("3500", "3.5 kHz"),
     ("3500 7000", "3.5 and 7 kHz"),
     ("none", "None"),
@@ -70,7 +70,7 @@ class OwnTestForm(forms.Form):
         required=False,
         choices=ANCHORS,
         help_text="Further conditions that the portal makes: the original without what lies above 3.5 or 7 kHz "
-        "(ITU-R BS.1534-3).",
+        "(ITU-R BS.1534-3), as far as the sampling rate allows.",
     )
     references = LineField(
         label="References",

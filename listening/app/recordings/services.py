@@ -19,9 +19,9 @@ from common.wording import name_some
 from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.recordings.archives import FoundRecordings, read_recordings
 from listening.app.studies.designing import draw_lot
-from listening.app.studies.services import create_study, prepare_study, start_design
+from listening.app.studies.services import create_study, explain_missing_texts, prepare_study, start_design
 from listening.design.crossed import CrossedRequest, find_crossed_problems, list_versions
-from listening.questions import NEEDS_REFERENCE, OWN_SCREENS, AskedQuestion, Screen, load_preset, presets_on
+from listening.questions import NEEDS_REFERENCE, OWN_SCREENS, AskedQuestion, Screen, find_form, load_preset, presets_on
 from listening.stimuli.anchors import ANCHORS_HZ, name_anchor, rate_of_anchor
 from listening.stimuli.making import Loudness
 from portal.core import audit
@@ -32,8 +32,7 @@ from portal.intake.archives.limits import GIGABYTE
 LARGEST_ARCHIVE = 2 * GIGABYTE
 RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 Kind = Condition.Kind
-# Nobody checks what was said in recordings from anywhere, so nothing is written down.
-PRESETS = tuple(one.name for one in presets_on(OWN_SCREENS) if all(asked.is_judged for asked in one.questions))
+PRESETS = tuple(one.name for one in presets_on(OWN_SCREENS))
 USUAL_PRESET = "mos"
 USUAL_TRIALS, FEWEST_EVALUATORS, MOST_EVALUATORS, RATINGS_OF_EACH = 60, 24, 500, 12
 USUAL_TRIALS_OF_MANY = 20  # with all conditions at once
@@ -74,6 +73,11 @@ class OwnTest:
     def screen(self) -> Screen:
         return Screen(self.asked[0].screen)
 
+    @property
+    def is_written(self) -> bool:
+        """Return whether evaluators write down what they hear: nobody shall hear the same words twice."""
+        return find_form(self.asked) == Study.Form.TRANSCRIPTION
+
 
 def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any, **fields: Any) -> Study:
     """Make a test of the recordings in an archive, design it and start making its stimuli.
@@ -91,7 +95,10 @@ def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any
             shutil.copyfileobj(archive, file, 1 << 20)
         unpacked.mkdir()
         found = read_recordings(path, file_name, unpacked)
-        if problems := list(_find_unknown(chosen, found.conditions)):
+        problems = list(_find_unknown(chosen, found.conditions))
+        if chosen.is_written:
+            problems += explain_missing_texts(one for one in found.common_items if not found.describe(one).text)
+        if problems:
             raise ProblemsError(problems)
         preset = load_preset(chosen.preset)
         planned = _plan_sound(chosen, found)
@@ -173,14 +180,15 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     """
     codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
     items = tuple(found.common_items)
-    evaluators, trials = choose_numbers(chosen.screen, len(codes), len(items))
+    evaluators, trials = choose_numbers(chosen.screen, len(codes), len(items), has_items_once=chosen.is_written)
     evaluators, trials = chosen.evaluators or evaluators, chosen.trials or trials
-    if problems := find_crossed_problems(CrossedRequest(evaluators, trials, codes, items, 0, chosen.screen)):
+    request = CrossedRequest(evaluators, trials, codes, items, 0, chosen.screen, chosen.is_written)
+    if problems := find_crossed_problems(request):
         raise ProblemsError(problems)
     return ALONE | {"evaluators": evaluators, "trials_per_evaluator": trials}
 
 
-def choose_numbers(screen: Screen, conditions: int, items: int) -> tuple[int, int]:
+def choose_numbers(screen: Screen, conditions: int, items: int, *, has_items_once: bool = False) -> tuple[int, int]:
     """Return evaluators and trials of each: all there is where it is little, else as many of each condition or pair.
 
     >>> choose_numbers("single", 3, 20), choose_numbers("single", 4, 100), choose_numbers("many", 5, 40)
@@ -188,9 +196,9 @@ def choose_numbers(screen: Screen, conditions: int, items: int) -> tuple[int, in
     """
     versions = len(list_versions(screen, tuple(map(str, range(conditions)))))
     usual = USUAL_TRIALS_OF_MANY if screen == Screen.MANY else USUAL_TRIALS
-    most = versions * items
+    most = items if has_items_once else versions * items
     trials = most if most <= usual else usual - (usual % versions if versions <= usual else 0)
-    wanted = ceil(RATINGS_OF_EACH * most / max(1, trials))
+    wanted = ceil(RATINGS_OF_EACH * versions * items / max(1, trials))
     return min(MOST_EVALUATORS, max(FEWEST_EVALUATORS, wanted)), trials
 
 
@@ -204,27 +212,27 @@ def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, anchors: 
     made = [Condition(study=study, code=name_anchor(hz), kind=Kind.ANCHOR, low_pass_hz=hz) for hz in anchors]
     Condition.objects.bulk_create([*conditions.values(), *made])
     names = sorted({one.item for one in found.recordings})
-    told = found.items
     items = {
         name: Item(
             study=study,
             name=name,
-            speaker=told[name].speaker if name in told else "",
-            sex=told[name].sex if name in told else "",
-            language=told[name].language if name in told else "",
-            transcript=told[name].text if name in told else "",
+            speaker=about.speaker,
+            sex=about.sex,
+            language=about.language,
+            transcript=about.text,
         )
         for name in names
+        for about in [found.describe(name)]
     }
     Item.objects.bulk_create(items.values())
     stimuli = []
     for one in found.recordings:
         key = content_key(one.sha256, PurePosixPath(one.path).suffix.lower())
         adopt_file(folder / one.path, key)
-        about: dict[str, Any] = {"study": study, "item": items[one.item], "source": key, "duration_s": one.seconds}
-        stimuli.append(Stimulus(condition=conditions[one.condition], upload=key, **about))
+        heard: dict[str, Any] = {"study": study, "item": items[one.item], "source": key, "duration_s": one.seconds}
+        stimuli.append(Stimulus(condition=conditions[one.condition], upload=key, **heard))
         if one.condition == chosen.original:
-            stimuli += [Stimulus(condition=anchor, **about) for anchor in made]
+            stimuli += [Stimulus(condition=anchor, **heard) for anchor in made]
     # Organizers see the numbers of the rows while the study is open: their order must not tell the conditions.
     Stimulus.objects.bulk_create(sorted(stimuli, key=lambda one: draw_lot(study, one.condition.code, one.item.name)))
 

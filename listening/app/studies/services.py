@@ -18,6 +18,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from common.errors import NotPossible
+from common.wording import counted, name_some
 from listening import texts
 from listening.app.models import Question, Session, Study, StudyText
 from listening.app.studies import interface_words, rules, selectors
@@ -177,7 +178,11 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
         ValidationError: the questions do not go together, or the control trials have no known answer any more.
     """
     study = lock_study(study, rules.DESIGNABLE, "changed in what it asks")
-    if unfit := find_unfit_questions(questions, is_own=study.is_crossed):
+    unfit = find_unfit_questions(questions, is_own=study.is_crossed)
+    if study.is_crossed and any(one.kind == Kind.TEXT for one in questions):
+        recordings = selectors.make_own_pool(study).recordings
+        unfit += explain_missing_texts(name for name, one in recordings.items() if not one.transcript)
+    if unfit:
         raise ValidationError({"questions": unfit})
     before, wordings = study.asked, _wordings(study)
     ask_questions(study, questions)
@@ -204,12 +209,18 @@ def find_unfit_questions(questions: Iterable[AskedQuestion], *, is_own: bool) ->
     """
     asked = list(questions)
     fitting, whose = (OWN_SCREENS, "your own recordings") if is_own else (EDITION_SCREENS, "the systems of an edition")
-    problems = []
-    if any(one.screen not in fitting for one in asked):
-        problems.append(f"A test of {whose} can be heard on these screens: {', '.join(sorted(fitting))}.")
-    if is_own and any(one.kind == Kind.TEXT for one in asked):
-        problems.append("Nothing is written down of your own recordings: nobody knows the right text. Ask otherwise.")
-    return problems
+    if all(one.screen in fitting for one in asked):
+        return []
+    return [f"A test of {whose} can be heard on these screens: {', '.join(sorted(fitting))}."]
+
+
+def explain_missing_texts(names: Iterable[str]) -> list[str]:
+    """Return why what is heard of these items cannot be compared with what was said; empty where there are none."""
+    missing = sorted(names)
+    found = f"{counted(len(missing), 'item')}: {name_some(missing)}"
+    return [f"What is written is compared with the text of each item, which items.csv lacks for {found}."] * bool(
+        missing
+    )
 
 
 def rename_study(*, thing: Study, by: Any, title: str) -> Study:

@@ -113,7 +113,8 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
 def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> CrossedRequest:
     """Return what a study asks for in which every condition has every item."""
     items = tuple(one.key for one in pool.utterances)
-    return CrossedRequest(evaluators, study.trials_per_evaluator, codes, items, study.seed, study.screen)
+    is_written = study.form == Study.Form.TRANSCRIPTION
+    return CrossedRequest(evaluators, study.trials_per_evaluator, codes, items, study.seed, study.screen, is_written)
 
 
 def _crossed_trial(rows: DesignRows, key: str) -> PlannedTrial:

@@ -131,10 +131,6 @@ def test_questions_of_a_file_are_read_as_presets_have_them():
         ('key = "x"\nsize = 3\nwording = {en = {question = "?"}}', "unexpected keyword argument 'size'"),
         ('key = "x"\npoints = 5.5\nwording = {en = {question = "?"}}', "expected 2 to 10 points, found 5.5"),
         ('key = "x"\nscreen = "voices"\nwording = {en = {question = "?"}}', "can be heard on these screens"),
-        (
-            'key = "x"\nkind = "text"\nwording = {en = {question = "?"}}',
-            "Nothing is written down of your own recordings",
-        ),
     ],
 )
 def test_question_that_cannot_be_asked_is_refused_with_a_sentence(lines, sentence):
@@ -152,7 +148,10 @@ def test_question_that_cannot_be_asked_is_refused_with_a_sentence(lines, sentenc
         ("anchors = true", "anchors: expected a list of frequencies in Hz"),
         ('questions = ["x"]', "questions: expected tables [[questions]], found"),
         ("questions = []", "questions: expected tables [[questions]], found"),
-        ('preset = "transcription"', "preset: expected one of ab, abx, ccr, dcr, emotion, mos, mushra, p835, own"),
+        (
+            'preset = "linkability"',
+            "preset: expected one of ab, abx, ccr, dcr, emotion, mos, mushra, p835, transcription, own",
+        ),
     ],
 )
 def test_field_that_is_not_as_expected_is_refused_with_what_was(line, sentence):
