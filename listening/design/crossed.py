@@ -271,7 +271,8 @@ class _Orders:
         from scipy.optimize import linear_sum_assignment
 
         size = len(self.request.conditions)
-        # What chance adds never outweighs a count.
+        # What chance adds never outweighs a count. Rows and columns have equal sums, so that a matching of the lowest
+        # counts alone exists (Hall): they never differ by more than one.
         slots, columns = linear_sum_assignment(size * self.numbered + rng.random((size, size)))
         self.numbered[slots, columns] += 1
         return tuple(self.request.conditions[column] for column in columns)

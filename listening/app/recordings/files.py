@@ -71,7 +71,8 @@ def _texts(longest: int) -> Check:
 
 
 def _is_list_of_anchors(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == len({one for one in value if one in ANCHORS_HZ})
+    is_list = isinstance(value, list) and all(type(one) is int and one in ANCHORS_HZ for one in value)
+    return is_list and len(value) == len(set(value))
 
 
 # By table the fields of a file, each with what it may be; "" for those in front of the first table.

@@ -39,6 +39,7 @@ from listening.questions import (
     OWN_SCREENS,
     AskedQuestion,
     Kind,
+    Screen,
     find_form,
     list_question_problems,
     load_preset,
@@ -267,6 +268,8 @@ def start_design(study: Study, by: Any) -> Job | None:
         NotPossible: the study is launched, something is being made for it, or a submission is being deleted.
     """
     most = CROSSED_AT_ONCE_AT_MOST if study.is_crossed else DESIGNED_AT_ONCE_AT_MOST
+    if study.screen == Screen.MANY:  # where each trial has samples in an order of its own
+        most //= selectors.count_samples(study)
     if study.evaluators * study.trials_per_evaluator > most:
         return _start_design_job(study, by)
     with transaction.atomic():

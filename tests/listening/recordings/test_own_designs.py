@@ -9,6 +9,7 @@ from listening.app.models import PresentationSample, Study
 from listening.app.studies.designing import extend_design, make_design
 from listening.app.studies.planning import LONGEST_KEY
 from listening.app.studies.selectors import expected_effort
+from listening.app.studies.services import start_design
 from listening.app.studies.stored_design import build_certificate, list_failures, read_rows
 from tests.listening.own_factories import make_own_draft, make_own_prepared
 from tests.portal.factories import make_organizer
@@ -164,3 +165,9 @@ def test_pages_of_organizers_tell_what_is_compared(preset, client):
     ]
     each = 3 * 4 * (1 if preset == "mushra" else 2 if preset in ("ccr", "ab", "abx") else 1)
     assert [(row[0], int(row[2])) for row in rows] == [("original", each), ("codec", each), ("coder", each)]
+
+
+@pytest.mark.parametrize(("evaluators", "is_made_at_once"), [(1000, True), (1700, False)])
+def test_large_design_of_many_at_once_is_made_by_a_job(evaluators, is_made_at_once):
+    study = make_own_draft(make_organizer(), preset="mushra", conditions=CONDITIONS, evaluators=evaluators)
+    assert (start_design(study, study.created_by) is None) == is_made_at_once

@@ -145,6 +145,7 @@ def test_question_that_cannot_be_asked_is_refused_with_a_sentence(lines, sentenc
         ("anchors = [5000]", "anchors: expected a list of frequencies in Hz, of 3500, 7000, found '[5000]'."),
         ("anchors = [3500, 3500]", "anchors: expected a list of frequencies in Hz"),
         ("anchors = [[]]", "anchors: expected a list of frequencies in Hz"),
+        ("anchors = [3500.0]", "anchors: expected a list of frequencies in Hz"),
         ("anchors = true", "anchors: expected a list of frequencies in Hz"),
         ('questions = ["x"]', "questions: expected tables [[questions]], found"),
         ("questions = []", "questions: expected tables [[questions]], found"),
