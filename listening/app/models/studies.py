@@ -182,8 +182,8 @@ class Study(models.Model):
 
     @property
     def form_of_results(self) -> Form:
-        """Return how it is analysed: recordings of one's own by condition and item, scales too."""
-        return self.Form.ANSWERS if self.is_crossed else self.form
+        """Return how it is analysed: scales of recordings of one's own by condition and item, as comparisons are."""
+        return self.Form.ANSWERS if self.is_crossed and self.form == self.Form.RATING else self.form
 
     @property
     def systems(self) -> models.QuerySet[Condition]:

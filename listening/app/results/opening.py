@@ -192,7 +192,9 @@ def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
     first, last = own[0], own[-1]
     named = lambda row: label_of(str(row["system"]), shape.system_labels)  # noqa: E731
     best = (
-        f"has the lowest word error rate of {len(own)} systems" if len(own) > 1 else "is the one system that was heard"
+        f"has the lowest word error rate of {len(own)} {shape.compared}"
+        if len(own) > 1
+        else f"is the one {shape.compared.removesuffix('s')} that was heard"
     )
     original = next((row for row in rows if row["system"] == ORIGINAL), None)
     rate = _beside_original(shape, first, original, "transcription", "wer")
@@ -279,7 +281,8 @@ def _beside_original(shape: Shape, row: Record, original: Record | None, table: 
     number = _with_span(row, column)
     if shape.few or not original or original.get(name) is None:
         return number
-    return f"{number}; unprotected speech {labels.number_and_span(original, column)[0]}"
+    reference = "the original" if shape.results.is_crossed else "unprotected speech"
+    return f"{number}; {reference} {labels.number_and_span(original, column)[0]}"
 
 
 def _with_span(row: Record, column: Any) -> str:

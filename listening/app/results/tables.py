@@ -58,6 +58,11 @@ class Shape:
         return warn_of_few(self.results)
 
     @property
+    def compared(self) -> str:
+        """Return what is compared, in the plural."""
+        return "conditions" if self.results.is_crossed else "systems"
+
+    @property
     def system_labels(self) -> Mapping[str, str]:
         """What systems are called."""
         called: Mapping[str, str] = self.results.study["labels"]

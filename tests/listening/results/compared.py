@@ -21,6 +21,7 @@ from tests.portal.factories import make_organizer
 
 QUALITY = {"": 2.0, "codec": 0.8, "vocoder": -0.6, "low": -2.0}  # by the code of a condition
 CODES = tuple(QUALITY)
+SAID, WRITTEN = "the cat sat on the mat", "the cat sat on a mat"  # one word of six is wrong
 _number = count(1)
 
 
@@ -58,7 +59,7 @@ def make_comparing(
     ask_questions(study, questions or questions_of(tasks))
     kinds = {"": {"kind": "original"}, "low": {"kind": "anchor", "low_pass_hz": anchor_hz}}
     conditions = [study.conditions.create(code=code, **kinds.get(code, {"kind": "folder"})) for code in codes]
-    rows = [study.items.create(name=f"i{place}", speaker=f"s{place % 2}") for place in range(items)]
+    rows = [study.items.create(name=f"i{place}", speaker=f"s{place % 2}", transcript=SAID) for place in range(items)]
     stimuli = {
         (condition.code, item.name): study.stimulus_files.create(condition=condition, item=item, source="absent")
         for condition in conditions
@@ -114,7 +115,8 @@ def compare(session, seed=0, *, state=Session.State.FINISHED, how=None):
         ]
         for one in session.study.asked:
             rating, data = how(one, heard) if how else _answer(one, heard, numbers)
-            told = {"rating": rating, "data": data, "received_at": now}
+            text = WRITTEN if one.kind == "text" else ""
+            told = {"rating": rating, "data": data, "text": text, "received_at": now}
             answers.append(Answer(session=session, trial=trial, task=one.key, **told))
     Play.objects.bulk_create(plays)
     Answer.objects.bulk_create(answers)
@@ -128,6 +130,8 @@ def compare(session, seed=0, *, state=Session.State.FINISHED, how=None):
 def _answer(question, heard, numbers):
     found = {slot: QUALITY[code] + numbers.normal() for slot, code in heard.items()}
     kind = question.analysed_as
+    if question.kind == "text":
+        return None, {}
     if kind == "mushra":
         rated = {slot: int(np.clip(55 + 18 * value, 0, 92)) for slot, value in found.items() if slot != "r"}
         return None, {"ratings": {slot: 100 if heard[slot] == "" else value for slot, value in rated.items()}}

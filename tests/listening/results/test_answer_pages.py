@@ -136,7 +136,7 @@ def test_question_figure_and_table_stand_open_below_its_heading(task):
     assert len(cells) == len(rows)
 
 
-@pytest.mark.parametrize("task", ["preference", "quality"])
+@pytest.mark.parametrize("task", ["preference", "quality", "transcription"])
 def test_no_words_of_privacy_and_systems_on_the_pages_of_own_recordings(task):
     study = analysed([task], items=2)
     client = client_of(study)
@@ -144,6 +144,14 @@ def test_no_words_of_privacy_and_systems_on_the_pages_of_own_recordings(task):
         words = words_of(client.get(address(study, name))).lower()
         assert "unprotected" not in words, name
         assert "the team" not in words, name
+
+
+def test_transcripts_of_own_recordings_have_their_word_errors():
+    study = analysed(["transcription"], items=2)
+    first, *_ = page_of(study).context["page"]["opening"]["sentences"]
+    assert first.startswith(
+        "In this sample codec has the lowest word error rate of 3 conditions (17 %; the original 17 %)"
+    )
 
 
 def test_few_listeners_compare_no_conditions():
