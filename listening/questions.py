@@ -62,6 +62,8 @@ OWN_SCREENS = frozenset({Screen.SINGLE, Screen.REFERENCE, Screen.PAIR, Screen.TR
 COMPARING = frozenset({Screen.PAIR, Screen.TRIPLE, Screen.MANY})  # conditions of one item in one trial
 # One recording can be changed for another at the same place, and a part of each is enough.
 SWITCHING = frozenset({Screen.TRIPLE, Screen.MANY})
+REFERENCE = "r"  # slot of the reference, which is not rated
+PART_S = 2.0  # of each recording that has to be heard there, or all of a shorter one
 NEEDS_REFERENCE = frozenset({Screen.REFERENCE, Screen.MANY})
 MOST_AT_ONCE = 12  # conditions on the screen `MANY`
 SLIDER_ENDS = (0, 100)
@@ -127,6 +129,10 @@ class AskedQuestion:
     def compares_voices(self) -> bool:
         """Return whether A is judged against B: its first number is then an EER, else a mean."""
         return self.is_rated and self.screen == Screen.VOICES
+
+    @property
+    def is_heard_in_parts(self) -> bool:
+        return self.screen in SWITCHING
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -312,10 +318,15 @@ def find_form(questions: Iterable[AskedQuestion]) -> str:
 def list_slots(screen: str, conditions: int = 0) -> tuple[str, ...]:
     """Return the slots of the samples of a trial, the reference first; of `MANY` for so many conditions."""
     if screen == Screen.MANY:
-        return ("r", *(str(number) for number in range(1, conditions + 1)))
-    return {Screen.REFERENCE: ("r", "a"), Screen.TRIPLE: ("x", "a", "b"), Screen.SINGLE: ("a",)}.get(
+        return (REFERENCE, *(str(number) for number in range(1, conditions + 1)))
+    return {Screen.REFERENCE: (REFERENCE, "a"), Screen.TRIPLE: ("x", "a", "b"), Screen.SINGLE: ("a",)}.get(
         Screen(screen), ("a", "b")
     )
+
+
+def slot_order(slot: str) -> tuple[int, int]:
+    """Return the key by which the slots of a trial are sorted as `list_slots` names them."""
+    return int(slot) if slot.isdigit() else 0, "rxab".find(slot)
 
 
 # Presets -------------------------------------------------------------------------------------------

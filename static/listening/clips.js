@@ -1,12 +1,14 @@
 // Fetches the recordings of the trial on screen and of those ahead, a few at a time, and decodes them when needed.
 // What is no recording is asked for again, later at 503 (store away); then it counts as broken.
 
+import { part } from "./words.js";
+
 const AT_ONCE = 2;
 const RETRY_AFTER_MS = [500, 1500, 4000];
 const OFFLINE_RETRY_MS = 3000;
 const RIFF = 0x52494646; // how a WAV file begins
 const SHORTER_BY_S = 0.05; // than announced: not all of it has come
-export const RATE_HZ = 16000; // of the recordings: a context of that rate plays them without stretching each of them
+export const RATE_HZ = Number(part("trials").dataset.rate); // of the recordings: a context of that rate plays them as they are
 
 export class Clips {
   /** `on`: changed(address), failed(clip, why); `answers()`: whether the portal can be reached at all. */

@@ -1,5 +1,8 @@
 // Ratings on the study's scale: one group of radio buttons a task, nothing chosen beforehand.
-// Digits rate the question that has the focus, or else the first one without an answer; 0 stands for ten.
+// Digits rate the question that has the focus, or else the first one without an answer; 0 stands for ten where no answer
+// is 0, and a hyphen before a digit for an answer below 0.
+
+import { keyOf } from "./trial.js";
 
 export function mount(root, trial, tools) {
   root.append(document.getElementById("form-of-trial").content.cloneNode(true));
@@ -10,6 +13,7 @@ export function mount(root, trial, tools) {
   });
   const again = [...root.querySelectorAll("button[data-play]")];
 
+  let sign = ""; // of the digit that comes next
   const chosen = (group) => group.querySelector("input:checked");
   const isComplete = () => groups.every(chosen);
   const ratings = () => {
@@ -23,17 +27,21 @@ export function mount(root, trial, tools) {
   }
 
   function onKey(event) {
-    const digit = digitOf(event);
-    if (digit === null || !tools.keys() || isElsewhere(event)) return;
+    if (!tools.keys() || isElsewhere(event)) return;
     const group = event.target.closest?.("fieldset[data-task]") ?? groups.find((one) => !chosen(one)) ?? groups.at(-1);
-    const radio = group?.querySelector(`input[value="${digit}"]`);
+    const find = (value) => group?.querySelector(`input[value="${value}"]`);
+    const isSign = event.key === "-" && find(-1);
+    const digit = isSign ? undefined : keyOf(event);
+    const radio = /^\d$/.test(digit) && (find(Number(sign + digit)) ?? (digit === "0" && find(10)));
+    if (event.key !== "Shift") sign = isSign ? "-" : "";
     if (!radio) return;
     event.preventDefault();
     radio.checked = true;
     // Within a scale the arrow keys go on from here; elsewhere the focus stays, and the next digit is for the next question.
     if (event.target.name === radio.name) radio.focus();
     group.scrollIntoView({ block: "nearest" });
-    tools.announce(`${group.querySelector("legend").textContent} ${tools.word("rated", { n: radio.value })}`);
+    const said = tools.word("rated", { n: radio.dataset.label ?? radio.value });
+    tools.announce(`${group.querySelector("legend").textContent} ${said}`);
     changed();
   }
 
@@ -58,13 +66,7 @@ export function mount(root, trial, tools) {
   };
 }
 
-/** 1 to 9, and 10 for 0; by the place of the key where the keyboard writes other digits. */
-function digitOf(event) {
-  const found = /^\d$/.test(event.key) ? event.key : /^(?:Digit|Numpad)(\d)$/.exec(event.code)?.[1];
-  return found === undefined ? null : Number(found) || 10;
-}
-
 function isElsewhere(event) {
   const isCommand = event.ctrlKey || event.metaKey || event.altKey;
-  return isCommand || event.target.matches?.("textarea, select, input:not([type=radio], [type=checkbox])");
+  return isCommand || event.target.matches?.("textarea, select, input:not([type=radio], [type=checkbox], [type=range])");
 }

@@ -2,12 +2,11 @@
 
 import { newKey } from "./connection.js";
 import { tell } from "./screen.js";
-import { announce, part, word } from "./words.js";
+import { announce, nameOf, part, word } from "./words.js";
 
-const PLAYERS_OF = { rating: ["a", "b"], transcription: ["a"], linkability: [] };
-const PLACES = "fieldset.question, .sample, .field, .board-tray, .board-map"; // beside which it says what is missing
+const PLACES = "fieldset.question, .sample, .slider, .field, .board-tray, .board-map"; // beside which it says what is missing
 
-export class TrialPage {
+export class Page {
   /**
    * `services`: clips, player, store, mount (of the form's module), settings, events, keys, submit(body).
    * `before`: the playbacks on earlier pages of the same trial.
@@ -65,10 +64,10 @@ export class TrialPage {
   show() {
     const { clips, mount } = this.services;
     this.clearMissing();
-    part("players").replaceChildren(...this.playerSlots().map((slot) => this.makePlayer(slot)));
+    this.showPlayers();
     part("form").replaceChildren(this.root);
     part("wrong").open = false;
-    part("wrong-slot").replaceChildren(...this.samples.map(({ slot }) => new Option(slot.toUpperCase(), slot)));
+    part("wrong-slot").replaceChildren(...this.samples.map(({ slot }) => new Option(nameOf(slot), slot)));
     part("wrong-what").value = "";
     part("wrong-missing").hidden = true;
     for (const { address } of this.samples) {
@@ -86,9 +85,13 @@ export class TrialPage {
     this.form?.unmount();
   }
 
+  /** Those whose keys play them; a board plays its own. */
   playerSlots() {
-    const wanted = PLAYERS_OF[this.settings.form];
-    return this.samples.map(({ slot }) => slot).filter((slot) => wanted.includes(slot));
+    return part("players").hasAttribute("role") ? this.samples.map(({ slot }) => slot) : [];
+  }
+
+  showPlayers() {
+    part("players").replaceChildren(...this.playerSlots().map((slot) => this.makePlayer(slot)));
   }
 
   makePlayer(slot) {
@@ -100,7 +103,7 @@ export class TrialPage {
 
   refresh() {
     if (this.isOver) return;
-    for (const element of part("players").children) this.refreshPlayer(element);
+    this.refreshPlayers();
     const broken = this.brokenSlot() !== undefined;
     part("broken").hidden = !broken;
     part("form").hidden = part("next").hidden = part("wrong").hidden = broken;
@@ -110,11 +113,14 @@ export class TrialPage {
     this.listeners.change.forEach((listener) => listener());
   }
 
+  refreshPlayers() {
+    for (const element of part("players").children) this.refreshPlayer(element);
+  }
 
   refreshPlayer(element) {
     const { slot } = element.dataset;
     const state = this.stateOf(slot);
-    const name = slot.toUpperCase();
+    const name = nameOf(slot);
     const button = element.querySelector("button");
     const left = this.playsLeft(slot);
     element.dataset.state = state;
@@ -168,14 +174,28 @@ export class TrialPage {
     const isLimited = this.settings.playsAtMost !== null;
     if (player.slot !== null && isLimited) return;
     if (player.slot === slot) return void player.stop("stopped");
-    const state = this.stateOf(slot);
-    if (state !== "ready") return void announce(word(state === "loading" ? "loading" : "no-play", { slot: slot.toUpperCase() }));
+    if (!this.isReadyToPlay(slot)) return;
     this.started_ms = this.clock_ms();
     player.play(slot, clips.buffer(this.sample(slot).address));
   }
 
+  /** Whether it can be played; says why not. */
+  isReadyToPlay(slot) {
+    const state = this.stateOf(slot);
+    if (state !== "ready") announce(word(state === "loading" ? "loading" : "no-play", { slot: nameOf(slot) }));
+    return state === "ready";
+  }
+
+  /** Whether a key did something here. */
+  onKey(event) {
+    const slot = keyOf(event);
+    const isPlayer = this.playerSlots().includes(slot);
+    if (isPlayer) this.play(slot);
+    return isPlayer;
+  }
+
   onPlayStarted(slot) {
-    announce(word("plays", { slot: slot.toUpperCase() }));
+    announce(word("plays", { slot: nameOf(slot) }));
     this.refresh();
     this.listeners.start.forEach((listener) => listener(slot));
   }
@@ -195,7 +215,7 @@ export class TrialPage {
     this.keep();
     if (play.is_whole) this.clearMissing();
     this.refresh();
-    const name = { slot: slot.toUpperCase() };
+    const name = { slot: nameOf(slot) };
     if (play.is_whole && !this.isOver) announce(word("ended", name));
     else if (document.hidden && !this.isOver) tell("ended-hidden", name);
     this.listeners.end.forEach((listener) => listener(slot, { isWhole: play.is_whole }));
@@ -229,9 +249,9 @@ export class TrialPage {
 
   tellMissing() {
     const [slot] = this.unheard();
-    const button = part("players").querySelector(`[data-slot="${slot}"] button`);
+    const button = this.buttonOf(slot);
     const ofForm = button ? null : this.form.missing();
-    const sentence = button ? word("missing-heard", { slot: slot.toUpperCase() }) : ofForm?.sentence ?? word("missing-answer");
+    const sentence = button ? word("missing-heard", { slot: nameOf(slot) }) : ofForm?.sentence ?? word("missing-answer");
     this.clearMissing();
     const target = button ?? ofForm?.element;
     const place = target?.closest(PLACES);
@@ -242,6 +262,10 @@ export class TrialPage {
     target?.scrollIntoView({ block: "center" });
     announce(sentence);
     return false;
+  }
+
+  buttonOf(slot) {
+    return part("players").querySelector(`[data-slot="${slot}"] button`);
   }
 
   clearMissing() {
@@ -277,9 +301,13 @@ export class TrialPage {
   }
 }
 
-/** The samples that these tasks need: all of a board, of other trials B only where voices are compared. */
-export function samplesOf(trial, tasks, { form, voices }) {
-  const isSingle = form !== "linkability" && !tasks.some((task) => voices.includes(task));
-  const { position, samples } = trial;
-  return samples.slice(0, isSingle ? 1 : undefined).map((sample) => ({ position, ...sample }));
+/** The samples that these tasks need: all of them, or A where no task is about another one. */
+export function samplesOf({ position, samples }, tasks, { alone }) {
+  const isAlone = tasks.every((task) => alone.includes(task));
+  return samples.filter(({ slot }) => !isAlone || slot === "a").map((sample) => ({ position, ...sample }));
+}
+
+/** The letter or digit of a key, by its place where the keyboard writes others. */
+export function keyOf({ key, code }) {
+  return /^[a-z\d]$/i.test(key) ? key.toLowerCase() : /^(?:Key|Digit|Numpad)(.)$/.exec(code)?.[1].toLowerCase();
 }

@@ -6,7 +6,7 @@ import { Player } from "./player.js";
 import { Queue } from "./queue.js";
 import { onTap, showNotice, showPanel, showPlace, showSaved, showTimeLeft, tell, timeLeft_s } from "./screen.js";
 import { Store } from "./store.js";
-import { TrialPage, samplesOf } from "./trial.js";
+import { samplesOf } from "./trial.js";
 import { part } from "./words.js";
 
 const CONNECT_AGAIN_MS = [1000, 2000, 4000]; // then every 8 s
@@ -15,14 +15,15 @@ const MOST_EVENTS = 150; // that wait to be told
 const { dataset } = part("trials"); // with the addresses
 
 const store = new Store(dataset.session);
-// Pages and plays as the portal tells them; `voices`: tasks for which B is heard, too.
-const settings = { form: dataset.form, voices: dataset.voices.split(" "), pages: "", playsAtMost: null };
+// Pages and plays as the portal tells them; `alone`: tasks for which sample A alone is heard.
+const settings = { alone: dataset.alone.split(" "), pages: "", playsAtMost: null };
+let Page = null; // of its module
 let mount = null;
 let known = []; // trials that the portal told, in order, the next one first
 let progress = { done: 0, total: 0 };
 let effort = { left_s: 0, paces: [] }; // usual time of the rest; times of own trials over the usual
 let spent_ms = 0; // on the earlier pages of a trial
-let page = null; // TrialPage
+let page = null;
 let isAnswered = false;
 let changed_ms = -Infinity; // when a trial was sent off or skipped
 let isBeginning = false;
@@ -128,7 +129,7 @@ function advance() {
   const before = page?.trial.position === trial.position ? page.allPlays() : [];
   page?.close();
   const services = { clips, player, store, mount, settings, events, keys, submit };
-  page = new TrialPage(trial, pageTasks(trial), services, before);
+  page = new Page(trial, pageTasks(trial), services, before);
   const pages = settings.pages === "separate" ? trial.tasks.length : 1;
   const place = { pages, page: trial.tasks.indexOf(page.tasks[0]) + 1, place: trial.place, isPractice: trial.is_practice };
   showPlace({ ...progress, ...place, done: doneHere() });
@@ -306,10 +307,7 @@ function onKey(event) {
     if (!event.target.closest?.("button, a, summary, #trial-form input")) next();
     return;
   }
-  const letter = /^[a-z]$/i.test(event.key) ? event.key.toLowerCase() : /^Key(.)$/.exec(event.code)?.[1].toLowerCase();
-  if (!page.playerSlots().includes(letter)) return;
-  event.preventDefault();
-  page.play(letter);
+  if (page.onKey(event)) event.preventDefault();
 }
 
 function listen() {
@@ -350,6 +348,7 @@ function listen() {
 
 async function start() {
   listen();
+  ({ Page } = await import(dataset.page));
   ({ mount } = await import(dataset.module));
   await begin();
 }

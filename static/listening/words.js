@@ -13,6 +13,9 @@ export function word(name, values = {}) {
   return (texts.get(name) ?? name).replace(/\{(\w+)\}/g, (whole, key) => String(values[key] ?? whole));
 }
 
+/** A recording as the page calls it. */
+export const nameOf = (slot) => texts.get(`name-${slot}`) ?? slot.toUpperCase();
+
 let waiting = 0;
 
 /** Has a screen reader say it once it has finished speaking. */

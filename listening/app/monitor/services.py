@@ -27,9 +27,8 @@ from listening.app import models
 from listening.app.models import Exclusion, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.rules import FlagFinding, Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
-from listening.app.sessions.attention import is_unheard, missed_of_gold
+from listening.app.sessions.attention import is_unheard, missed_of_gold, seconds_to_hear
 from listening.app.sessions.block_leases import end_session, release_block
-from listening.app.sessions.selectors import required_slots
 from listening.app.studies.rules import is_stalled
 from listening.questions import AskedQuestion, Kind
 from portal.core import audit
@@ -361,11 +360,6 @@ def _samples(items: Iterable[int]) -> dict[int, Samples]:
     return dict(found)
 
 
-def _to_hear(samples: Samples, asked: Iterable[AskedQuestion]) -> Samples:
-    """Return those that have to be heard for these questions."""
-    return {slot: samples[slot] for slot in required_slots(asked, samples) & samples.keys()}
-
-
 def _plays(keys: Sequence[int]) -> dict[int, dict[int, list[tuple[str, int, bool]]]]:
     """Return slot, ms heard and whether that was all, of the playbacks of each session and trial."""
     found: dict[int, dict[int, list[tuple[str, int, bool]]]] = defaultdict(lambda: defaultdict(list))
@@ -383,12 +377,12 @@ def _unheard(
     samples: Mapping[int, Samples],
     plays: Mapping[int, Sequence[tuple[str, int, bool]]],
 ) -> list[bool]:
-    """Return of each answered trial whether a recording that it needs was never played to its end."""
+    """Return of each answered trial whether less of a recording was played than it needs."""
     tasks: dict[tuple[int, int], list[str]] = defaultdict(list)
     for row in answers:
         tasks[row["trial"], row["trial__presentation"]].append(row["task"])
     return [
-        is_unheard(_to_hear(samples[item], [one for one in asked if one.key in answered]), plays.get(trial, ()))
+        is_unheard([one for one in asked if one.key in answered], samples[item], plays.get(trial, ()))
         for (trial, item), answered in tasks.items()
     ]
 
@@ -414,7 +408,7 @@ def _timings(
         if before is not None and not any(row["is_late"] for row in rows):
             known.append((received_at - before).total_seconds())
         if known:
-            timings.append(Timing(min(known), sum(_to_hear(samples[item], asked).values())))
+            timings.append(Timing(min(known), sum(seconds_to_hear(asked, samples[item]).values())))
         before = received_at
     return timings
 

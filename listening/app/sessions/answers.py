@@ -245,9 +245,7 @@ def count_unheard(session: Session) -> tuple[int, int]:
     unheard = 0
     for one in trials:
         of_trial = [asked[key] for key in answered[one.trial.pk]]
-        slots = selectors.required_slots(of_trial, [sample.slot for sample in one.samples])
-        needed = {sample.slot: sample.seconds for sample in one.samples if sample.slot in slots}
-        unheard += attention.is_unheard(needed, plays[one.trial.pk])
+        unheard += attention.is_unheard(of_trial, one.seconds, plays[one.trial.pk])
     return unheard, len(trials)
 
 
@@ -318,15 +316,13 @@ def _require_heard(
     now: datetime,
 ) -> datetime:
     """When everything that this answer is about can have been heard; what an earlier task needed was heard then."""
-    slots = [sample.slot for sample in trial.samples]
     asked = {one.key: one for one in session.study.asked}
-    needed = selectors.required_slots([asked[key] for key in claim.values], slots) - selectors.required_slots(
-        [asked[key] for key in stored], slots
-    )
+    needed = attention.seconds_to_hear([asked[key] for key in claim.values], trial.seconds)
+    before = attention.seconds_to_hear([asked[key] for key in stored], trial.seconds)
     clips = [
-        answer_timing.Clip(sample.seconds, *served.get(sample.slot, (None, None)))
-        for sample in trial.samples
-        if sample.slot in needed
+        answer_timing.Clip(seconds, *served.get(slot, (None, None)))
+        for slot, seconds in needed.items()
+        if slot not in before
     ]
     since = session.heard_until or session.trials_started_at or session.consented_at or session.started_at
     verdict = answer_timing.judge(clips, since=since, now=now)

@@ -13,6 +13,7 @@ from django.conf.locale import LANG_INFO
 from django.forms import Form
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from listening.app.models import Session, Study, StudyText
@@ -21,16 +22,16 @@ from listening.app.sessions.endings import describe_end
 from listening.app.sessions.forms import ConsentForm, HeadphoneForm, QuestionsForm, SoundForm
 from listening.app.sessions.selectors import list_questions, list_steps, read_screening
 from listening.app.sessions.services import explain_no_place, show_text
-from listening.app.studies.rules import has_pairs
+from listening.app.studies.rules import slots_of_trial
 from listening.app.studies.selectors import expected_effort, shown_text
-from listening.questions import AskedQuestion
+from listening.questions import REFERENCE, AskedQuestion, Kind, Screen
 from portal.core.clock import read_clock
 
 Step = Session.Step
 Page = tuple[str, dict[str, Any]]
-# Of every form; its own module, template and style come besides.
+# Of every page of trials; the module, template and style of what is answered come besides.
 MODULES = ("words", "store", "connection", "queue", "clips", "player", "screen", "trial")
-OF_FORM = {Study.Form.RATING: "rating", Study.Form.LINKABILITY: "board", Study.Form.TRANSCRIPTION: "transcription"}
+MODULE_OF = {Kind.PLACEMENT: "board", Kind.TEXT: "transcription", Kind.SLIDER: "sliders"}  # of all others "rating"
 # Their answers are sent with a choice of the language, so that the page in that language has them.
 KEEP_ANSWERS = {Step.QUESTIONS, Step.SOUND, Step.HEADPHONES}
 FORMS = {Step.CONSENT: ConsentForm, Step.SOUND: SoundForm, Step.HEADPHONES: HeadphoneForm}
@@ -172,34 +173,57 @@ def trial_context(session: Session) -> dict[str, Any]:
 
 def form_context(study: Study, language: str) -> dict[str, Any]:
     """Return what the page of a trial asks, in a language."""
-    module = OF_FORM[study.form]
+    asked = study.asked
+    module = next((MODULE_OF[one.kind] for one in asked if one.kind in MODULE_OF), "rating")
+    is_switching = any(one.is_heard_in_parts for one in asked)
+    page = "switching" if is_switching else "trial"
+    style = page if is_switching else module
+    with_points = [one for one in asked if one.kind in (Kind.SCALE, Kind.CHOICE)]
+    slots = slots_of_trial(study)
     return {
         "study": study,
-        "questions": [_in_language(one, language) for one in study.asked],
-        "most_points": max((one.points for one in study.asked if one.is_rated), default=0),
-        "voices": [one.key for one in study.asked if one.compares_voices],
-        "slots": ("A", "B") if has_pairs(study) else ("A",),
+        "questions": [_in_language(one, language) for one in asked],
+        "most_points": max((one.ends[1] for one in with_points), default=0),
+        "has_signs": any(one.ends[0] < 0 for one in with_points),
+        "has_choices": any(one.kind == Kind.CHOICE for one in asked),
+        "alone": [one.key for one in asked if one.screen == Screen.SINGLE],
+        "slots": {slot: gettext("Reference") if slot == REFERENCE else slot.upper() for slot in slots},
+        "rated_slots": [slot for slot in slots if slot.isdigit()],
         "has_both_ends": study.form == Study.Form.RATING and study.practice_trials > 1,
         "has_players": study.form != Study.Form.LINKABILITY,
-        "modules": [f"listening/{name}.js" for name in (*MODULES, module)],
+        "is_switching": is_switching,
+        "modules": [f"listening/{name}.js" for name in dict.fromkeys((*MODULES, page, module))],
         "form_module": f"listening/{module}.js",
+        "page_module": f"listening/{page}.js",
         "form_template": f"listening/sessions/_{module}.html",
-        "form_style": "" if module == "rating" else f"listening/{module}.css",
+        "form_style": "" if style == "rating" else f"listening/{style}.css",
     }
 
 
 def _in_language(asked: AskedQuestion, language: str) -> dict[str, Any]:
-    """Return a question as its template shows it; points with a label each stand in a column, the highest above."""
-    words, labels = asked.words(language), asked.labels(language)
-    is_column = asked.has_label_for_each_point(language)
-    points = [(point, labels.get(point, "")) for point in range(1, asked.points + 1)]
+    """Return a question as its template shows it.
+
+    What has a label for each answer stands in a column: points with the highest above, choices in their order.
+    """
+    words = asked.words(language)
+    if asked.kind == Kind.SLIDER:
+        return {"key": asked.key, "question": words.question, "hint": words.hint, "bands": words.labels}
+    labels, (lowest, highest) = asked.labels(language), asked.ends
+    is_choice = asked.kind == Kind.CHOICE
+    is_column = is_choice or asked.has_label_for_each_point(language)
+    points = [
+        (point, "" if is_choice else _number(point, is_signed=lowest < 0), labels.get(point, ""))
+        for point in range(lowest, highest + 1)
+    ]
     return {
         "key": asked.key,
         "question": words.question,
         "hint": words.hint,
         "listen_again": "a" if asked.listen_again else "",
-        "points": points[::-1] if is_column else points,
+        "points": points[::-1] if is_column and not is_choice else points,
         "is_column": is_column,
-        "lowest": labels.get(1, ""),
-        "highest": labels.get(asked.points, ""),
     }
+
+
+def _number(point: int, *, is_signed: bool) -> str:
+    return f"{point:+d}".replace("-", "−") if is_signed and point else str(point)

@@ -34,7 +34,7 @@ from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.sessions.attention import MOST_PLAYS
 from listening.app.studies.settings import Problems
-from listening.questions import AskedQuestion
+from listening.questions import REFERENCE, AskedQuestion, Kind
 
 MOST_BYTES = 64 << 10
 MOST_BYTES_OF_BOARD = 256 << 10  # with every move of sixteen samples
@@ -201,7 +201,8 @@ def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], prob
     answers = payload.get("answers", {})
     if not problems.unless(isinstance(answers, dict), "“answers” must give the rating of each task."):
         answers = {}
-    problems.unless(form == Study.Form.RATING or not answers, "Nothing is rated in this study.")
+    is_judged = form in (Study.Form.RATING, Study.Form.ANSWERS)
+    problems.unless(is_judged or not answers, "Nothing is rated in this study.")
     for key, its_form in (("text", Study.Form.TRANSCRIPTION), ("board", Study.Form.LINKABILITY)):
         problems.unless(form == its_form or key not in payload, f"“{key}” belongs to another kind of study.")
     try:
@@ -215,25 +216,44 @@ def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], prob
     except ProblemsError as error:
         problems += error.problems
         return {}
-    return _ratings(answers, asked, study.pages, problems)
+    return _judgements(answers, asked, study.pages, slots, problems)
 
 
-def _ratings(
-    answers: Mapping[str, Any], asked: Mapping[str, AskedQuestion], pages: str, problems: Problems
+def _judgements(
+    answers: Mapping[str, Any], asked: Mapping[str, AskedQuestion], pages: str, slots: Sequence[str], problems: Problems
 ) -> dict[str, Value]:
     values = {}
-    for key, rating in answers.items():
+    for key, given in answers.items():
         if key not in asked:
             problems.append(f"“{_short(key)}” is not asked in this study.")
-        elif type(rating) is not int or not 1 <= rating <= asked[key].points:
-            problems.append(f"The rating of {key} must be a whole number from 1 to {asked[key].points}.")
-        else:
-            values[key] = Value(rating=rating)
+        elif asked[key].kind == Kind.SLIDER:
+            values[key] = _sliders(given, asked[key], [slot for slot in slots if slot != REFERENCE], problems)
+        elif problems.unless(_is_rating(given, asked[key]), f"The rating of {key} {_range_of(asked[key])}"):
+            values[key] = Value(rating=given)
     if pages == Study.Pages.TOGETHER:
         problems.unless(answers.keys() >= asked.keys(), _("Please answer every question on this page first."))
     elif pages == Study.Pages.SEPARATE:
         problems.unless(len(answers) == 1, _("Please answer only the question on this page."))
     return values
+
+
+def _sliders(given: Any, asked: AskedQuestion, slots: Sequence[str], problems: Problems) -> Value:
+    """Return the ratings of all samples but the reference, by slot."""
+    if not isinstance(given, dict) or given.keys() != set(slots):
+        problems.append(f"“{asked.key}” must rate each of these samples and no other: {', '.join(slots) or 'none'}.")
+        return Value()
+    wrong = [slot for slot in slots if not _is_rating(given[slot], asked)]
+    problems.unless(not wrong, f"The rating of {asked.key} for sample {', '.join(wrong)} {_range_of(asked)}")
+    return Value(data={"ratings": {slot: given[slot] for slot in slots}})
+
+
+def _is_rating(given: Any, asked: AskedQuestion) -> bool:
+    lowest, highest = asked.ends
+    return type(given) is int and lowest <= given <= highest
+
+
+def _range_of(asked: AskedQuestion) -> str:
+    return "must be a whole number from {} to {}.".format(*asked.ends)
 
 
 def _plays(given: Any, slots: Sequence[str], problems: Problems) -> list[ToldPlay]:

@@ -10,7 +10,7 @@ samples by slot, address and length; nothing tells its purpose, system, class or
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -19,11 +19,12 @@ from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
 from listening.app.models import Presentation, Session, Stimulus, Study, Trial
+from listening.app.sessions.attention import seconds_to_hear
 from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.payloads import Value
 from listening.app.studies.rules import seconds_of_trial
 from listening.app.studies.settings import BackgroundQuestion, Screening, parse_questionnaire, parse_screening
-from listening.questions import AskedQuestion, Screen
+from listening.questions import AskedQuestion, slot_order
 
 Step = Session.Step
 STEPS = (Step.CONSENT, Step.QUESTIONS, Step.SOUND, Step.HEADPHONES, Step.ROLE_PLAY, Step.TRIALS)
@@ -102,6 +103,11 @@ class PlannedTrial:
     tasks: tuple[str, ...]
     samples: tuple[PlannedSample, ...]
     usual_s: float
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Return how long each sample lasts, by slot."""
+        return {sample.slot: sample.seconds for sample in self.samples}
 
 
 @dataclass(frozen=True)
@@ -187,12 +193,6 @@ def measure_progress(
     return SessionProgress(len(block.trials), first, left, len(given_up - practice))
 
 
-def required_slots(asked: Iterable[AskedQuestion], slots: Iterable[str]) -> frozenset[str]:
-    """Return which of the samples of a trial have to be heard for these questions; none for no question."""
-    heard = {Screen.SINGLE: {"a"}, Screen.VOICES: {"a", "b"}, Screen.BOARD: set(slots)}
-    return frozenset().union(*(heard[Screen(one.screen)] for one in asked))
-
-
 def answered_by(session: Session) -> dict[int, dict[str, int | None]]:
     """By trial and task the ratings of this session; None for what is written or placed."""
     answered: dict[int, dict[str, int | None]] = {}
@@ -213,13 +213,11 @@ def _read_block(session: Session) -> PlannedBlock:
 
 
 def _plan(session: Session, row: Trial, asked: tuple[AskedQuestion, ...]) -> PlannedTrial:
-    found = {sample.slot: sample.stimulus for sample in row.presentation.samples.all()}
-    needed = required_slots(asked, found)
+    found = {sample.slot: sample_seconds(sample.stimulus) for sample in row.presentation.samples.all()}
+    needed = seconds_to_hear(asked, found)
     trial = Trial(pk=row.pk, position=row.position, block_id=row.block_id, presentation_id=row.presentation_id)
     samples = tuple(
-        PlannedSample(slot, sample_seconds(found[slot]), clip_address(session, trial, slot))
-        for slot in found
-        if slot in needed
+        PlannedSample(slot, found[slot], clip_address(session, trial, slot)) for slot in sorted(needed, key=slot_order)
     )
     usual_s = seconds_of_trial(asked, [sample.seconds for sample in samples])
     tasks = tuple(one.key for one in asked)
@@ -325,7 +323,9 @@ def _trial(planned: PlannedTrial, answered: Answered) -> dict[str, Any]:
 
 
 def _told(value: Value) -> Any:
-    """Return an answer as it was sent: a rating, what was written, or a board."""
+    """Return an answer as it was sent: a rating or several by slot, what was written, or a board."""
     if value.rating is not None:
         return value.rating
+    if "ratings" in value.data:
+        return value.data["ratings"]
     return value.data if "samples" in value.data else {"raw": value.text} | value.data

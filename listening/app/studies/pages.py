@@ -592,7 +592,7 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
 
 def seconds_of_trial(study: Study, mean_s: float) -> float:
     """About how long a trial takes with samples of this mean length."""
-    return rules.seconds_of_trial(study.asked, [mean_s] * selectors.count_samples(study))
+    return rules.seconds_of_trial(study.asked, [mean_s] * len(rules.slots_of_trial(study)))
 
 
 def _half_width(share: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from common.errors import ProblemsError
 from listening.app.models import Session, Study
 from listening.app.studies.settings import parse_platform, parse_questionnaire, parse_screening
-from listening.questions import AskedQuestion, Kind, find_form
+from listening.questions import AskedQuestion, Kind, Screen, find_form, list_slots
 
 State = Study.State
 CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
@@ -51,7 +51,7 @@ STALLED_AFTER = timedelta(minutes=2)
 NETWORKS_OF_A_STUDY, FEWEST_OF_A_NETWORK = 4, 3
 PLACES_OF_A_ROOM = 12  # a class or a laboratory behind one address; more evaluators come from more networks
 SECONDS_TO_RATE, SECONDS_TO_PLACE, SECONDS_TO_WRITE = 4.0, 6.0, 20.0
-HEARD_ON_A_BOARD, HEARD_TO_WRITE = 3, 2
+HEARD_ON_A_BOARD, HEARD_TO_WRITE, HEARD_IN_PARTS = 3, 2, 2
 PRACTICE_AT_MOST, GOLD_AT_MOST, BRIDGE_AT_MOST = 10, 12, 12
 
 
@@ -131,6 +131,15 @@ def has_pairs(study: Study) -> bool:
     return any(one.compares_voices for one in study.asked)
 
 
+def slots_of_trial(study: Study) -> tuple[str, ...]:
+    """Return the slots of the samples of a trial, in the order in which they are shown."""
+    screens = {one.screen for one in study.asked}
+    if Screen.BOARD in screens:
+        return tuple(str(number) for number in range(1, study.board_samples + 1))
+    conditions = study.conditions.count() if Screen.MANY in screens else 0
+    return max((list_slots(one, conditions) for one in screens), key=len, default=list_slots(Screen.SINGLE))
+
+
 def right_answers(study: Study, *, is_same: bool) -> dict[str, list[int]]:
     """Return the right ratings of a control trial by question: of those that compare voices."""
     return {one.key: right_ratings(one.points, is_high=is_same) for one in study.asked if one.compares_voices}
@@ -192,9 +201,12 @@ def seconds_of_trial(asked: Sequence[AskedQuestion], sample_s: Sequence[float]) 
     """About how long a trial takes: every sample as often as it has to be heard, and some seconds for each answer.
 
     Args:
-        sample_s: the length of each sample, sample A first.
+        sample_s: the length of each sample; of voices sample A first.
     """
     kinds = {one.kind for one in asked}
+    if any(one.is_heard_in_parts for one in asked):
+        rated = len(sample_s) - 1 if Kind.SLIDER in kinds else len(asked)
+        return HEARD_IN_PARTS * sum(sample_s) + rated * SECONDS_TO_RATE
     if Kind.PLACEMENT in kinds:
         return HEARD_ON_A_BOARD * sum(sample_s) + SECONDS_TO_PLACE * len(sample_s)
     if Kind.TEXT in kinds:

@@ -27,10 +27,9 @@ from common.line_texts import fold_line, number_line
 from evaluation.formats.scores import read_trial_table
 from listening import texts
 from listening.app.models import Block, Presentation, PresentationSample, Session, Stimulus, Study, StudyText
-from listening.app.studies.rules import PERSONAL_DATA, RESULTS_TAKEN_BACK, has_pairs, kept_until, seconds_of_trial
+from listening.app.studies.rules import PERSONAL_DATA, RESULTS_TAKEN_BACK, kept_until, seconds_of_trial, slots_of_trial
 from listening.design.precision import OTHER_MINUTES
 from listening.design.requirements import PoolUtterance
-from listening.questions import Screen, list_slots
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList, Utterance
 from portal.challenges.selectors import managed_editions_for
 from portal.core.counting import count_rows
@@ -474,19 +473,12 @@ def read_presentations(study: Study) -> dict[int, StoredPresentation]:
     }
 
 
-def count_samples(study: Study) -> int:
-    """Return how many recordings a trial plays."""
-    if study.is_crossed:
-        return len(list_slots(study.screen, study.conditions.count() if study.screen == Screen.MANY else 0))
-    return study.board_samples if study.form == Study.Form.LINKABILITY else 1 + has_pairs(study)
-
-
 def expected_effort(study: Study) -> dict[str, Any]:
     """What a session of the design takes and earns: `minutes`, the `amount` for it, 0 where nobody is paid."""
     lengths = study.stimulus_files.aggregate(mean=Avg("duration_s"))["mean"] or 0.0
     block = study.blocks.order_by("number").first()
     trials = block.trials.count() if block is not None else study.trials_per_evaluator
-    trial_s = seconds_of_trial(study.asked, [lengths] * count_samples(study))
+    trial_s = seconds_of_trial(study.asked, [lengths] * len(slots_of_trial(study)))
     minutes = max(1, round(OTHER_MINUTES + trials * trial_s / 60))
     amount = study.pay_per_hour * minutes / 60
     return {"minutes": minutes, "amount": f"{amount:.2f}" if amount else "", "an_hour": f"{study.pay_per_hour:.2f}"}

@@ -143,7 +143,7 @@ def test_each_question_has_the_points_of_its_own(client):
     study = make_study(tasks=["verifiability", "quality"])
     page = client.get(make_session(study).get_absolute_url()).content.decode()
     assert re.findall(r'data-points="(\d+)"', page) == ["10", "5"]
-    assert 'data-voices="verifiability"' in page
+    assert 'data-alone="quality"' in page
 
 
 def test_new_study_asks_what_its_preset_says(signed_in, edition, organizer):
