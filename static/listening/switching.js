@@ -17,6 +17,10 @@ export class Page extends TrialPage {
     this.played_s = 0; // of it, since it began
   }
 
+  playerSlots() {
+    return this.samples.map(({ slot }) => slot);
+  }
+
   showPlayers() {
     const length = Math.max(...this.samples.map(({ seconds }) => seconds));
     for (const name of ["at", "from", "until"]) part(name).max = length;
@@ -88,7 +92,7 @@ export class Page extends TrialPage {
   onPlayProgress(slot, share) {
     const wasHeard = this.heard(slot);
     this.played_s = share * this.sample(slot).seconds;
-    super.onPlayProgress(slot, share);
+    super.onPlayProgress();
     this.showPlace();
     if (wasHeard || !this.heard(slot)) return;
     this.clearMissing();
@@ -148,7 +152,6 @@ export class Page extends TrialPage {
   buttonOf(slot) {
     return part("trial-form").querySelector(`[data-hear="${slot}"]`);
   }
-
 }
 
 function seconds(value) {

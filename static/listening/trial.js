@@ -64,7 +64,7 @@ export class Page {
   show() {
     const { clips, mount } = this.services;
     this.clearMissing();
-    this.showPlayers();
+    this.showPlayers?.();
     part("form").replaceChildren(this.root);
     part("wrong").open = false;
     part("wrong-slot").replaceChildren(...this.samples.map(({ slot }) => new Option(nameOf(slot), slot)));
@@ -85,25 +85,22 @@ export class Page {
     this.form?.unmount();
   }
 
-  /** Those whose keys play them; a board plays its own. */
+  /** Those that are played outside of the form. */
   playerSlots() {
-    return part("players").hasAttribute("role") ? this.samples.map(({ slot }) => slot) : [];
+    return [];
   }
 
-  showPlayers() {
-    part("players").replaceChildren(...this.playerSlots().map((slot) => this.makePlayer(slot)));
-  }
-
-  makePlayer(slot) {
-    const element = part("player").content.firstElementChild.cloneNode(true);
-    element.dataset.slot = slot;
-    element.querySelector("button").addEventListener("click", () => this.play(slot));
-    return element;
+  /** Whether a key did something here. */
+  onKey(event) {
+    const slot = keyOf(event);
+    const isPlayer = this.playerSlots().includes(slot);
+    if (isPlayer) this.play(slot);
+    return isPlayer;
   }
 
   refresh() {
     if (this.isOver) return;
-    this.refreshPlayers();
+    this.refreshPlayers?.();
     const broken = this.brokenSlot() !== undefined;
     part("broken").hidden = !broken;
     part("form").hidden = part("next").hidden = part("wrong").hidden = broken;
@@ -111,27 +108,6 @@ export class Page {
     part("next").ariaDisabled = String(!this.isComplete());
     part("form").disabled = !(part("first").hidden = this.isOpen);
     this.listeners.change.forEach((listener) => listener());
-  }
-
-  refreshPlayers() {
-    for (const element of part("players").children) this.refreshPlayer(element);
-  }
-
-  refreshPlayer(element) {
-    const { slot } = element.dataset;
-    const state = this.stateOf(slot);
-    const name = nameOf(slot);
-    const button = element.querySelector("button");
-    const left = this.playsLeft(slot);
-    element.dataset.state = state;
-    element.toggleAttribute("data-heard", this.heard(slot));
-    button.ariaDisabled = String(!["ready", "playing"].includes(state) || (state === "playing" && left !== null));
-    const label = { playing: left === null ? "stop" : "plays", ready: "play", loading: "loading" }[state] ?? "no-play";
-    element.querySelector("[data-label]").textContent = word(label, { slot: name });
-    const note = this.heard(slot) ? word("heard") : word("not-heard");
-    const limit = left === null ? "" : ` · ${word("plays-left", { n: left })}`;
-    element.querySelector("[data-note]").textContent = note + limit;
-    if (state !== "playing") element.querySelector("progress").value = this.heard(slot) ? 1 : 0;
   }
 
   stateOf(slot) {
@@ -186,27 +162,17 @@ export class Page {
     return state === "ready";
   }
 
-  /** Whether a key did something here. */
-  onKey(event) {
-    const slot = keyOf(event);
-    const isPlayer = this.playerSlots().includes(slot);
-    if (isPlayer) this.play(slot);
-    return isPlayer;
-  }
-
   onPlayStarted(slot) {
     announce(word("plays", { slot: nameOf(slot) }));
     this.refresh();
     this.listeners.start.forEach((listener) => listener(slot));
   }
 
-  onPlayProgress(slot, share) {
+  onPlayProgress() {
     if (!this.isOpen) {
       this.isOpen = true;
       this.refresh();
     }
-    const element = part("players").querySelector(`[data-slot="${slot}"] progress`);
-    if (element) element.value = share;
   }
 
   onPlayEnded(slot, play) {
@@ -249,7 +215,7 @@ export class Page {
 
   tellMissing() {
     const [slot] = this.unheard();
-    const button = this.buttonOf(slot);
+    const button = this.buttonOf?.(slot);
     const ofForm = button ? null : this.form.missing();
     const sentence = button ? word("missing-heard", { slot: nameOf(slot) }) : ofForm?.sentence ?? word("missing-answer");
     this.clearMissing();
@@ -262,10 +228,6 @@ export class Page {
     target?.scrollIntoView({ block: "center" });
     announce(sentence);
     return false;
-  }
-
-  buttonOf(slot) {
-    return part("players").querySelector(`[data-slot="${slot}"] button`);
   }
 
   clearMissing() {

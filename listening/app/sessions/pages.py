@@ -176,7 +176,8 @@ def form_context(study: Study, language: str) -> dict[str, Any]:
     asked = study.asked
     module = next((MODULE_OF[one.kind] for one in asked if one.kind in MODULE_OF), "rating")
     is_switching = any(one.is_heard_in_parts for one in asked)
-    page = "switching" if is_switching else "trial"
+    has_players = study.form != Study.Form.LINKABILITY
+    page = "switching" if is_switching else "players" if has_players else "trial"
     style = page if is_switching else module
     with_points = [one for one in asked if one.kind in (Kind.SCALE, Kind.CHOICE)]
     slots = slots_of_trial(study)
@@ -190,7 +191,7 @@ def form_context(study: Study, language: str) -> dict[str, Any]:
         "slots": {slot: gettext("Reference") if slot == REFERENCE else slot.upper() for slot in slots},
         "rated_slots": [slot for slot in slots if slot.isdigit()],
         "has_both_ends": study.form == Study.Form.RATING and study.practice_trials > 1,
-        "has_players": study.form != Study.Form.LINKABILITY,
+        "has_players": has_players,
         "is_switching": is_switching,
         "modules": [f"listening/{name}.js" for name in dict.fromkeys((*MODULES, page, module))],
         "form_module": f"listening/{module}.js",
