@@ -1,12 +1,14 @@
 // The page of a trial whose recordings are changed for one another: all stand at the same place, and one of them is heard.
 // It is repeated, whole or in part, until it pauses. Of each recording a part is enough, in however many pieces.
 
+import { Player as PlainPlayer } from "./player.js";
 import { Page as TrialPage, keyOf } from "./trial.js";
 import { announce, nameOf, part, word } from "./words.js";
 
 const PART_S = 2; // of each recording has to be heard, or all of a shorter one
 const SHORT_S = 0.05; // that is lost between two pieces
 const SHORTEST_S = 0.3; // part that is repeated
+const FADE_S = 0.008; // so that a change makes no click
 const OWN_SPACE = "button, a, summary, select, input:not([type=range])"; // where the space key does something else
 
 export class Page extends TrialPage {
@@ -157,4 +159,61 @@ export class Page extends TrialPage {
 function seconds(value) {
   const n = value.toLocaleString(document.documentElement.lang, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
   return word("seconds", { n });
+}
+
+/** Repeats a part of a recording. The next one begins at the sample at which the one before it has faded out. */
+export class Player extends PlainPlayer {
+  at_s = 0; // where it stopped, from the beginning of the recording
+  change = null;
+
+  /** `region`: from and to of the part, in s; `at_s`: where it begins, the place reached if left out. */
+  play(slot, buffer, region, at_s) {
+    this.change = { region, at_s, before: this.current };
+    super.play(slot, buffer);
+    this.change = null;
+  }
+
+  start(play) {
+    const { context } = this;
+    const { region, at_s, before } = this.change;
+    const onSample = (time_s) => Math.round(time_s * context.sampleRate) / context.sampleRate;
+    const to = onSample(Math.min(region.to, play.buffer.duration));
+    const from = onSample(Math.max(0, Math.min(region.from, to - SHORTEST_S)));
+    play.begin_s = onSample(play.begin_s);
+    const wanted_s = at_s ?? (before ? placeOf(before, play.begin_s) : this.at_s);
+    Object.assign(play, { from, to, at_s: wanted_s >= from && wanted_s < to ? onSample(wanted_s) : from });
+    Object.assign(play.source, { loop: true, loopStart: from, loopEnd: to });
+    play.gain = new GainNode(context, { gain: 0 });
+    play.gain.gain.setValueAtTime(0, play.begin_s).linearRampToValueAtTime(1, play.begin_s + FADE_S);
+    play.source.connect(play.gain).connect(context.destination);
+    play.source.start(play.begin_s, play.at_s);
+    if (before) fade(before, play.begin_s);
+  }
+
+  silence(play) {
+    if (!this.change) fade(play, this.context.currentTime);
+  }
+
+  finish(play) {
+    this.at_s = this.place_s;
+    super.finish(play);
+  }
+
+  heard_s({ begin_s }) {
+    return Math.max(0, this.context.currentTime - begin_s);
+  }
+
+  get place_s() {
+    return this.current ? placeOf(this.current, this.context.currentTime) : this.at_s;
+  }
+}
+
+function placeOf({ at_s, begin_s, from, to }, time_s) {
+  const place_s = at_s + Math.max(0, time_s - begin_s);
+  return place_s < to ? place_s : from + ((place_s - from) % (to - from));
+}
+
+function fade({ source, gain }, at_s) {
+  gain.gain.cancelScheduledValues(at_s).setValueAtTime(1, at_s).linearRampToValueAtTime(0, at_s + FADE_S);
+  source.stop(at_s + FADE_S);
 }

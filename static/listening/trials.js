@@ -18,6 +18,7 @@ const store = new Store(dataset.session);
 // Pages and plays as the portal tells them; `alone`: tasks for which sample A alone is heard.
 const settings = { alone: dataset.alone.split(" "), pages: "", playsAtMost: null };
 let Page = null; // of its module
+let player = null; // of the same one, or a plain one
 let mount = null;
 let known = []; // trials that the portal told, in order, the next one first
 let progress = { done: 0, total: 0 };
@@ -70,7 +71,7 @@ const clips = new Clips(() => connection.answers(), {
   failed: ({ position, slot, attempt }, why) => events.add("clip-retry", { position, slot, why, attempt }),
 });
 
-const player = new Player({
+const onPlay = {
   started: (slot) => page?.onPlayStarted(slot),
   progress: (slot, share) => page?.onPlayProgress(slot, share),
   ended: (slot, play) => page?.onPlayEnded(slot, play),
@@ -79,7 +80,7 @@ const player = new Player({
     tell("no-sound");
   },
   event: events.add,
-});
+};
 
 function showConnection(isReached) {
   const { state } = queue;
@@ -337,7 +338,7 @@ function listen() {
     });
   }
   addEventListener("pagehide", () => {
-    player.stop("stopped");
+    player?.stop("stopped");
     page?.keep();
   });
   addEventListener("pageshow", ({ persisted }) => persisted && begin());
@@ -348,7 +349,9 @@ function listen() {
 
 async function start() {
   listen();
-  ({ Page } = await import(dataset.page));
+  const module = await import(dataset.page);
+  Page = module.Page;
+  player = new (module.Player ?? Player)(onPlay);
   ({ mount } = await import(dataset.module));
   await begin();
 }

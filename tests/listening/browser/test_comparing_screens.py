@@ -12,6 +12,7 @@ from listening.stimuli.making import write_wav
 from portal.core.storage import store_bytes
 from tests.browsing import sideways
 from tests.listening.browser.test_right_to_left import in_arabic
+from tests.listening.browser.test_trials_device import SMALL
 from tests.listening.browser.test_trials_looks import ENLARGE
 from tests.listening.browser.trials import (
     EAR,
@@ -323,6 +324,8 @@ def test_screens_pass_the_check(page, check_page, preset):
         hear(page, "X", "A")
         choose(page, "A")
     check_page(page, f"comparing-{preset}")
+    page.evaluate("() => document.querySelectorAll('details').forEach((details) => (details.open = true))")
+    assert page.evaluate(SMALL) == []
     for width, percent in ((1280, 200), (360, 200), (240, 100)):
         page.set_viewport_size({"width": width, "height": 800})
         page.evaluate(ENLARGE, percent)
