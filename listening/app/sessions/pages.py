@@ -6,7 +6,7 @@ trial is in it, its script fetches them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.conf.locale import LANG_INFO
@@ -31,7 +31,11 @@ Step = Session.Step
 Page = tuple[str, dict[str, Any]]
 # Of every page of trials; the module, template and style of what is answered come besides.
 MODULES = ("words", "store", "connection", "queue", "clips", "player", "screen", "trial")
-MODULE_OF = {Kind.PLACEMENT: "board", Kind.TEXT: "transcription", Kind.SLIDER: "sliders"}  # of all others "rating"
+MODULE_OF: Mapping[str, str] = {
+    Kind.PLACEMENT: "board",
+    Kind.TEXT: "transcription",
+    Kind.SLIDER: "sliders",
+}  # of all others "rating"
 # Their answers are sent with a choice of the language, so that the page in that language has them.
 KEEP_ANSWERS = {Step.QUESTIONS, Step.SOUND, Step.HEADPHONES}
 FORMS = {Step.CONSENT: ConsentForm, Step.SOUND: SoundForm, Step.HEADPHONES: HeadphoneForm}
