@@ -31,7 +31,8 @@ Step = Session.Step
 Page = tuple[str, dict[str, Any]]
 # Of every page of trials; the module, template and style of what is answered come besides.
 MODULES = ("words", "store", "connection", "queue", "clips", "player", "screen", "trial")
-MODULE_OF: Mapping[str, str] = {
+# By the kind of answer; of scales and choices it is "rating".
+MODULE_OF: Mapping[str, str] = {Kind.PLACEMENT: "board", Kind.TEXT: "transcription", Kind.SLIDER: "sliders"}
     Kind.PLACEMENT: "board",
     Kind.TEXT: "transcription",
     Kind.SLIDER: "sliders",
