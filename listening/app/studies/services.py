@@ -20,7 +20,7 @@ from django.urls import reverse
 from common.errors import NotPossible
 from common.wording import counted, name_some
 from listening import texts
-from listening.app.models import Question, Session, Study, StudyText
+from listening.app.models import Condition, Question, Session, Study, StudyText
 from listening.app.studies import interface_words, rules, selectors
 from listening.app.studies.designing import clear_design, make_design
 from listening.app.studies.planning import (
@@ -36,6 +36,7 @@ from listening.app.studies.stored_design import launch_problems, read_rows
 from listening.questions import (
     EDITION_SCREENS,
     FIRST_PRESET,
+    NEEDS_REFERENCE,
     OWN_SCREENS,
     AskedQuestion,
     Kind,
@@ -183,6 +184,9 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     if study.is_crossed and any(one.kind == Kind.TEXT for one in questions):
         recordings = selectors.make_own_pool(study).recordings
         unfit += explain_missing_texts(name for name, one in recordings.items() if not one.transcript)
+    needs_original = study.is_crossed and any(one.screen in NEEDS_REFERENCE for one in questions)
+    if needs_original and not study.conditions.filter(kind=Condition.Kind.ORIGINAL).exists():
+        unfit.append("Each trial would play the original, and no condition is. Make a new test and name it there.")
     if unfit:
         raise ValidationError({"questions": unfit})
     before, wordings = study.asked, _wordings(study)

@@ -1,6 +1,7 @@
 """Designs of tests of one's own recordings, on every screen: which samples a trial has, and what the checker sees."""
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils import timezone
 
@@ -9,8 +10,9 @@ from listening.app.models import PresentationSample, Study
 from listening.app.studies.designing import extend_design, make_design
 from listening.app.studies.planning import LONGEST_KEY
 from listening.app.studies.selectors import expected_effort
-from listening.app.studies.services import start_design
+from listening.app.studies.services import change_questions, start_design
 from listening.app.studies.stored_design import build_certificate, list_failures, read_rows
+from listening.questions import load_preset
 from tests.listening.own_factories import make_own_draft, make_own_prepared
 from tests.portal.factories import make_organizer
 
@@ -138,6 +140,12 @@ def test_design_with_a_reference_is_refused_without_an_original(preset):
     study = make_own_draft(make_organizer(), preset=preset, conditions=("codec", "coder"), trials_per_evaluator=3)
     with pytest.raises(ProblemsError, match="no condition is the original"):
         make_design(study, study.created_by)
+
+
+def test_question_with_a_reference_is_refused_afterwards_without_an_original():
+    study = make_own_draft(make_organizer())
+    with pytest.raises(ValidationError, match="no condition is"):
+        change_questions(study=study, by=study.created_by, questions=load_preset("dcr").questions)
 
 
 def test_effort_counts_every_recording_of_a_trial():
