@@ -33,10 +33,6 @@ Page = tuple[str, dict[str, Any]]
 MODULES = ("words", "store", "connection", "queue", "clips", "player", "screen", "trial")
 # By the kind of answer; of scales and choices it is "rating".
 MODULE_OF: Mapping[str, str] = {Kind.PLACEMENT: "board", Kind.TEXT: "transcription", Kind.SLIDER: "sliders"}
-    Kind.PLACEMENT: "board",
-    Kind.TEXT: "transcription",
-    Kind.SLIDER: "sliders",
-}  # of all others "rating"
 # Their answers are sent with a choice of the language, so that the page in that language has them.
 KEEP_ANSWERS = {Step.QUESTIONS, Step.SOUND, Step.HEADPHONES}
 FORMS = {Step.CONSENT: ConsentForm, Step.SOUND: SoundForm, Step.HEADPHONES: HeadphoneForm}
