@@ -37,7 +37,7 @@ from listening.design.certificate import (
 )
 from listening.design.places import bound_by_chance
 from listening.design.requirements import Bounds
-from listening.questions import COMPARING, MOST_AT_ONCE, NEEDS_REFERENCE, Screen, list_slots
+from listening.questions import COMPARING, MOST_AT_ONCE, NEEDS_REFERENCE, REFERENCE, Screen, list_slots
 
 CROSSED_VERSION = "2"
 _HEARD = {
@@ -303,7 +303,7 @@ class _Asked:
     def __init__(self, request: CrossedRequest) -> None:
         self.request = request
         self.items, self.versions = set(request.items), set(request.versions)
-        self.slots = [slot for slot in list_slots(request.screen, len(request.conditions)) if slot != "r"]
+        self.slots = [slot for slot in list_slots(request.screen, len(request.conditions)) if slot != REFERENCE]
 
     def read(self, block: Iterable[PlannedTrial]) -> list[_Dealt]:
         """Return what a session plays, without what was not asked for."""

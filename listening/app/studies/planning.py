@@ -52,7 +52,7 @@ from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
 from listening.design.unrated import Board, Writing, plan_boards, plan_transcription
-from listening.questions import list_slots
+from listening.questions import REFERENCE, list_slots
 from portal.challenges.models import DataSet, TrialList, Utterance
 from portal.submissions.models import Submission, SubmittedFile
 
@@ -489,7 +489,7 @@ def _plan_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool, eval
 
 def _crossed_item(conditions: tuple[str, ...], item: str, slots: tuple[str, ...]) -> PlannedPresentation:
     """Return a trial of conditions in the order of slots; the reference, which is the original, comes before them."""
-    codes = dict(zip(slots, ("", *conditions) if "r" in slots else conditions, strict=True))
+    codes = dict(zip(slots, ("", *conditions) if REFERENCE in slots else conditions, strict=True))
     samples = tuple((slot, code, item) for slot, code in codes.items())
     key = _short_key("/".join([*conditions, item]))  # no name of a folder or file has a stroke
     return PlannedPresentation(key, Purpose.SCORED, codes.get("a", ""), None, samples)

@@ -30,6 +30,7 @@ from listening.app.models import Block, Presentation, PresentationSample, Sessio
 from listening.app.studies.rules import PERSONAL_DATA, RESULTS_TAKEN_BACK, kept_until, seconds_of_trial, slots_of_trial
 from listening.design.precision import OTHER_MINUTES
 from listening.design.requirements import PoolUtterance
+from listening.questions import slot_order
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList, Utterance
 from portal.challenges.selectors import managed_editions_for
 from portal.core.counting import count_rows
@@ -464,7 +465,7 @@ def read_presentations(study: Study) -> dict[int, StoredPresentation]:
         *("stimulus__item__sex", "stimulus__item__transcript", "stimulus__source", "stimulus__file"),
     )
     samples: dict[int, dict[str, Presented]] = defaultdict(dict)
-    for item, slot, system, *heard in sorted(rows, key=lambda row: (int(row[1]) if row[1].isdigit() else 0, row[1])):
+    for item, slot, system, *heard in sorted(rows, key=lambda row: slot_order(row[1])):
         samples[item][slot] = Presented(system, *heard)
     told = ("pk", "key", "purpose", "condition__code", "is_target", "expected")
     return {

@@ -273,7 +273,7 @@ def start_design(study: Study, by: Any) -> Job | None:
     """
     most = CROSSED_AT_ONCE_AT_MOST if study.is_crossed else DESIGNED_AT_ONCE_AT_MOST
     if study.screen == Screen.MANY:  # where each trial has samples in an order of its own
-        most //= selectors.count_samples(study)
+        most //= len(rules.slots_of_trial(study))
     if study.evaluators * study.trials_per_evaluator > most:
         return _start_design_job(study, by)
     with transaction.atomic():

@@ -32,7 +32,7 @@ from listening.design.crossed import CROSSED_VERSION, CrossedPlan, CrossedReques
 from listening.design.places import bound_by_chance
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
 from listening.design.unrated_certificate import certify_boards, certify_transcription
-from listening.questions import list_slots
+from listening.questions import REFERENCE, list_slots
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,7 @@ def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, ev
 def _crossed_trial(rows: DesignRows, key: str) -> PlannedTrial:
     """Return the conditions of a trial in the order of its slots, without the reference, and its item."""
     samples = rows.items[key].samples
-    slots = (slot for slot in list_slots(rows.study.screen, len(rows.systems)) if slot in samples)
-    conditions = tuple(samples[slot].system for slot in slots if slot != "r")
+    conditions = tuple(sample.system for slot, sample in samples.items() if slot != REFERENCE)
     return conditions, next(iter(samples.values())).utterance if samples else ""
 
 
@@ -364,8 +363,8 @@ def _crossed_problem(rows: DesignRows, item: StoredPresentation) -> str:
         return f"the samples {', '.join(item.samples) or 'none'} instead of {', '.join(wanted)}"
     if len(names := sorted({sample.utterance for sample in item.samples.values()})) > 1:
         return f"recordings of several items, {' and '.join(names)}"
-    if "r" in item.samples and item.samples["r"].system:
-        return f"the reference is of {item.samples['r'].system}, not the original"
+    if REFERENCE in item.samples and item.samples[REFERENCE].system:
+        return f"the reference is of {item.samples[REFERENCE].system}, not the original"
     if (item.samples["a"].system if "a" in item.samples else "") != item.system:
         return f"sample A is not of {item.system or 'the original'}"
     return "" if item.is_target is None else "it compares voices"
