@@ -45,7 +45,7 @@ def _values(view: View, name: str, question: str, measure: str, rows: Sequence[R
     if any(row["letters"] for row in rows):
         columns.append(("letters", [str(row["letters"] or "") for row in rows]))
     if any(row["adjusted"] is not None for row in rows):
-        columns.append(("p", [number(row["adjusted"], 3) for row in rows]))
+        columns.append(("p", [_write_p(row["adjusted"]) for row in rows]))
     told = [f"{_name(row)} {number(row['value'])}{interval(row, 'value', number)}" for row in rows]
     return view.figure(
         "common",
@@ -94,6 +94,10 @@ def _matrix(view: View, name: str, question: str, pairs: Sequence[Record], alike
         rows=tested,
         columns=_COLUMNS,
     )
+
+
+def _write_p(p: float | None) -> str:
+    return "< 0.001" if p is not None and p < 0.001 else number(p, 3)
 
 
 def _title(view: View, question: str) -> str:

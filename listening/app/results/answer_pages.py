@@ -44,7 +44,7 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
     for row in shape.records("estimates", scores="common", question=name):
         estimates.setdefault(str(row["measure"]), []).append(row)
     title = question.title if question else name
-    tables = {measure: _make_table(shape, f"{title}: {measure}", rows) for measure, rows in estimates.items()}
+    tables = {measure: _make_table(shape, title, rows) for measure, rows in estimates.items()}
     screening = shape.records("screening", scores="common", task=name) if shape.reader.sees_listeners else []
     return {
         "name": name,
@@ -62,7 +62,7 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
 
 def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
     """Return the estimates of a measure, those of conditions with the highest first."""
-    content, measure = CONTENTS["estimates"], rows[0]["measure"]
+    content, measure = CONTENTS["estimates"], str(rows[0]["measure"])
     if not any(row["against"] for row in rows):
         rows = sorted(rows, key=lambda row: -(as_number(row["value"]) or 0))
     shape = shape.without("question", "measure", "p")
@@ -75,9 +75,12 @@ def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
         for column in sorted(table_columns(content, rows, shape), key=place_column)
     ]
     rows = [{**row, "condition": row["condition"] or "all"} for row in rows]
+    level = f"{100 * shape.results.settings.get('level', 0.95):g}\u00a0%"
+    if any(row["value_low"] is not None for row in rows):
+        caption += f"; beneath a number its {level} interval"
     cells = [Row(tuple(make_cell(column, row, shape) for column in columns)) for row in rows]
     csv = shape.reader.csv("common", content.name)
-    return make_table(content.title, caption, columns, cells, note=content.note, csv=csv)
+    return make_table(measure[:1].upper() + measure[1:], caption, columns, cells, note=content.note, csv=csv)
 
 
 # Sentences -----------------------------------------------------------------------------------------
@@ -123,9 +126,8 @@ def _say_best(shape: Shape, rows: Sequence[Record], verb: str) -> str:
     number = "" if best["measure"] == STRENGTH else f": {_write(shape, best)}{beside}"
     if len(compared) == 1:
         return f"{best['condition']}: {best['measure']} {_write(shape, best)}{beside}."
-    return (
-        f"Of {len(compared)} conditions{' beside the original' if original else ''} {best['condition']} {verb}{number}."
-    )
+    others = f"Of {len(compared)} conditions{' beside the original' if original else ''}"
+    return f"{others}, {best['condition']} {verb}{number}."
 
 
 def _say_preference(shape: Shape, pair: Record) -> str:
