@@ -3,6 +3,7 @@
 import csv
 import io
 
+import numpy as np
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -73,6 +74,20 @@ def test_session_that_chooses_one_label_throughout_is_flagged_for_that_alone():
     flag_sessions(timezone.now(), [session.pk])
     assert "straight-lining" in set(session.flags.values_list("kind", flat=True))
     assert not session.flags.filter(kind__in=["low-variance", "alternating"]).exists()
+
+
+@pytest.mark.parametrize(("spread", "flagged"), [(0, {"straight-lining"}), (3, {"low-variance"}), (25, set())])
+def test_sliders_that_hardly_move_are_flagged(spread, flagged):
+    numbers = np.random.default_rng(4)
+    study = make_comparing(["basic-audio-quality"], evaluators=1, items=8)
+
+    def rate(_, heard):
+        return None, {"ratings": {slot: int(numbers.normal(50, spread)) for slot in heard if slot != "r"}}
+
+    session = compare(make_session(study), how=rate)
+    flag_sessions(timezone.now(), [session.pk])
+    patterns = {"straight-lining", "low-variance", "alternating"}
+    assert patterns & set(session.flags.values_list("kind", flat=True)) == flagged
 
 
 def test_export_tells_the_label_of_a_choice():

@@ -14,6 +14,7 @@ from listening.app.results.inputs import Changed, collect_inputs, session_key
 from listening.app.results.selectors import changes_since, parsed_results
 from listening.app.results.services import publish_results, screen_out, write_flags
 from listening.app.withdrawal.services import withdraw
+from listening.questions import load_preset
 from tests.listening.results.compared import analyse_compared, make_compared
 
 pytestmark = pytest.mark.django_db
@@ -144,6 +145,16 @@ def test_no_words_of_privacy_and_systems_on_the_pages_of_own_recordings(task):
         words = words_of(client.get(address(study, name))).lower()
         assert "unprotected" not in words, name
         assert "the team" not in words, name
+
+
+def test_each_of_several_questions_has_a_section_in_the_order_of_asking():
+    study = make_compared(questions=load_preset("p835").questions, items=2)
+    analyse_compared(study)
+    page = page_of(study).context["page"]
+    keys = [question.key for question in study.asked]
+    assert [section["name"] for section in page["answered"]] == keys
+    assert page["contents"][:3] == [(question.key, question.title) for question in study.asked]
+    assert all({figure["task"] for figure in section["figures"]} == {section["name"]} for section in page["answered"])
 
 
 def test_transcripts_of_own_recordings_have_their_word_errors():
