@@ -23,6 +23,8 @@ EXAMPLES = {
     "dcr": lambda heard: QUALITY[heard["a"]],
     "ccr": lambda heard: max(-3, min(3, QUALITY[heard["b"]] - QUALITY[heard["a"]])),
     "ab": lambda heard: 1 if QUALITY[heard["a"]] > QUALITY[heard["b"]] else 2,
+    "emotion": lambda _: 3,
+    "mos": lambda heard: QUALITY[heard["a"]],
     "abx": lambda heard: 1 if heard["x"] == heard["a"] else 2,
     "mushra": lambda heard: {slot: 20 * QUALITY[code] for slot, code in heard.items() if slot != "r"},
 }
@@ -72,3 +74,7 @@ def test_archive_becomes_published_results(preset):
     page = stranger.get(reverse("studies:results", args=[study.name]))
     assert page.status_code == 200
     assert all(code in page.content.decode() for code in codes)
+    [section] = page.context["page"]["answered"]
+    assert (section["name"], bool(section["figures"])) == (key, True)
+    table = stranger.get(f"/api/studies/{study.name}/results/common/estimates").json()
+    assert {row[0] for row in table["rows"]} == {key}
