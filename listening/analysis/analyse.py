@@ -55,7 +55,7 @@ _STEPS_OF_RATINGS = 9
 
 
 def analyse(inputs: Inputs, settings: Settings, progress: Progress | None = None) -> Results:
-    """Everything that can be said about a study.
+    """Return everything that can be said about a study.
 
     Args:
         inputs: at least one of ratings, placements and transcripts, with something in it.
@@ -80,12 +80,12 @@ def analyse(inputs: Inputs, settings: Settings, progress: Progress | None = None
 
 
 def versions() -> dict[str, str]:
-    """Of the analysis, and of the libraries whose numbers it rests on."""
+    """Return the versions of the analysis, and of the libraries whose numbers it rests on."""
     return {"analysis": ANALYSIS_VERSION, "numpy": np.__version__, "scipy": version("scipy")}
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """One thread for linear algebra: how many share a sum changes its last digits, and with them the bytes of tables.
+    """Return one thread for linear algebra: how many share a sum changes its last digits, and the bytes of tables.
 
     It is quicker, too: the matrices are small, and threads would mostly wait for each other.
     """
@@ -118,7 +118,7 @@ class _Run:
         self.steps = sum(steps for *_, steps in self.sections)
 
     def tell(self, stage: str, done: int) -> None:
-        """How far the analysis is."""
+        """Tell how far the analysis is."""
         if self._progress is not None:
             self._progress(stage, done, self.steps)
 
@@ -194,7 +194,7 @@ class _Run:
     def _keep(
         self, stage: str, scores: str, make: Callable[..., DataTable | Sequence[DataTable]], *given: Any
     ) -> Sequence[DataTable]:
-        """One step: make its tables of what is given, and keep them."""
+        """Make the tables of one step, and keep them."""
         self._step(stage)
         made = make(*given)
         tables = [made] if isinstance(made, DataTable) else made
@@ -202,7 +202,7 @@ class _Run:
         return tables
 
     def _counting(self, read: Placements | Transcripts | Answers, what: str, called: str) -> Any:
-        """What no rule in force leaves out, counted and noted; where there are ratings too, theirs stay."""
+        """Return what no rule in force leaves out, counted and noted; where there are ratings too, theirs stay."""
         counting: Placements | Transcripts | Answers = read.rows(read.excluded == "")
         counts = {f"{what}_read": len(read), what: len(counting), "left_out": len(read) - len(counting)}
         counts |= {"sessions": _sessions(counting), "listeners": int(np.unique(counting.listener).size)}
@@ -219,7 +219,7 @@ class _Run:
 
 
 def _reasons(read: Placements | Transcripts | Answers) -> str:
-    """Each reason with its number of sessions, the most frequent first."""
+    """Return each reason with its number of sessions, the most frequent first."""
     found: dict[str, set[tuple[str, str]]] = {}
     for reason, *session in zip(read.excluded.tolist(), read.listener.tolist(), read.session.tolist(), strict=True):
         if reason:

@@ -42,7 +42,7 @@ _WORDS = {"raw": "raw ratings", "normalised": "ranks normalised within listeners
 
 
 def say_summary(results: Results, scores: str) -> None:
-    """Facts, notes and, for each task, the systems by their mean.
+    """Print facts, notes and, for each task, the systems by their mean.
 
     Args:
         scores: ``raw`` or ``normalised``.
@@ -82,7 +82,7 @@ def say_summary(results: Results, scores: str) -> None:
 
 
 def _rows(results: Results, scores: str, task: str) -> list[list[str]]:
-    """The original first, then from the highest mean to the lowest; of pairs of voices that of one speaker."""
+    """Return the original first, then from the highest mean to the lowest; of pairs of voices that of one speaker."""
     detected = {row["system"]: row for row in results.records(scores, "detection", task=task)}
     rows = results.records(scores, "summary", task=task, kind="all")
     of_one_speaker = {row["system"]: row for row in results.records(scores, "summary", task=task, kind="target")}
@@ -285,7 +285,7 @@ def _describe(options: argparse.Namespace) -> int:
 
 
 def _inputs(options: argparse.Namespace) -> tuple[Inputs, Settings]:
-    """What to analyse, and the settings: those of a zip of inputs, changed by what was typed.
+    """Return what to analyse, and the settings: those of a zip of inputs, changed by what was typed.
 
     Raises:
         ProblemsError: a file or a setting cannot be used.
@@ -347,7 +347,7 @@ def _is_zip(path: Path) -> bool:
 
 
 def _scale(given: Sequence[str]) -> Scale | None:
-    """The scale of each task.
+    """Return the scale of each task.
 
     Raises:
         CommandError: a text is no scale.
@@ -375,7 +375,7 @@ def _formats(options: argparse.Namespace) -> tuple[ImageFormat, ...]:
 
 
 def _drawn(results: Results, formats: Sequence[ImageFormat]) -> dict[str, bytes]:
-    """Every figure in these formats, by the name of its file."""
+    """Return every figure in these formats, by the name of its file."""
     if not formats:
         return {}
     with ProgressBar() as bar:

@@ -88,7 +88,7 @@ class Results:
 
     @cached_property
     def questions(self) -> dict[str, AskedQuestion]:
-        """What was asked, by key, in the order of asking."""
+        """Return what was asked, by key, in the order of asking."""
         return {one["key"]: read_question(one) for one in self.study.get("questions", ())}
 
     @property
@@ -100,12 +100,12 @@ class Results:
         return self.tables.get(f"{scores}/{name}")
 
     def records(self, scores: str, name: str, **equal: Value) -> list[Row]:
-        """Rows of a table by the names of its columns, as `DataTable.records`; none where there is no such table."""
+        """Return rows of a table by the names of its columns, as `DataTable.records`; none where it is missing."""
         table = self.table(scores, name)
         return table.records(**equal) if table else []
 
     def as_json(self) -> str:
-        """Equal results give equal text."""
+        """Return JSON in which equal results are equal text."""
         tables = {path: {"columns": one.columns, "rows": one.rows} for path, one in self.tables.items()}
         parts = {one.name: getattr(self, one.name) for one in fields(self)} | {"tables": tables}
         return json.dumps(parts, ensure_ascii=False, sort_keys=True, allow_nan=False, separators=(",", ":")) + "\n"
@@ -121,7 +121,7 @@ class Results:
 
 
 def _cell(value: Any) -> Value:
-    """Plain Python: numpy's numbers as Python's, NaN and infinities empty, truth as 0 and 1, ten significant digits."""
+    """Return plain Python: no numpy, NaN and infinities empty, truth as 0 and 1, ten significant digits."""
     if value is None or isinstance(value, str):
         return None if value is None else str(value)
     if isinstance(value, (int, np.integer, np.bool_)):

@@ -33,7 +33,7 @@ def shipped_text(
     questions: Sequence[AskedQuestion] | None = None,
     is_about_voices: bool = True,
 ) -> str:
-    """The wording in Markdown that comes with the portal; in English where there is none in this language.
+    """Return the wording in Markdown that comes with the portal; in English where there is none in this language.
 
     Args:
         kind: ``consent``, ``role-play``, ``instructions`` or ``thanks``.
@@ -57,7 +57,7 @@ def shipped_text(
 
 
 def _say_what(language: str, questions: Sequence[AskedQuestion]) -> str:
-    """What an evaluator does with the recordings, for the consent."""
+    """Return what an evaluator does with the recordings, for the consent."""
     words = json.loads((FOLDER / "consent.json").read_text(encoding="utf-8"))[language]
     rated = [one.words(language).consent for one in questions if one.is_judged]
     rated = list(filter(None, rated)) or [words["how"]] * bool(rated)
@@ -67,18 +67,18 @@ def _say_what(language: str, questions: Sequence[AskedQuestion]) -> str:
 
 
 def shipped_questionnaire() -> list[dict[str, Any]]:
-    """The questions that a study asks before its trials unless it is changed, in the form of its field."""
+    """Return the questions that a study asks before its trials unless it is changed, in the form of its field."""
     found: list[dict[str, Any]] = json.loads((FOLDER / "questionnaire.json").read_text(encoding="utf-8"))
     return found
 
 
 def direction_of(language: str) -> str:
-    """``rtl`` or ``ltr``."""
+    """Return ``rtl`` or ``ltr``."""
     return "rtl" if language.partition("-")[0] in RIGHT_TO_LEFT else "ltr"
 
 
 def render_markdown(text: str, *, below: int = 0) -> str:
-    """Markdown of an organizer as HTML that holds no script, no style, no image and no address of elsewhere.
+    """Return Markdown of an organizer as HTML that holds no script, no style, no image and no address of elsewhere.
 
     Args:
         below: by how many levels its headings are lower than they are written, on a page that has headings above them.
@@ -93,6 +93,6 @@ def render_markdown(text: str, *, below: int = 0) -> str:
 
 @cache
 def _read(language: str, name: str) -> str:
-    """Each paragraph on one line: who edits it sees no breaks of the file."""
+    """Return a file with each paragraph on one line: who edits it sees no breaks of the file."""
     text = (FOLDER / language / f"{name}.md").read_text(encoding="utf-8").strip()
     return re.sub(r"(?<!\n)\n(?!\n)", " ", text)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 
 def read_clock() -> datetime:
-    """The time by the clock of the database's machine; with SQLite all processes have the same."""
+    """Return the time by the clock of the database's machine; with SQLite all processes have the same."""
     return _ask_database() if connection.vendor == "postgresql" else timezone.now()
 
 

@@ -77,7 +77,7 @@ def remove_strays(folder: Path) -> int:
 
 
 def find_strays(names: Iterable[str]) -> set[str]:
-    """The names of files that no upload needs."""
+    """Return the names of files that no upload needs."""
     uploads = {name: _identity(name) for name in names}
     known = Upload.objects.filter(pk__in=filter(None, uploads.values()), state__in=NEEDED).exclude(CHECKED)
     importing = Job.objects.filter(kind="import-corpus", state__in=ACTIVE_STATES)

@@ -58,7 +58,7 @@ class Settings:
 
 
 def parse_settings(given: Mapping[str, Any]) -> Settings:
-    """Settings from data, with the usual value where nothing is given.
+    """Return settings from data, with the usual value where nothing is given.
 
     Raises:
         ProblemsError: names everything that is unknown or out of range.
@@ -121,7 +121,7 @@ class _Columns:
         return int(getattr(self, fields(self)[0].name).size)
 
     def rows(self, chosen: Flags | Ints) -> Any:
-        """The same columns with the chosen rows: a mask, or their numbers."""
+        """Return the same columns with the chosen rows: a mask, or their numbers."""
         return type(self)(*(getattr(self, one.name)[chosen] for one in fields(self)))
 
 
@@ -279,7 +279,7 @@ class StudyFacts:
 
     @property
     def comparing(self) -> frozenset[str]:
-        """The tasks in which voices are compared."""
+        """Return the tasks in which voices are compared."""
         return frozenset(one.key for one in self.questions if one.compares_voices) if self.questions else COMPARING
 
     @property
@@ -336,11 +336,11 @@ class Scored:
 
     @property
     def tasks(self) -> list[str]:
-        """In the order of asking."""
+        """Return the tasks in the order of asking."""
         return [task for task in self.scale if (self.ratings.task == task).any()]
 
     def systems(self, task: str) -> list[str]:
-        """The original first, then by name."""
+        """Return the systems by name, the original first."""
         names = np.unique(self.ratings.system[self.ratings.task == task]).tolist()
         return sorted(names, key=lambda name: (name != ORIGINAL, name))
 
@@ -351,7 +351,7 @@ _ANSWERS = frozenset({"rating", "x", "y", "group", "declared", "text", "nothing"
 
 
 def sort_rows(inputs: Inputs) -> Inputs:
-    """The same study with the rows of each part sorted by who, when and what; equal ones as they were."""
+    """Return the same study with the rows of each part sorted by who, when and what; equal ones as they were."""
     parts = {name: getattr(inputs, name) for name in ("ratings", "placements", "transcripts", "answers", "objective")}
     return replace(inputs, **{name: _sorted(part) for name, part in parts.items() if part is not None})
 

@@ -167,7 +167,7 @@ class Study(models.Model):
 
     @property
     def last_asked_key(self) -> str:
-        """Of the question that is answered last of a trial; empty where nothing is asked."""
+        """Return the key of the question that is answered last of a trial; empty where nothing is asked."""
         return self.asked[-1].key if self.asked else ""
 
     @property

@@ -49,7 +49,7 @@ Rows = Callable[[Study], Iterator[Row]]
 
 
 def dictionary_rows() -> Iterator[tuple[str, str, str]]:
-    """Head and rows of ``dictionary.csv``: every column of every table that the archive holds, and of `payments`."""
+    """Yield head and rows of ``dictionary.csv``: every column of every table of the archive, and of `payments`."""
     yield DICTIONARY_COLUMNS
     for table, columns in MEANING.items():
         for column, meaning in columns.items():
@@ -57,7 +57,7 @@ def dictionary_rows() -> Iterator[tuple[str, str, str]]:
 
 
 def read_me(title: str, *, is_locked: bool, is_simulated: bool) -> str:
-    """The text that goes with the archive."""
+    """Return the text that goes with the archive."""
     tables = "\n".join(f"  tables/{name}.csv  {about}" for name, about in ABOUT.items() if name != "payments")
     parts = [
         title,
@@ -70,7 +70,7 @@ def read_me(title: str, *, is_locked: bool, is_simulated: bool) -> str:
 
 
 def is_locked(study: Study) -> bool:
-    """Whether ratings by system are kept from everybody, because somebody may still look for evaluators or tune."""
+    """Return whether ratings by system are hidden from everybody: somebody may still look for evaluators or tune."""
     return study.state in LAUNCHED
 
 
@@ -101,7 +101,7 @@ class Blinds:
 
 
 def _rows(name: str, study: Study) -> Iterator[Row]:
-    """The rows of a table, which shows of systems and items what `Blinds` leaves of them."""
+    """Yield the rows of a table, which shows of systems and items what `Blinds` leaves of them."""
     blinds, columns, fields = Blinds(study), MEANING[name], _DICTIONARY["tables"][name].get("fields", {})
     hidden: dict[str, Callable[[Any], Any]] = {"item": blinds.item, "system": blinds.system}
     hidden |= dict.fromkeys(("duration_s", "facts"), blinds.unless_down)
@@ -115,7 +115,7 @@ def _rows(name: str, study: Study) -> Iterator[Row]:
 
 
 def _named(table: str, source: Any, told: Mapping[str, Any]) -> Row:
-    """A row of what is told under the names of the columns, else of what an object holds under them."""
+    """Return a row of what is told under the names of the columns, else of what an object holds under them."""
     return tuple(told[name] if name in told else getattr(source, name) for name in MEANING[table])
 
 
@@ -197,7 +197,7 @@ def _participants(study: Study) -> QuerySet[Any]:
 
 
 def _done(model: type[Model]) -> Callable[[Study], QuerySet[Any]]:
-    """What was done in the sessions of the study that count, in the order in which it came."""
+    """Return what was done in the sessions of the study that count, in the order in which it came."""
     return lambda study: model._default_manager.filter(session__study=study, session__is_preview=False).order_by("pk")
 
 
@@ -242,7 +242,7 @@ TABLES = tuple(name for name in ROWS if name != PAYMENTS)
 
 
 def csv_response(study: Study, name: str) -> HttpResponse:
-    """One table as CSV, such as that of the names of people on their platform with their codes (`PAYMENTS`).
+    """Return one table as CSV, such as that of the names of people on their platform with their codes (`PAYMENTS`).
 
     Raises:
         Http404: there is no table of this name.
@@ -256,7 +256,7 @@ def csv_response(study: Study, name: str) -> HttpResponse:
 
 
 def file_response(study: Study, now: datetime, extension: str) -> HttpResponse:
-    """Everything as one file.
+    """Return everything as one file.
 
     Args:
         extension: ``json`` for an object with `notice`, `dictionary` and `tables`, each a list of objects; ``zip`` for
@@ -273,13 +273,13 @@ def file_response(study: Study, now: datetime, extension: str) -> HttpResponse:
 
 
 def file_stem(study: Study) -> str:
-    """Beginning of the names of files; that answers are simulated or results locked stands in it."""
+    """Return how names of files begin, which says that answers are simulated or results locked."""
     marks = [study.name, "simulated" if study.is_simulated else "", "locked" if is_locked(study) else ""]
     return "-".join(filter(None, marks))
 
 
 def notices(study: Study) -> list[str]:
-    """What everybody has to know who reads the file."""
+    """Return what everybody has to know who reads the file."""
     told = ["Simulated: a program answered, no person."] if study.is_simulated else []
     return [*told, LOCK_NOTICE] if is_locked(study) else told
 
@@ -330,7 +330,7 @@ def _csv_lines(study: Study, name: str) -> Iterator[str]:
 
 
 def _cell(value: Any) -> Any:
-    """As it stands in CSV: nothing for None, true and false as in JSON, lists and objects as JSON."""
+    """Return a value as it stands in CSV: nothing for None, true and false as in JSON, lists and objects as JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):

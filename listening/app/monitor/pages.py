@@ -66,7 +66,7 @@ BADGES = {
 
 
 def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str, Any]:
-    """The whole monitor; its live part uses the same data."""
+    """Return the whole monitor; its live part uses the same data."""
     lines = selectors.list_lines(study, now)
     show = request.GET.get("show", "")
     shown = Paginator(_shown(study, lines, show), PAGE_SIZE).get_page(request.GET.get("page"))
@@ -97,7 +97,7 @@ def monitor_page(request: HttpRequest, study: Study, now: datetime) -> dict[str,
 
 
 def list_refusals(study: Study) -> list[str]:
-    """How many times people were turned away, why, and when that was last; empty where nobody was."""
+    """Return how many times people were turned away, why, and when that was last; empty where nobody was."""
     return [
         f"{told['count']} time{'s' if told['count'] > 1 else ''} because {REFUSALS[kind]}, last on "
         f"{datetime.fromisoformat(told['last_at']):%Y-%m-%d %H:%M} UTC"
@@ -142,7 +142,7 @@ def _stages_table(found: Any) -> Table:
 
 
 def _flags_table(study: Study, found: Any) -> Table:
-    """Sessions with each flag, and the way to leave them out; links keep their focus by their id."""
+    """Return sessions with each flag, and the way to leave them out; links keep their focus by their id."""
     address = reverse("studies:exclusions", args=[study.name])
     link = '<a id="leave-out-{0}" href="{1}?flag={0}">Leave out…<span class="visually-hidden"> {2}</span></a>'
     columns = [Column("flag", "Flag"), *number_columns("Sessions")]
@@ -173,7 +173,7 @@ def _clips_table(found: Any) -> Table:
 
 
 def _sessions_table(request: HttpRequest, study: Study, lines: list[SessionLine], trials: int) -> Table:
-    """A page of the sessions; links keep their focus by their id."""
+    """Return a page of the sessions; links keep their focus by their id."""
     columns = [
         Column("session", "Session"),
         Column("state", "State"),
@@ -217,7 +217,7 @@ def _sessions_table(request: HttpRequest, study: Study, lines: list[SessionLine]
 
 
 def _block_cell(request: HttpRequest, line: SessionLine) -> Cell:
-    """The block of a session, until when it is kept for its evaluator, and the button that frees it before."""
+    """Return the block of a session, until when it is kept for its evaluator, and the button that frees it before."""
     session, until = line.session, line.place_until
     if session.block is None or until is None:
         return Cell(str(session.block.number) if session.block else "–")
@@ -230,7 +230,7 @@ def _block_cell(request: HttpRequest, line: SessionLine) -> Cell:
 
 
 def ask_to_free(line: SessionLine) -> dict[str, str]:
-    """The button that ends a stalled session and so frees its place, with its question."""
+    """Return the button that ends a stalled session and so frees its place, with its question."""
     session = line.session
     answers = f"{line.answered} answered trial{' is' if line.answered == 1 else 's are'} kept as partial"
     label, question = (
@@ -250,7 +250,7 @@ def badge_of(session: Session) -> str:
 
 
 def session_page(session: Session, now: datetime) -> dict[str, Any]:
-    """One session: its steps, times, flags, screening and playbacks; no rating and no system."""
+    """Return one session: its steps, times, flags, screening and playbacks; no rating and no system."""
     line = selectors.find_line(session, now)
     session = line.session
     return {
@@ -285,12 +285,12 @@ class RuleForm(forms.Form):
     )
 
     def save(self, study: Study, by: Any, rule: dict[str, Any]) -> ExclusionRule | None:
-        """The rule that is made; None with what stands in the way as an error of the form."""
+        """Return the rule that is made; None with what stands in the way as an error of the form."""
         return or_errors(self, services.create_rule, study=study, by=by, **rule, **self.cleaned_data)
 
 
 def _plays_table(session: Session) -> Table | None:
-    """The trials of a session in their order; None without a block."""
+    """Return the trials of a session in their order; None without a block."""
     rows = [
         (
             Cell(str(one["position"])),
@@ -308,7 +308,7 @@ def _plays_table(session: Session) -> Table | None:
 def exclusions_page(
     request: HttpRequest, study: Study, chosen: dict[str, Any] | None, form: RuleForm
 ) -> dict[str, Any]:
-    """The rules there are, what was done, and what the chosen one would do."""
+    """Return the rules there are, what was done, and what the chosen one would do."""
     effect = services.preview_effect(study, **chosen) if chosen else None
     rules = list(services.list_rules(study))
     return {
@@ -340,7 +340,7 @@ def _changes_table(study: Study, effect: Any) -> Table:
 
 
 def _rules_table(request: HttpRequest, study: Study, rules: Iterable[Any]) -> Table:
-    """The rules of a study, each with the button that revokes it."""
+    """Return the rules of a study, each with the button that revokes it."""
     columns = [Column("what", "Leaves out"), Column("reason", "Reason", kind="text")]
     columns += [*number_columns("Sessions"), Column("made", "Made (UTC)"), Column("state", "State", kind="text")]
     rows = []
@@ -368,7 +368,7 @@ def _rules_table(request: HttpRequest, study: Study, rules: Iterable[Any]) -> Ta
 
 
 def chosen_rule(study: Study, query: QueryDict) -> dict[str, Any] | None:
-    """What the address asks to leave out: a flag or a session; None for nothing.
+    """Return what the address asks to leave out: a flag or a session; None for nothing.
 
     Raises:
         Http404: there is no such flag or session.
@@ -384,7 +384,7 @@ def chosen_rule(study: Study, query: QueryDict) -> dict[str, Any] | None:
 
 
 def find_session(study: Study, pk: int) -> Session:
-    """A session of the study that counts.
+    """Return a session of the study that counts.
 
     Raises:
         Http404: there is none of this number.
@@ -393,7 +393,7 @@ def find_session(study: Study, pk: int) -> Session:
 
 
 def list_log(study: Study) -> QuerySet[AuditEvent]:
-    """What was left out and counted again, newest first."""
+    """Return what was left out and counted again, newest first."""
     events = AuditEvent.objects.filter(subject_type="listening.study", subject_id=str(study.pk))
     return events.filter(action__in=services.ACTIONS).select_related("actor").order_by("-at", "-pk")
 
@@ -422,7 +422,7 @@ def _shown(study: Study, lines: list[SessionLine], show: str) -> list[SessionLin
 
 
 def _query(request: HttpRequest) -> str:
-    """The part of the address that the live part repeats."""
+    """Return the part of the address that the live part repeats."""
     return urlencode({name: value for name in ("show", "page") if (value := request.GET.get(name))})
 
 
@@ -461,7 +461,7 @@ def _label(chosen: dict[str, Any]) -> str:
 
 
 def _log_entry(event: AuditEvent) -> dict[str, Any]:
-    """An event of the log with what changed: usable answers of each system before and after."""
+    """Return an event of the log with what changed: usable answers of each system before and after."""
     before, after = event.data.get("before", {}), event.data.get("after", {})
     systems = before.get("systems", {})
     return {

@@ -73,7 +73,7 @@ class Record:
 
     @property
     def enough(self) -> int:
-        """How many answers a pattern must hold for before it says anything."""
+        """Return how many answers a pattern must hold for before it says anything."""
         return max(LEAST, ceil(SHARE_OF_SESSION * self.planned))
 
 
@@ -86,7 +86,7 @@ class FlagFinding:
 
 
 def findings(record: Record) -> list[FlagFinding]:
-    """Everything that the rules find, in the order of `RULES`."""
+    """Return everything that the rules find, in the order of `RULES`."""
     return [FlagFinding(kind, data) for kind, rule in RULES.items() if (data := rule(record))]
 
 
@@ -121,7 +121,7 @@ def alternating(record: Record) -> dict[str, Any]:
 
 
 def too_fast(record: Record) -> dict[str, Any]:
-    """The median over the trials of the time spent, as a share of the length of the speech."""
+    """Return the median over the trials of the time spent, as a share of the length of the speech."""
     shares = [one.spent_s / one.speech_s for one in record.timings if one.speech_s > 0]
     if len(shares) < record.enough or median(shares) >= FAST_SHARE:
         return {}
@@ -178,7 +178,7 @@ SENTENCES = {
 
 
 def sentence(kind: str, data: Mapping[str, Any]) -> str:
-    """What a flag rests on, in words; no rating is told."""
+    """Return what a flag rests on, in words; no rating is told."""
     if not data.keys() - {"holds"}:
         return ""
     if kind in SENTENCES:
@@ -191,12 +191,12 @@ def sentence(kind: str, data: Mapping[str, Any]) -> str:
 
 
 def variance_limit(points: int) -> float:
-    """The limit of five points, carried to another scale by the square of its range."""
+    """Return the limit of five points, carried to another scale by the square of its range."""
     return VARIANCE_ON_FIVE_POINTS * ((points - 1) / 4) ** 2
 
 
 def longest_repeat(ratings: Sequence[int], period: int) -> int:
-    """Length of the longest stretch in which each rating equals the one `period` before; 0 where none repeats.
+    """Return how long the longest stretch is in which each rating equals the one `period` before; 0 where none repeats.
 
     With a period above 1, a stretch of equal ratings is no pattern and does not count.
 
@@ -208,7 +208,7 @@ def longest_repeat(ratings: Sequence[int], period: int) -> int:
 
 
 def _stretches(ratings: Sequence[int], period: int) -> Iterator[tuple[int, int]]:
-    """First and last + 1 of each stretch that repeats with this period, and is no plain repetition if that is not 1."""
+    """Yield first and last + 1 of each stretch that repeats with this period, of plain repetitions only if it is 1."""
     first = 0
     for place in range(period, len(ratings) + 1):
         if place < len(ratings) and ratings[place] == ratings[place - period]:

@@ -61,7 +61,7 @@ class AnswerCounts:
 
     @property
     def percent(self) -> int:
-        """Of what is planned, rounded down, so that 100 means all."""
+        """Return the percentage of what is planned, rounded down, so that 100 means all."""
         return 100 * self.usable // self.planned if self.planned else 0
 
 
@@ -93,17 +93,17 @@ class Coverage:
         return any(row.same or row.different for row in self.rows)
 
     def as_data(self) -> dict[str, Any]:
-        """For the audit log: how many usable answers each system has."""
+        """Return for the audit log how many usable answers each system has."""
         return {"answers": self.answers, "items": self.heard, "systems": {r.name: r.total.usable for r in self.rows}}
 
 
 def standing_exclusion(session: str = "pk") -> Exists:
-    """Whether a rule that was not revoked leaves the session out; `session`: the field that names it."""
+    """Return whether a rule that was not revoked leaves the session out; `session`: the field that names it."""
     return Exists(Exclusion.objects.filter(session=OuterRef(session), rule__revoked_at=None))
 
 
 def usable_answers(study: Study, *, without: Collection[int] = ()) -> QuerySet[Answer]:
-    """The last answer of each completely answered scored trial, of all sessions that count.
+    """Return the last answer of each completely answered scored trial, of all sessions that count.
 
     Args:
         without: sessions that are to be left out as well.
@@ -117,7 +117,7 @@ def usable_answers(study: Study, *, without: Collection[int] = ()) -> QuerySet[A
 
 
 def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage:
-    """Coverage as it stands, or as it would stand without some sessions: two queries."""
+    """Return the coverage as it stands, or as it would stand without some sessions: two queries."""
     by_sample = study.is_crossed or study.form == Study.Form.LINKABILITY
     system = f"presentation__{'samples__stimulus__' if by_sample else ''}condition__code"
     scored = Trial.objects.filter(block__study=study, presentation__purpose=Presentation.Purpose.SCORED).order_by()
@@ -175,7 +175,7 @@ class ReportedClip:
 
 
 def reported_clips(study: Study) -> list[ReportedClip]:
-    """Every recording of which something was reported, the one of most sessions first: at most two queries."""
+    """Return every recording of which something was reported, the one of most sessions first: at most two queries."""
     events = SessionEvent.objects.filter(
         session__study=study, session__is_preview=False, kind__in=(BROKEN, NOTE), is_told=False
     )
@@ -203,7 +203,7 @@ def reported_clips(study: Study) -> list[ReportedClip]:
 
 
 def _stimuli(study: Study, places: dict[Place, list[tuple[int, str]]]) -> list[tuple[int, str, Place]]:
-    """Stimulus, its name and where it stands, of each place that is asked for."""
+    """Return stimulus, its name and where it stands, of each place that is asked for."""
     rows = PresentationSample.objects.filter(
         presentation__trials__block__in={block for block, _, _ in places},
         presentation__trials__position__in={position for _, position, _ in places},
@@ -241,7 +241,7 @@ class SessionLine:
 
     @property
     def place_until(self) -> datetime | None:
-        """When the place of a session is given to somebody else, should nothing more be heard; None without one."""
+        """Return when the place of a silent session is given to somebody else; None without a place."""
         block = self.session.block
         is_theirs = block is not None and block.holder_id == self.session.pk and not block.is_finished
         return block.lease_expires_at if block is not None and is_theirs else None
@@ -284,7 +284,7 @@ class FlagCount(NamedTuple):
 
 
 def build_monitor(study: Study, lines: Sequence[SessionLine], now: datetime) -> SimpleNamespace:
-    """All numbers of the study at once.
+    """Return all numbers of the study at once.
 
     Args:
         lines: from `list_lines`.
@@ -310,7 +310,7 @@ def build_monitor(study: Study, lines: Sequence[SessionLine], now: datetime) -> 
 
 
 def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[SessionLine]:
-    """Every session but previews, the newest first, or only one: three queries. Flags come with `with_flags`."""
+    """Return every session but previews, the newest first, or only one: three queries. Flags come with `with_flags`."""
     sessions = study.sessions.filter(is_preview=False).annotate(is_excluded=standing_exclusion())
     if only is not None:
         sessions = sessions.filter(pk=only)
@@ -329,12 +329,12 @@ def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[
 
 
 def find_line(session: Session, now: datetime) -> SessionLine:
-    """One session with its flags, as in `list_lines`."""
+    """Return one session with its flags, as in `list_lines`."""
     return with_flags(list_lines(session.study, now, only=session.pk))[0]
 
 
 def with_flags(lines: list[SessionLine]) -> list[SessionLine]:
-    """The same lines with their flags: one query."""
+    """Return the same lines with their flags: one query."""
     of_session = defaultdict(list)
     for flag in Flag.objects.filter(session__in=[line.session.pk for line in lines]):
         # Commas stand between the labels of a session.
@@ -347,37 +347,37 @@ def with_flags(lines: list[SessionLine]) -> list[SessionLine]:
 
 
 def count_activity(now: datetime) -> tuple[int, int]:
-    """How many evaluators listen now in all studies, and how many answers there are; without previews."""
+    """Return how many evaluators listen now in all studies, and how many answers there are; without previews."""
     sessions = Session.objects.filter(is_preview=False, state=State.ACTIVE, last_seen_at__gt=now - STALLED_AFTER)
     return sessions.count(), Answer.objects.filter(session__is_preview=False).count()
 
 
 def count_answers_since(moment: datetime) -> int:
-    """How many answers of all studies came since then; without previews."""
+    """Return how many answers of all studies came since then; without previews."""
     return Answer.objects.filter(session__is_preview=False, received_at__gt=moment).count()
 
 
 def _answered(study: Study) -> dict[int, int]:
-    """Completely answered trials by session."""
+    """Return completely answered trials by session."""
     answers = Answer.objects.filter(session__study=study, task=study.last_asked_key).order_by()
     return dict(answers.values_list("session").annotate(Count("pk")))
 
 
 def _left_at(study: Study) -> dict[int, dict[str, Any]]:
-    """What was noted at the end of each session: its step, and of who withdrew how many trials were answered."""
+    """Return what was noted at the end of each session: its step, and of who withdrew how many trials were answered."""
     ends = SessionEvent.objects.filter(session__study=study, kind__startswith="ended-", is_told=False).order_by("-pk")
     return {session: data for session, data in ends.values_list("session", "data") if data.get("step") in STEPS}
 
 
 def _step_of(session: Session, left: dict[str, Any]) -> str:
-    """The page of a session: where it is, or where it was when it ended."""
+    """Return the page of a session: where it is, or where it was when it ended."""
     if session.state == State.ACTIVE:
         return session.step
     return Step.END if session.state == State.FINISHED else left.get("step") or _last_step(session)
 
 
 def _last_step(session: Session) -> str:
-    """Where a session surely was, if nothing else is known: who withdraws afterwards had come to the end."""
+    """Return where a session surely was, if nothing else is known: who withdraws afterwards had come to the end."""
     if session.state == State.WITHDRAWN and session.trials_started_at:
         return Step.END
     return Step.TRIALS if session.trials_started_at else Step.CONSENT
@@ -397,7 +397,7 @@ def _counts(lines: Sequence[SessionLine]) -> Counts:
 
 
 def _blocks(study: Study, now: datetime) -> SimpleNamespace:
-    """How many there are in all, and of each kind."""
+    """Return how many there are in all, and of each kind."""
     held = Q(is_finished=False, holder__isnull=False)
     is_over = Q(lease_expires_at__lte=now)
     kinds = {
@@ -411,7 +411,7 @@ def _blocks(study: Study, now: datetime) -> SimpleNamespace:
 
 
 def _times(lines: Sequence[SessionLine], trials: int) -> SimpleNamespace:
-    """Medians over finished sessions, None before there is one; `trial_s`: per trial."""
+    """Return medians over finished sessions, None before there is one; `trial_s`: per trial."""
     done: list[Any] = [line.session for line in lines if line.session.state == State.FINISHED and line.session.ended_at]
     spans = {
         name: [(one.ended_at - start).total_seconds() for one in done if (start := getattr(one, name))]
@@ -427,7 +427,7 @@ def _times(lines: Sequence[SessionLine], trials: int) -> SimpleNamespace:
 
 
 def _stages(study: Study, lines: Sequence[SessionLine], trials: int) -> list[Stage]:
-    """The pages of a session in their order, the trials in a few equal groups."""
+    """Return the pages of a session in their order, the trials in a few equal groups."""
     size = max(1, ceil(trials / GROUPS_OF_TRIALS))
     starts = range(1, max(trials, 1) + 1, size)
     seen = {line.step for line in lines}
@@ -457,7 +457,7 @@ def _stages(study: Study, lines: Sequence[SessionLine], trials: int) -> list[Sta
 
 
 def _flag_counts(study: Study) -> list[FlagCount]:
-    """Sessions by flag, of flags that hold; those of an analysis only where there are any."""
+    """Return sessions by flag, of flags that hold; those of an analysis only where there are any."""
     flags = Flag.objects.filter(session__study=study, session__is_preview=False, data__holds=True).order_by()
     counts = dict(flags.values_list("kind").annotate(Count("pk")))
     shown = [kind for kind in Flag.Kind if kind not in Flag.FOUND_BY_ANALYSIS or counts.get(kind)]
@@ -465,7 +465,7 @@ def _flag_counts(study: Study) -> list[FlagCount]:
 
 
 def list_plays(session: Session) -> list[dict[str, Any]]:
-    """What was served, played and how long it took, trial by trial; neither systems nor ratings: three queries."""
+    """Return trial by trial what was served and played, and how long it took; no systems or ratings: three queries."""
     trials = Trial.objects.filter(block=session.block_id or 0).select_related("presentation").order_by("position")
     answers = session.answers.order_by().values("trial").annotate(at=Max("received_at"), ms=Max("client_ms"))
     told: dict[int, dict[str, Any]] = {row["trial"]: dict(row) for row in answers}

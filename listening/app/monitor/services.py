@@ -59,13 +59,13 @@ class Effect:
 
     @property
     def changes(self) -> list[tuple[str, int, int, int]]:
-        """Name, planned answers, usable answers before and after, of each system."""
+        """Return name, planned answers, usable answers before and after, of each system."""
         after = {row.name: row.total.usable for row in self.after.rows}
         return [(row.name, row.total.planned, row.total.usable, after.get(row.name, 0)) for row in self.before.rows]
 
 
 def preview_effect(study: Study, *, flag: str = "", session: Session | None = None) -> Effect:
-    """What a rule by this flag, or for this session, would do now."""
+    """Return what a rule by this flag, or for this session, would do now."""
     caught = _caught(study, flag, session).exclude(standing_exclusion())
     keys = tuple(caught.values_list("pk", flat=True))
     return Effect(
@@ -183,13 +183,13 @@ def _leave_out_unheard(sessions: Collection[int]) -> None:
 
 
 def list_rules(study: Study) -> QuerySet[ExclusionRule]:
-    """The rules of a study, the newest first, each with `caught`: how many sessions it leaves out or left out."""
+    """Return the rules of a study, the newest first; `caught`: how many sessions each leaves out or left out."""
     rules = study.exclusion_rules.select_related("session", "created_by", "revoked_by")
     return rules.annotate(caught=Count("exclusions")).order_by("-created_at", "-pk")
 
 
 def _caught(study: Study, flag: str, session: Session | None) -> QuerySet[Session]:
-    """The sessions that such a rule leaves out. Who withdrew has nothing left to be left out."""
+    """Return the sessions that such a rule leaves out. Who withdrew has nothing left to be left out."""
     ended = study.sessions.filter(is_preview=False).exclude(state__in=[State.ACTIVE, State.WITHDRAWN])
     if session is not None:
         return ended.filter(pk=session.pk)
@@ -268,7 +268,7 @@ def flag_sessions(now: datetime, sessions: Iterable[int] | None = None) -> int:
 
 
 def _look_at(keys: Sequence[int], now: datetime) -> None:
-    """Records are read first and flags written in short transactions after, so that no evaluator waits.
+    """Read records first and write flags in short transactions after, so that no evaluator waits.
 
     That they were looked at is written last: what breaks off before is done again.
     """
@@ -314,7 +314,7 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
 
 
 def _planned(sessions: Sequence[Session]) -> dict[int, int]:
-    """Trials of each block without practice."""
+    """Return trials of each block without practice."""
     blocks = {one.block_id for one in sessions if one.block_id}
     trials = models.Trial.objects.filter(block__in=blocks).exclude(
         presentation__purpose=models.Presentation.Purpose.PRACTICE
@@ -323,7 +323,7 @@ def _planned(sessions: Sequence[Session]) -> dict[int, int]:
 
 
 def _answers(keys: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
-    """The answers of each session in the order in which they came, without practice."""
+    """Return the answers of each session in the order in which they came, without practice."""
     answers = models.Answer.objects.filter(session__in=keys).exclude(
         trial__presentation__purpose=models.Presentation.Purpose.PRACTICE
     )
@@ -393,7 +393,7 @@ def _timings(
     asked: Sequence[AskedQuestion],
     samples: Mapping[int, Samples],
 ) -> list[Timing]:
-    """Of each trial the shorter of what the browser told and what passed here since the trial before.
+    """Return of each trial the shorter of what the browser told and what passed here since the trial before.
 
     Of an answer that waited for a connection only the browser knows how long it took.
     """
@@ -414,7 +414,7 @@ def _timings(
 
 
 def _gold(answers: Iterable[dict[str, Any]]) -> list[bool]:
-    """Of each answered control trial whether every rating was in its right range."""
+    """Return of each answered control trial whether every rating was in its right range."""
     rows = [
         (row["trial"], row["trial__presentation__expected"], row["task"], row["rating"])
         for row in answers
@@ -424,7 +424,7 @@ def _gold(answers: Iterable[dict[str, Any]]) -> list[bool]:
 
 
 def _headphones(sessions: Sequence[Session]) -> dict[int, dict[str, bool]]:
-    """By check whether an attempt passed, of sessions that have the checks behind them."""
+    """Return by check whether an attempt passed, of sessions that have the checks behind them."""
     over = [one.pk for one in sessions if one.step not in STILL_CHECKING]
     results = models.ScreeningResult.objects.filter(
         session__in=over, kind__in=HEADPHONE_CHECKS, is_passed__isnull=False
@@ -436,7 +436,7 @@ def _headphones(sessions: Sequence[Session]) -> dict[int, dict[str, bool]]:
 
 
 def _notes(keys: Sequence[int]) -> dict[int, list[frozenset[str]]]:
-    """What was noted about the playbacks of each trial, where anything was."""
+    """Return what was noted about the playbacks of each trial, where anything was."""
     plays = models.Play.objects.filter(session__in=keys).exclude(remarks=[])
     noted: dict[tuple[int, int], set[str]] = defaultdict(set)
     for session, trial, notes in plays.values_list("session", "trial", "remarks"):
@@ -451,7 +451,7 @@ def _notes(keys: Sequence[int]) -> dict[int, list[frozenset[str]]]:
 
 
 def _write(found: dict[int, list[FlagFinding]]) -> None:
-    """Nothing is written about who withdrew meanwhile: the rows are held until the flags are there."""
+    """Write flags, but none of who withdrew meanwhile: the rows are held until the flags are there."""
     flagged = Session.objects.select_for_update(no_key=True).filter(pk__in=[pk for pk, told in found.items() if told])
     there = set(flagged.exclude(state=Session.State.WITHDRAWN).order_by("pk").values_list("pk", flat=True))
     looked_at = [pk for pk, told in found.items() if not told or pk in there]

@@ -54,8 +54,8 @@ OF_ORGANIZERS = frozenset({"gold", "certificate", "stimuli", "read_from"})
 
 
 def visible_results(shown: Shown) -> Results:
-    """What was found, without what this person may not see: tables of listeners, rows of others' utterances, and of the
-    design what only its organizers have."""
+    """Return what this person may see of results: no tables of listeners, rows of others' utterances or secrets of the
+    design, but for its organizers."""
     tables = {path: table for path in shown.results.tables if (table := _visible(shown, path)) is not None}
     study = dict(shown.results.study)
     if not shown.is_organizer:
@@ -65,7 +65,7 @@ def visible_results(shown: Shown) -> Results:
 
 
 def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
-    """The page of a study; without its body while there is no analysis."""
+    """Return the page of a study; without its body while there is no analysis."""
     context = page_context(shown, query)
     if shown.analysis is None:
         return context
@@ -82,7 +82,7 @@ def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def system_context(shown: Shown, name: str, request: HttpRequest) -> dict[str, Any]:
-    """The page of a system; Http404 where the study does not have it, or nothing is analysed yet."""
+    """Return the page of a system; Http404 where the study does not have it, or nothing is analysed yet."""
     # Before anything is computed or kept: made-up names would cost time and drive out the pages that are asked for.
     if shown.analysis is None or name in (ORIGINAL, EVERY) or name not in systems_named(shown.analysis.results):
         raise Http404
@@ -99,7 +99,7 @@ def system_context(shown: Shown, name: str, request: HttpRequest) -> dict[str, A
 
 
 def listeners_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
-    """The page of listeners; Http404 while nothing is analysed, and once somebody withdrew since."""
+    """Return the page of listeners; Http404 while nothing is analysed, and once somebody withdrew since."""
     context = page_context(shown, query)
     if shown.analysis is None or not shown.may_see(ResultsPart.LISTENERS):
         raise Http404
@@ -107,7 +107,7 @@ def listeners_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def page_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
-    """What every page of results needs."""
+    """Return what every page of results needs."""
     scores = chosen_scores(query)
     tables = shown.tables if shown.analysis is not None else frozenset()
     return {
@@ -189,7 +189,7 @@ def _visible(shown: Shown, path: str) -> DataTable | None:
 
 
 def _objective(system: Condition | None, user: Any) -> str:
-    """The address of a system's objective numbers; empty for whom they are not, and for what is no system here."""
+    """Return the address of a system's objective numbers; empty for whom they are hidden, or where it is no system."""
     if system is None or system.submission is None:
         return ""
     found = systems_for(user, SystemPart.NUMBERS).filter(pk=system.submission.system_id).first()
@@ -197,7 +197,7 @@ def _objective(system: Condition | None, user: Any) -> str:
 
 
 def _heard(shown: Shown, name: str, system: Condition | None, reader: Reader) -> dict[str, Any]:
-    """Single utterances of a system, each with the page that plays it where its file is known."""
+    """Return single utterances of a system, each with the page that plays it where its file is known."""
     tables = [_visible(shown, f"{reader.scores}/{table}") for table in ("utterances", "disagreements")]
     utterances, disagreements = (table.records(system=name) if table else [] for table in tables)
     addresses: dict[str, str] = {}
@@ -210,19 +210,19 @@ def _heard(shown: Shown, name: str, system: Condition | None, reader: Reader) ->
 
 
 def table_file(shown: Shown, scores: str, name: str) -> HttpResponse:
-    """A table with every digit, as far as this person may see it."""
+    """Return a table with every digit, as far as this person may see it."""
     table = shown.table(scores, name)
     return _file(table.csv(), "text/csv; charset=utf-8", f"{shown.study.name}-{scores}-{name}.csv")
 
 
 def results_file(shown: Shown) -> HttpResponse:
-    """Everything that this person may see."""
+    """Return everything that this person may see."""
     text = visible_results(shown).as_json()
     return _file(text, "application/json; charset=utf-8", f"{shown.study.name}-results.json")
 
 
 def latex_file(shown: Shown, query: Mapping[str, str]) -> HttpResponse:
-    """The tables that the page shows unfolded, for booktabs, without drawings and prose."""
+    """Return the tables that the page shows unfolded, for booktabs, without drawings and prose."""
     if shown.analysis is None:
         raise Http404
     context = study_context(shown, query)
@@ -245,7 +245,7 @@ def _printed(table: Table) -> Table:
 
 
 def figure_file(shown: Shown, scores: str, name: str, extension: str, theme: str) -> HttpResponse:
-    """A drawn figure; SVG has a form for dark pages."""
+    """Return a drawn figure; SVG has a form for dark pages."""
     if shown.analysis is None or f".{extension}" not in CONTENT_TYPES or theme not in ("light", "dark"):
         raise Http404
     path = f"{scores}/{name}-{theme}.svg" if extension == "svg" else f"{scores}/{name}.{extension}"
@@ -261,7 +261,7 @@ def figure_file(shown: Shown, scores: str, name: str, extension: str, theme: str
 
 
 def bundle_file(shown: Shown) -> HttpResponse:
-    """Inputs, settings, tables and figures in one zip; "not found" where the inputs are gone."""
+    """Return inputs, settings, tables and figures in one zip; "not found" where the inputs are gone."""
     analysis = shown.analysis
     if analysis is None or not analysis.inputs or not shown.may_see(ResultsPart.BUNDLE):
         raise Http404
@@ -283,7 +283,7 @@ class _Figures(dict[str, Any]):
 
 @lru_cache(maxsize=PAGES_KEPT)
 def _of_everybody(results: str) -> frozenset[str]:
-    """The figures that are not for organizers alone, as scores and name."""
+    """Return the figures that are not for organizers alone, as scores and name."""
     return frozenset(f"{one.scores}/{one.name}" for one in figures_in(results) if not one.is_for_organizers)
 
 

@@ -66,11 +66,11 @@ class Reader:
         return reverse(f"studies:{name}", args=[self.study, *parts])
 
     def csv(self, scores: str, table: str) -> str:
-        """The address of a table as a file; empty where this reader may not have it."""
+        """Return the address of a table as a file; empty where this reader may not have it."""
         return self.address("results-csv", scores, table) if table in self.tables else ""
 
     def system(self, name: str) -> str:
-        """The address of a system's page, of the scores that are shown; empty where it has none.
+        """Return the address of a system's page, of the scores that are shown; empty where it has none.
 
         Imported systems are called anything: browsers resolve . and .. between slashes, so such a name has no address.
         """
@@ -80,12 +80,12 @@ class Reader:
 
     @property
     def sees_listeners(self) -> bool:
-        """Whether what is for organizers alone is for this reader; once somebody withdrew, it is for nobody."""
+        """Return whether what is for organizers alone is for this reader; once somebody withdrew, it is for nobody."""
         return self.tables >= ABOUT_LISTENERS
 
 
 def shown_figures(results: str, reader: Reader, drawn: Mapping[str, str], mark: str) -> list[ShownFigure]:
-    """The figures of the reader's scores, and of neither, that they may see and whose files are drawn, in their order.
+    """Return the figures of the reader's scores, and of neither, that are drawn and that they may see, in their order.
 
     Args:
         results: key of the stored results.
@@ -125,7 +125,7 @@ def _shown(figure: Figure, reader: Reader, mark: str, drawn: Mapping[str, str]) 
 
 
 def _drawn_in_page(key: str, name: str, words: str, reader: Reader) -> dict[str, SafeString]:
-    """A figure as a part of the page, whose systems lead to their pages; nothing for one that leads nowhere."""
+    """Return a figure as a part of the page, whose systems lead to their pages; nothing for one that leads nowhere."""
     svg = read_stored(key)
     if svg is None or not leads_anywhere(svg):
         return {}
@@ -133,7 +133,7 @@ def _drawn_in_page(key: str, name: str, words: str, reader: Reader) -> dict[str,
 
 
 def list_numbers(figure: Figure) -> Table:
-    """What a figure shows as a table; a system by its label alone."""
+    """Return what a figure shows as a table; a system by its label alone."""
     table = figure.numbers
     hidden = {place for place, name in enumerate(table.columns) if name != "label" and _label_of(name) in table.columns}
     kept = [place for place in range(len(table.columns)) if place not in hidden]
@@ -195,7 +195,7 @@ Bins = Sequence[tuple[float, float, float]]  # lower edge, upper edge, share
 def strip_html(
     value: float | None, low: float | None, high: float | None, scale: Sequence[float], reference: float | None = None
 ) -> SafeString:
-    """A point with its interval on a scale, and a reference as a line: beside numbers that say the same."""
+    """Return a point with its interval on a scale, and a reference as a line: beside numbers that say the same."""
     if value is None:
         return mark_safe("")
 
@@ -222,7 +222,7 @@ Points = Sequence[tuple[float, float, float | None]]
 
 
 def det_plot(own: Points, others: Iterable[tuple[str, Points]], digits: int) -> dict[str, Any]:
-    """DET curves on probit axes, for `_det.html`.
+    """Return DET curves on probit axes, for `_det.html`.
 
     Args:
         own: miss rate, false alarm rate, threshold; the read-out says what stands at each.
@@ -238,7 +238,7 @@ def det_plot(own: Points, others: Iterable[tuple[str, Points]], digits: int) -> 
 
 
 def histogram(title: str, series: Iterable[tuple[str, str, Bins]]) -> dict[str, Any] | None:
-    """Shares of ratings, as outlines of (name, role, bins) for `_histogram.html` and in words; None without any bin."""
+    """Return shares of ratings as outlines (name, role, bins) for `_histogram.html` and in words; None without bins."""
     found = [(name, role, bins) for name, role, bins in series if bins]
     if not found:
         return None
@@ -280,7 +280,7 @@ def _polyline(points: Points) -> str:
 
 
 def _share(rate: float) -> float:
-    """Where a rate lies on a probit axis, from 0 to 1."""
+    """Return where a rate lies on a probit axis, from 0 to 1."""
     edge = _NORMAL.inv_cdf(1 - LOWEST)
     return (_NORMAL.inv_cdf(min(1 - LOWEST, max(LOWEST, rate))) + edge) / (2 * edge)
 

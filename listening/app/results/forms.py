@@ -132,6 +132,6 @@ class ImportForm(RatingsForm):
         return file
 
     def save(self) -> Imported | Job | None:
-        """The study of a valid form, or the job that reads a large file; None with every problem as an error."""
+        """Return the study of a valid form, or the job that reads a large file; None with every problem as an error."""
         file = self.cleaned_data.pop("file")
         return or_errors(self, start_import, "file", by=self.user, file=file, file_name=file.name, **self.cleaned_data)

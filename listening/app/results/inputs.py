@@ -88,7 +88,7 @@ class _Visit:
 
 
 def collect_inputs(study: Study) -> Inputs:
-    """Everything that the analysis of a study starts from, in a constant number of queries."""
+    """Return everything that the analysis of a study starts from, in a constant number of queries."""
     exclusions = list(Exclusion.objects.filter(rule__study=study).order_by("pk").values_list(*EXCLUSION_FIELDS))
     told = tuple(
         (flag or "session", session_key(study, session), reason, revoked_at is None)
@@ -120,7 +120,7 @@ def collect_inputs(study: Study) -> Inputs:
 
 
 def compute_basis(study: Study) -> str:
-    """Digests of what inputs follow from, one for each `Changed`: equal ones give equal inputs."""
+    """Return digests of what inputs follow from, one for each `Changed`: equal ones give equal inputs."""
     answers = Answer.objects.filter(session__study=study, session__is_preview=False, session__state__in=COUNTED)
     standing = Exclusion.objects.filter(rule__study=study, rule__revoked_at=None)
     submissions = _standing(study).values("submission")
@@ -144,7 +144,7 @@ def compute_basis(study: Study) -> str:
 
 
 def changed_parts(before: str, now: str) -> list[Changed]:
-    """In what two values of `compute_basis` differ; one of an earlier version of the portal differs by its method."""
+    """Return in what two values of `compute_basis` differ; one of an earlier version differs by its method."""
     starts = range(0, len(Changed) * DIGEST_LENGTH, DIGEST_LENGTH)
     found = [
         part
@@ -159,7 +159,7 @@ def _digest(part: Any) -> str:
 
 
 def has_answers(study: Study) -> bool:
-    """Whether there is anything to analyse."""
+    """Return whether there is anything to analyse."""
     if study.imported:
         return True
     return _counted_answers(study).exists()
@@ -177,17 +177,17 @@ def _counted_answers(study: Study) -> QuerySet[Answer]:
 
 
 def session_key(study: Study, session: int) -> str:
-    """What a session is called in an analysis."""
+    """Return what a session is called in an analysis."""
     return _key("session", study, str(session))
 
 
 def listener_key(study: Study, person_key: str) -> str:
-    """What a person is called in an analysis; the hash of their name is not told again."""
+    """Return what a person is called in an analysis; the hash of their name is not told again."""
     return _key("listener", study, person_key)
 
 
 def keys_of_sessions(study: Study) -> dict[str, int]:
-    """The sessions of a study by what an analysis calls them."""
+    """Return the sessions of a study by what an analysis calls them."""
     return {session_key(study, pk): pk for pk in _counted(study).values_list("pk", flat=True)}
 
 
@@ -201,12 +201,12 @@ def _counted(study: Study) -> Any:
 
 
 def _standing(study: Study) -> QuerySet[Condition]:
-    """The systems heard whose submissions were not withdrawn; what was said of the others enters no analysis."""
+    """Return the systems heard whose submissions were not withdrawn; what was said of the others enters no analysis."""
     return study.systems.exclude(submission__state=Submission.State.WITHDRAWN)
 
 
 def _systems(study: Study) -> tuple[dict[str, Condition], frozenset[str]]:
-    """The standing systems by their codes, and the codes of the withdrawn ones."""
+    """Return the standing systems by their codes, and the codes of the withdrawn ones."""
     systems = {one.code: one for one in study.systems.select_related("submission__system")}
     withdrawn = Submission.State.WITHDRAWN
     gone = frozenset(code for code, one in systems.items() if one.submission and one.submission.state == withdrawn)
@@ -218,14 +218,14 @@ def _submissions(systems: Mapping[str, Condition]) -> dict[str, Submission]:
 
 
 def _without(part: Any, gone: frozenset[str]) -> Any:
-    """The rows of columns that are not about these systems."""
+    """Return the rows of columns that are not about these systems."""
     if part is None or not gone:
         return part
     return part.rows(~np.isin(part.condition if isinstance(part, Answers) else part.system, sorted(gone)))
 
 
 def _newest_runs(submissions: Any) -> list[Any]:
-    """Of each submission heard, what was computed last."""
+    """Return of each submission heard, what was computed last."""
     runs = EvaluationRun.objects.filter(submission__in=submissions, job__state=JobState.SUCCEEDED)
     return list(runs.order_by("submission_id").values_list("submission").annotate(Max("pk"), Count("pk")))
 
@@ -265,7 +265,7 @@ def _moment(at: Any) -> str:
 
 
 def _reasons(exclusions: Iterable[tuple[Any, ...]]) -> dict[int, str]:
-    """Why each session is left out, by the rules that stand."""
+    """Return why each session is left out, by the rules that stand."""
     found: dict[int, list[str]] = defaultdict(list)
     for session, _, _, reason, revoked_at in exclusions:
         if revoked_at is None:
@@ -284,7 +284,7 @@ def _visits(study: Study, reasons: Mapping[int, str]) -> dict[int, _Visit]:
 def _answers(
     study: Study, visits: Mapping[int, _Visit], items: Mapping[int, StoredPresentation], transcripts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The columns of the study's form, session after session, in the order in which answers came."""
+    """Return the columns of the study's form, session after session, in the order in which answers came."""
     fields = ["session", "trial__presentation", "trial", "task", "rating", "text"]
     if study.form != Study.Form.RATING:  # decoding thousands of empty objects takes longer than all the rest
         fields.append("data")
@@ -387,7 +387,7 @@ def _written(
 
 
 def _columns(rows: list[tuple[Any, ...]], kinds: str) -> list[Any]:
-    """Rows as arrays: U text, i whole numbers, f numbers, b flags."""
+    """Return rows as arrays: U text, i whole numbers, f numbers, b flags."""
     dtypes = {"U": np.str_, "i": np.int64, "f": np.float64, "b": np.bool_}
     columns: Iterable[Any] = zip(*rows, strict=True) if rows else ([] for _ in kinds)
     return [np.array(column, dtypes[kind]) for column, kind in zip(columns, kinds, strict=True)]
@@ -397,7 +397,7 @@ def _columns(rows: list[tuple[Any, ...]], kinds: str) -> list[Any]:
 
 
 def _imported(study: Study, reasons: Mapping[int, str], told: tuple[tuple[str, str, str, bool], ...]) -> Inputs:
-    """The stored inputs, with what was left out since, and what is known of systems of the edition."""
+    """Return the stored inputs, with what was left out since, and what is known of systems of the edition."""
     with default_storage.open(study.imported) as stored:
         inputs, _ = read_inputs(stored.read())
     systems, gone = _systems(study)
@@ -415,7 +415,7 @@ def _imported(study: Study, reasons: Mapping[int, str], told: tuple[tuple[str, s
 
 
 def _objective(study: Study, heard_systems: Mapping[str, Condition], inputs: Inputs) -> Objective | None:
-    """What was computed on the utterances of systems of the edition, where they are called as in its corpus."""
+    """Return what was computed on the utterances of systems of the edition, where they are called as in its corpus."""
     systems = _submissions(heard_systems)
     if (
         inputs.objective is not None
@@ -437,7 +437,7 @@ def _objective(study: Study, heard_systems: Mapping[str, Condition], inputs: Inp
 
 
 def _left_out(sessions: Texts, before: Texts, names: Mapping[str, str]) -> Texts:
-    """Why each row is left out: by a rule here, beside what the import says."""
+    """Return why each row is left out: by a rule here, beside what the import says."""
     if not names:
         return before
     pairs = zip(sessions.tolist(), before.tolist(), strict=True)
@@ -450,7 +450,7 @@ def collect_objective(
     transcripts: Mapping[str, str],
     edition: Edition,
 ) -> Objective | None:
-    """One row for each utterance heard of a system of which anything is known; None where nothing is.
+    """Return one row for each utterance heard of a system of which anything is known; None where nothing is.
 
     Args:
         submissions: by the name of the system in the study.
@@ -479,7 +479,7 @@ def collect_objective(
 def _of_originals(
     submissions: Mapping[str, Submission], words: Mapping[tuple[int, Speech], Mapping[str, WordCount]]
 ) -> dict[str, WordCount]:
-    """Of original speech, which every team recognises alike: from the first system that holds each utterance."""
+    """Return words of original speech, which every team recognises alike: from the first system with the utterance."""
     found: dict[str, WordCount] = {}
     for system in sorted(submissions):
         for utterance, count in words.get((submissions[system].pk, Speech.ORIGINAL), {}).items():

@@ -45,7 +45,7 @@ TRUTHS = frozenset({"is_told_apart", "is_caught"})
 
 
 def label_of(name: str, labels: Mapping[str, str]) -> str:
-    """What a system is called on pages."""
+    """Return what a system is called on pages."""
     return labels.get(name) or (ORIGINAL_LABEL if name == ORIGINAL else name)
 
 
@@ -57,17 +57,17 @@ def word_of(results: Results, column: str, value: str) -> str:
 
 
 def name_scores(scores: str, form: str) -> str:
-    """What a kind of scores is called in a form of study; empty for tables that rest on neither."""
+    """Return what a kind of scores is called in a form of study; empty for tables that rest on neither."""
     return (OF_BOARDS if form == "linkability" else SCORES).get(scores, "")
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Such as ``46.2 %``."""
+    """Return a share in percent, such as ``46.2 %``."""
     return MISSING if share is None else f"{decimals(100 * share, digits)} %"
 
 
 def number(value: Value, column: Column) -> str:
-    """A cell as a page shows it; empty where there is none."""
+    """Return a cell as a page shows it; empty where there is none."""
     if value is None or value == "":
         return ""
     if isinstance(value, str):
@@ -82,14 +82,14 @@ def number(value: Value, column: Column) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """Such as ``0.012``; what is smaller than can be told is told so."""
+    """Return a p-value in words, such as ``0.012``; a very small one as a bound."""
     if p is None:
         return MISSING
     return "< 0.001" if p < 0.001 else decimals(p, P_DIGITS)
 
 
 def number_and_span(row: Mapping[str, Value], column: Column) -> tuple[str, str]:
-    """The number of a column and its interval, which has no unit, rounded to it: ``46 %`` and ``41 to 50``.
+    """Return the number of a column and its interval, which has no unit, rounded to it: ``46 %`` and ``41 to 50``.
 
     Args:
         row: holds the number under the name of the column, and the ends under this name with ``_low`` and ``_high``.
@@ -105,7 +105,7 @@ def number_and_span(row: Mapping[str, Value], column: Column) -> tuple[str, str]
 
 
 def rounded(value: float, low: Value, high: Value, digits: int, *, is_share: bool, unit: str = "%") -> tuple[str, str]:
-    """A number and its interval as texts: ``46 %`` and ``41 to 50``; the interval is empty without both ends.
+    """Return a number and its interval as texts: ``46 %`` and ``41 to 50``; the interval is empty without both ends.
 
     Args:
         digits: the most decimals; a score has at least one, as 0 and 1 are most of its scale.
@@ -130,7 +130,7 @@ def rate_in_words(
     is_like_original: bool | None = None,
     difference: str = "",
 ) -> str:
-    """What an equal error rate of listeners says, in a line; by its interval where it has one.
+    """Return what an equal error rate of listeners says, in a line; by its interval where it has one.
 
     Args:
         auc: interval of the area under the curve of the same ratings.
@@ -159,7 +159,7 @@ def rate_in_words(
 
 
 def may_be_guessing(rate: float, low: float | None, high: float | None, auc: tuple[float | None, float | None]) -> bool:
-    """Whether the intervals of an equal error rate and of its AUC, which is less noisy, both allow guessing."""
+    """Return whether the intervals of an equal error rate and of its AUC, which is less noisy, both allow guessing."""
     if low is None or high is None or not low <= CHANCE <= high:
         return False
     worst, best = auc
@@ -168,8 +168,7 @@ def may_be_guessing(rate: float, low: float | None, high: float | None, auc: tup
 
 
 def privacy_in_words(rate: float | None, high: float | None) -> str:
-    """What listeners' equal error rates say of privacy: listeners who cannot distinguish originals make every voice
-    seem private.
+    """Return what listeners' rates say of privacy: who cannot distinguish originals makes every voice seem private.
 
     Args:
         rate, high: equal error rate of unprotected speech and the upper end of its interval.
@@ -180,7 +179,7 @@ def privacy_in_words(rate: float | None, high: float | None) -> str:
 
 
 def privacy_in_doubt(rate: float | None, high: float | None) -> str:
-    """Why listeners' equal error rates do not tell privacy, as the end of a sentence; empty where they do.
+    """Return why listeners' equal error rates do not tell privacy, as the end of a sentence; empty where they do.
 
     Args:
         rate, high: as in `privacy_in_words`.
@@ -199,31 +198,31 @@ def _step(rate: float, of: str) -> str:
 
 
 def share_a_letter(first: str, second: str, *, is_spaced: bool) -> bool:
-    """Whether two systems are in one group. `is_spaced`: letters stand apart, as where there are more than 26."""
+    """Return whether two systems are in one group. `is_spaced`: letters stand apart, as with more than 26."""
     take = str.split if is_spaced else set
     return bool(set(take(first)) & set(take(second)))
 
 
 def scores_in_words(scores: str, scale: Sequence[float] | None) -> str:
-    """What the scores of a page are, for its captions."""
+    """Return what the scores of a page are, for its captions."""
     if scores == "normalised":
         return "normalised ranks, 0 lowest and 1 highest of each listener"
     return f"raw ratings, {scale[0]:g} to {scale[1]:g}" if scale else "raw ratings"
 
 
 def listed(names: Sequence[str]) -> str:
-    """``a, b and c``."""
+    """Return names as ``a, b and c``."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
 def missed_controls(results: Results) -> str:
-    """Such as ``3 of 104``: control trials that were missed, of those in sessions that count; empty without any."""
+    """Return how many control trials of sessions that count were missed, such as ``3 of 104``; empty without any."""
     told = results.counts.get("control_trials")
     return f"{results.counts['controls_missed']:,} of {told:,}" if told else ""
 
 
 def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
-    """Names and texts of what a reader needs to know to compute the same, in the order of the page."""
+    """Yield names and texts of what a reader needs to know to compute the same, in the order of the page."""
     chosen = results.settings
     normalisation = str(chosen.get("normalisation", ""))
     values = {
@@ -242,12 +241,12 @@ def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
 
 
 def settings_of(form: str) -> dict[str, str]:
-    """The settings by which analyses of this form of study differ, with their titles."""
+    """Return the settings by which analyses of this form of study differ, with their titles."""
     return {name: title for part in _of_form("settings", form) for name, title in part["titles"].items()}
 
 
 def settings_facts(results: Results) -> Iterator[tuple[str, str]]:
-    """Settings that analyses of this form have, seed and versions."""
+    """Yield settings that analyses of this form have, seed and versions."""
     for name, title in settings_of(str(results.study["form"])).items():
         if name in results.settings:
             value = results.settings[name]
@@ -262,11 +261,11 @@ def settings_facts(results: Results) -> Iterator[tuple[str, str]]:
 
 
 def sources(results: Results) -> Iterator[str]:
-    """Where the methods are from."""
+    """Yield where the methods are from."""
     for one in _of_form("sources", results.study["form"]):
         yield from one["texts"]
 
 
 def _of_form(part: str, form: str) -> list[dict[str, Any]]:
-    """The entries of a part of the method that are about a form of study."""
+    """Return the entries of a part of the method that are about a form of study."""
     return [one for one in METHOD[part] if form in one.get("forms", (form,))]

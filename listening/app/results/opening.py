@@ -33,7 +33,7 @@ ENOUGH = " that enough listeners rated"
 
 
 def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
-    """`sentences` and `panels` of the page of a study, and what the dashed `lines` in them mean.
+    """Return `sentences` and `panels` of the page of a study, and what the dashed `lines` in them mean.
 
     Args:
         tasks: those that were rated.
@@ -66,14 +66,14 @@ def _rated(shape: Shape, tasks: Sequence[str]) -> Iterator[str]:
 
 
 def _by_mean(shape: Shape, task: str) -> list[System]:
-    """The systems of a task, the highest mean first."""
+    """Return the systems of a task, the highest mean first."""
     return _by(read_systems(shape, task), lambda one: one.all.get("mean"))
 
 
 def _best(
     shape: Shape, task: AskedQuestion, own: Sequence[System], others: Iterable[tuple[AskedQuestion, Sequence[System]]]
 ) -> str:
-    """Which system has the highest mean of a task, and from which others it does not differ significantly.
+    """Return which system has the highest mean of a task, and from which others it does not differ significantly.
 
     Args:
         own: the systems by their means in the task.
@@ -99,7 +99,7 @@ def _best(
 
 
 def _recognised(shape: Shape, task: str) -> Iterator[str]:
-    """With which system speakers are hardest to recognise, beside unprotected speech and guessing.
+    """Yield sentences: with which system speakers are hardest to recognise, beside unprotected speech and guessing.
 
     A rate above guessing, and not only by chance, is no privacy: such systems are named apart.
     """
@@ -128,13 +128,13 @@ def _recognised(shape: Shape, task: str) -> Iterator[str]:
 
 
 def _is_reversed(row: Record) -> bool:
-    """Whether a rate is above guessing, with its whole interval where it has one."""
+    """Return whether a rate is above guessing, with its whole interval where it has one."""
     rate, low = as_number(row.get("eer")), as_number(row.get("eer_low"))
     return rate is not None and min(rate, rate if low is None else low) > CHANCE
 
 
 def _hardest(shape: Shape, own: Sequence[System], systems: Iterable[System]) -> str:
-    """With which system of `own`, by their rates, speakers are hardest to recognise."""
+    """Return with which system of `own`, by their rates, speakers are hardest to recognise."""
     original = next((one.detection for one in systems if one.name == ORIGINAL), {})
     name, number = _name(shape, own[0]), _beside_original(shape, own[0].detection, original, "detection", "eer")
     hardest = (
@@ -149,7 +149,7 @@ def _hardest(shape: Shape, own: Sequence[System], systems: Iterable[System]) -> 
 
 
 def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
-    """How well voices on boards tell the samples of one speaker."""
+    """Yield sentences: how well voices on boards tell the samples of one speaker."""
     rows = {(row["pairs"], row["system"]): row for row in shape.records("pair_detection")}
     column = find_column(CONTENTS["pair_detection"], "eer")
     overall = rows.get((PAIRS, EVERY))
@@ -182,7 +182,7 @@ def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
 
 
 def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
-    """Of which system listeners understood most words, and of which fewest."""
+    """Yield sentences: of which system listeners understood most words, and of which fewest."""
     rows = shape.records("transcription", scores="common")
     own = [row for row in rows if row["system"] not in (ORIGINAL, EVERY) and row["wer"] is not None]
     if not own or (shape.few and len(own) > 1):
@@ -208,7 +208,7 @@ def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
 
 
 def say_basis(results: Results, system: str = "") -> str:
-    """On how many listeners and answers everything rests, and how many of the ratings are of a system."""
+    """Return on how many listeners and answers everything rests, and how many of the ratings are of a system."""
     counts = results.counts
     simulated = "simulated " if results.study.get("is_simulated") else ""
     answers = ((one, counts.get(f"{one}s")) for one in labels.ANSWERS)
@@ -228,7 +228,7 @@ def say_basis(results: Results, system: str = "") -> str:
 
 
 def _range_of_listeners(results: Results) -> str:
-    """How many listeners heard each system, such as `` (24 to 26 for each system)``; empty where all heard all."""
+    """Return how many listeners heard each system, as `` (24 to 26 for each system)``; empty where all heard all."""
     found: dict[str, int] = {}
     of_form = {"linkability": ("raw", "pair_detection"), "transcription": ("common", "transcription")}
     for row in results.records(*of_form.get(str(results.study["form"]), ("raw", "summary"))):
@@ -241,13 +241,13 @@ def _range_of_listeners(results: Results) -> str:
 
 
 def _by(systems: Iterable[System], value: Any) -> list[System]:
-    """Those beside the original that have a value, the highest first."""
+    """Return those beside the original that have a value, the highest first."""
     known = [one for one in systems if one.name != ORIGINAL and as_number(value(one)) is not None]
     return sorted(known, key=lambda one: -float(value(one)))
 
 
 def _alike(shape: Shape, ordered: Sequence[System], group: Any) -> str:
-    """From what the first of some systems differs, such as ``does not differ significantly from B2``.
+    """Return from what the first of some systems differs, such as ``does not differ significantly from B2``.
 
     Args:
         group: takes a system and gives its letters; without any, nothing is known and nothing said.
@@ -276,7 +276,7 @@ def _name(shape: Shape, system: System) -> str:
 
 
 def _beside_original(shape: Shape, row: Record, original: Record | None, table: str, name: str) -> str:
-    """Such as ``46 %, 41 to 50; unprotected speech 9 %``; with few listeners the number alone."""
+    """Return ``46 %, 41 to 50; unprotected speech 9 %``, say; with few listeners the number alone."""
     column = find_column(CONTENTS[table], name)
     number = _with_span(row, column)
     if shape.few or not original or original.get(name) is None:
@@ -286,7 +286,7 @@ def _beside_original(shape: Shape, row: Record, original: Record | None, table: 
 
 
 def _with_span(row: Record, column: Any) -> str:
-    """Such as ``46 %, 41 to 50``."""
+    """Return a number with its interval, such as ``46 %, 41 to 50``."""
     return ", ".join(filter(None, labels.number_and_span(row, column)))
 
 
@@ -326,7 +326,7 @@ def _named(shape: Shape, rows: Sequence[Mapping[str, Value]]) -> list[Shown]:
 
 
 def _round_step(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is not below it; 0.5 where there is nothing to reach."""
+    """Return the smallest of 1, 2 and 5 times a power of ten that is not below it; 0.5 for nothing to reach."""
     if least <= 0:
         return 0.5
     power = float(10 ** math.floor(math.log10(least)))
@@ -342,7 +342,7 @@ def _panel(
     line: float | None,
     line_words: str,
 ) -> dict[str, Any] | None:
-    """A row for each that has a number, the original first and the highest next; None where none has any.
+    """Return a row for each that has a number, the original first and the highest next; None where none has any.
 
     Args:
         scale: ends of the axis, which goes on to what the numbers reach; from 0 where it is None.

@@ -49,7 +49,7 @@ Figures = Sequence[ShownFigure]
 
 
 def chosen_scores(query: Mapping[str, str]) -> str:
-    """The kind of scores that an address asks for; normalised ones where it asks for none that exist."""
+    """Return the kind of scores that an address asks for; normalised ones where it asks for none that exist."""
     wanted = query.get("scores", "")
     return wanted if wanted in labels.SCORES else "normalised"
 
@@ -57,7 +57,7 @@ def chosen_scores(query: Mapping[str, str]) -> str:
 def results_page(
     results: Results, reader: Reader, figures: Figures, sorting: tuple[str, Order], *, is_imported: bool = False
 ) -> dict[str, Any]:
-    """Everything of the page that its reader may see. Figures are those of the reader's scores that they may see."""
+    """Return all of the page that its reader may see. Figures are those of the reader's scores."""
     scores, shape = reader.scores, Shape(reader, results)
     rated = tasks_of(results, scores)
     tasks = [one for task in rated if (one := _task_section(shape, task, figures, sorting))]
@@ -93,8 +93,7 @@ def results_page(
 
 
 def list_asked(study: Study) -> list[dict[str, Any]]:
-    """In each language what evaluators were asked and read before the trials, and what each trial asks; nothing of
-    imported ratings."""
+    """Return by language what evaluators read before the trials, and what each trial asks; nothing if imported."""
     if study.imported:
         return []
     prefetch_related_objects([study], "texts")
@@ -113,7 +112,7 @@ def list_asked(study: Study) -> list[dict[str, Any]]:
 
 
 def _answers(question: BackgroundQuestion, language: str) -> str:
-    """The answers among which evaluators chose; empty where they were free."""
+    """Return the answers among which evaluators chose; empty where they were free."""
     if question.kind == "number":
         return f"{question.lowest}–{question.highest}" if question.highest < BackgroundQuestion.highest else ""
     return " · ".join(label_in(one.labels, language) for one in question.choices)
@@ -135,7 +134,7 @@ def _asked_in_trials(study: Study, language: str) -> Iterator[str]:
 
 
 def say_trials(study: Study) -> str:
-    """How many trials each session had, and which of them are in no score."""
+    """Return how many trials each session had, and which of them are in no score."""
     scored = counted(study.trials_per_evaluator, "board" if study.form == Study.Form.LINKABILITY else "trial")
     counts = ((study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge"))
     others = labels.listed([counted(count, f"{kind} trial") for count, kind in counts if count])
@@ -152,13 +151,13 @@ def say_trials(study: Study) -> str:
 
 
 def tasks_of(results: Results, scores: str) -> list[str]:
-    """Those that were rated, in the order of asking."""
+    """Return the tasks that were rated, in the order of asking."""
     rated = {row["task"] for row in results.records(scores, "summary")}
     return [task for task in results.questions if task in rated]
 
 
 def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str, Order]) -> dict[str, Any] | None:
-    """What listeners said in a task: the headline, what it rests on, and figures."""
+    """Return what listeners said in a task: the headline, what it rests on, and figures."""
     table = headline(shape, task, sorting)
     if table is None:
         return None
@@ -175,7 +174,7 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
 
 
 def _of_task(shape: Shape, task: str, *names: str) -> list[Table]:
-    """The rows of a task in tables of the reader's scores, where there are any."""
+    """Return the rows of a task in tables of the reader's scores, where there are any."""
     caption, without = caption_of(task, shape), shape.without("task")
     hiding = {"model_effects": without.without("se", "low", "high")} if shape.few else {}  # no intervals anywhere
     shown = (
@@ -192,7 +191,7 @@ def _of_task(shape: Shape, task: str, *names: str) -> list[Table]:
 
 
 def _finding(shape: Shape, task: str) -> str:
-    """The task in a sentence: the widest statement that its groups allow."""
+    """Return the task in a sentence: the widest statement that its groups allow."""
     systems = [one for one in read_systems(shape, task) if one.name != ORIGINAL]
     is_rate = shape.results.questions[task].compares_voices
     table, name = ("detection", "eer") if is_rate else ("summary", "mean")
@@ -218,7 +217,7 @@ def _reach(what: str, found: Sequence[tuple[str, str]]) -> str:
 
 
 def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str, Any]]:
-    """Systems against each other in a task, each test under its own heading: by rates, if any, and by means."""
+    """Yield systems against each other in a task, each test under its own heading: by rates, if any, and by means."""
     of_rates = shape.records("eer_differences", task=task) if shape.results.questions[task].compares_voices else []
     of_means = shape.records("differences", task=task)
     drawn = [one for one in figures if one["task"] == task and one["place"] == "comparison"]  # of means
@@ -232,7 +231,7 @@ def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str
 def _comparison(
     shape: Shape, task: str, table: str, records: Sequence[Record], by: str, *, figures: Figures
 ) -> dict[str, Any]:
-    """Systems against each other in a task by one test, whose rows are those of `table`."""
+    """Return systems against each other in a task by one test, whose rows are those of `table`."""
     few, is_of_rates = len(records) <= MOST_PAIRS, table == "eer_differences"
     matrix = build_matrix(records, shape, is_rate=is_of_rates)
     told = ""
@@ -254,7 +253,7 @@ def _comparison(
 
 
 def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:
-    """Everything after the tasks that this study has: tables and figures under a heading.
+    """Return everything after the tasks that this study has: tables and figures under a heading.
 
     What the form of the study is about stands open, with its first table; everything else is folded.
     """
@@ -274,7 +273,7 @@ def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:
 
 
 def _whole_table(shape: Shape, name: str) -> Table | None:
-    """A table of the reader's scores, or of neither; the effect of rules is that of the standing ones."""
+    """Return a table of the reader's scores, or of neither; the effect of rules is that of the standing ones."""
     scores = "common" if name in {one.name for one in COMMON} else shape.scores
     records = shape.records(name, scores=scores)
     if name in ("exclusion_effect", "answers_effect"):
@@ -286,12 +285,12 @@ def _whole_table(shape: Shape, name: str) -> Table | None:
 
 
 def _changed(records: Iterable[Record]) -> list[Record]:
-    """The systems whose number of ratings a rule changes."""
+    """Return the systems whose number of ratings a rule changes."""
     return [row for row in records if row["n_before"] != row["n_after"]]
 
 
 def _stats(results: Results) -> list[dict[str, str]]:
-    """Participants and ratings, in numbers."""
+    """Return participants and ratings, in numbers."""
     counts = results.counts
     systems = {
         name
@@ -322,7 +321,7 @@ def _stats(results: Results) -> list[dict[str, str]]:
 
 
 def _left_out(results: Results) -> list[tuple[str, str]]:
-    """Why listeners are left out, and how many for each reason; who they are is not told."""
+    """Return why listeners are left out, and how many for each reason; who they are is not told."""
     reasons: dict[str, set[str]] = {}
     for row in results.records("raw", "listeners"):
         if row["excluded"]:
@@ -332,7 +331,7 @@ def _left_out(results: Results) -> list[tuple[str, str]]:
 
 
 def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The tables that this reader may have, by kind of scores."""
+    """Return the tables that this reader may have, by kind of scores."""
     found: list[tuple[str, list[tuple[str, str]]]] = []
     for scores, contents in (("normalised", BY_SCORES), ("raw", BY_SCORES), ("common", COMMON)):
         called = labels.name_scores(scores, results.study["form"]).lower()
@@ -348,7 +347,7 @@ def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[s
 
 
 def listeners_in_words(results: Results) -> str:
-    """Such as ``52 listeners, 2,704 ratings``."""
+    """Return how much results rest on, such as ``52 listeners, 2,704 ratings``."""
     counts = ((one, results.counts.get(f"{one}s")) for one in ("listener", *labels.ANSWERS))
     return ", ".join(counted(count, one) for one, count in counts if count)
 
@@ -370,7 +369,7 @@ def listeners_page(results: Results, reader: Reader, figures: Figures) -> dict[s
 
 
 def _rule(shape: Shape, name: str) -> dict[str, Any]:
-    """A screening rule: whom it would leave out, of how many that it looked at, and every system before and after."""
+    """Return whom a screening rule would leave out, of how many, and every system before and after."""
     records = shape.records("screening", scores="common", rule=name)
     caught = [row for row in records if row["is_caught"]]
     of = shape.without("rule", "is_caught", "session")
@@ -396,7 +395,7 @@ def _rule(shape: Shape, name: str) -> dict[str, Any]:
 
 
 def _words(name: str) -> tuple[str, str]:
-    """Title and description of a rule; its name where it is none of today's."""
+    """Return title and description of a rule; its name where it is none of today's."""
     rule = DICTIONARY["rules"].get(name)
     if rule is None:
         return name.replace("-", " ").capitalize(), ""
@@ -407,7 +406,7 @@ def _words(name: str) -> tuple[str, str]:
 
 
 def organizer_actions(shown: Shown) -> dict[str, Any]:
-    """The analysis under way, and whether another may be started; nothing for those who do not organise the study."""
+    """Return the analysis under way, and whether another may be started; nothing for who is no organizer."""
     if not shown.is_organizer:
         return {}
     study, job = shown.study, running_job(shown.study)
@@ -427,7 +426,7 @@ def organizer_actions(shown: Shown) -> dict[str, Any]:
 
 
 def who_sees(study: Study) -> Table:
-    """What becomes visible to whom once the results of a study are published."""
+    """Return what becomes visible to whom once the results of a study are published."""
     is_rating = study.form_of_results == Study.Form.RATING
     answers, both = ("ratings", ", raw and normalised") if is_rating else ("answers", "")
     read = "" if study.imported else "; the role play, the instructions and the questions that evaluators read"
@@ -450,7 +449,7 @@ def who_sees(study: Study) -> Table:
 
 
 def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = "") -> dict[str, Any]:
-    """What a page says before results are published or taken back.
+    """Return what a page says before results are published or taken back.
 
     Args:
         refusal: why it was not done just now; told where nothing stands in the way any more.

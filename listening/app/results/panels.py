@@ -71,7 +71,7 @@ class Quantity:
 
     @property
     def heading(self) -> str:
-        """Such as ``EER of listeners, %``."""
+        """Return title and unit, such as ``EER of listeners, %``."""
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
     @property
@@ -98,7 +98,7 @@ class PanelValue:
 
     @property
     def cell(self) -> Cell:
-        """Number and interval, rounded to it, whether it was only reported, and its letters."""
+        """Return number and interval, rounded to it, whether it was only reported, and its letters."""
         if self.value is None:
             return Cell(note=self.note)
         unit = None if self.is_reported else self.quantity.unit
@@ -147,7 +147,7 @@ class ObjectiveComparison:
 
     @property
     def intervals(self) -> str:
-        """What stands beneath a number, such as ``95 % interval``."""
+        """Return what stands beneath a number, such as ``95 % interval``."""
         if self.level == LEADERBOARD_LEVEL:
             return f"{100 * LEADERBOARD_LEVEL:g} % interval"
         computed, rated = f"{100 * LEADERBOARD_LEVEL:g} %", f"{100 * self.level:g} %"
@@ -155,12 +155,12 @@ class ObjectiveComparison:
 
     @property
     def reading(self) -> str:
-        """What listeners' equal error rates say of privacy; empty where they compared no voices."""
+        """Return what listeners' equal error rates say of privacy; empty where they compared no voices."""
         return privacy_in_words(*self._rate_of_unprotected()) if self._voices() else ""
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether these rates may say nothing of privacy."""
+        """Return whether these rates may say nothing of privacy."""
         return bool(self._voices() and privacy_in_doubt(*self._rate_of_unprotected()))
 
     def _voices(self) -> list[PanelValue]:
@@ -168,14 +168,14 @@ class ObjectiveComparison:
         return [number for number in numbers if number.quantity.key.endswith("_eer")]
 
     def _rate_of_unprotected(self) -> tuple[float | None, float | None]:
-        """Equal error rate of unprotected speech and the upper end of its interval, as shares."""
+        """Return the equal error rate of unprotected speech and the upper end of its interval, as shares."""
         voices = self._voices()
         found = next((one for row in self.rows if not row.key for one in row.numbers if one in voices), None)
         rate, high = (found.value, found.high) if found else (None, None)
         return None if rate is None else rate / 100, None if high is None else high / 100
 
     def table(self, study: Study, listeners: int, *, has_links: bool) -> Table:
-        """The numbers as a page shows them.
+        """Return the numbers as a page shows them.
 
         Args:
             listeners: how many the study rests on.
@@ -208,7 +208,7 @@ class ObjectiveComparison:
         return Table(tuple(columns), (Group(tuple(rows)),), title, caption, lead, styles="beside")
 
     def as_data(self) -> list[dict[str, Any]]:
-        """Each system with its numbers by measure, for JSON."""
+        """Return each system with its numbers by measure, for JSON."""
         return [
             {
                 "system": row.key or None,
@@ -229,7 +229,7 @@ class ObjectiveComparison:
         ]
 
     def csv_rows(self, study: str, is_simulated: bool) -> Iterator[tuple[Any, ...]]:
-        """One row for each number, below `CSV_COLUMNS`."""
+        """Yield one row for each number, below `CSV_COLUMNS`."""
         for row in self.rows:
             for one in row.numbers:
                 if one.value is not None:
@@ -290,7 +290,7 @@ def compare_with_objective(
     original: entries.LeaderboardEntry | None = None,
     attack: str = "",
 ) -> ObjectiveComparison:
-    """The systems of a study that stand on a leaderboard, the original first, then by the attacker's EER.
+    """Return the systems of a study that stand on a leaderboard, the original first, then by the attacker's EER.
 
     Args:
         scores: ``raw`` or ``normalised``.
@@ -324,7 +324,7 @@ Part = tuple[Quantity, Callable[[str, entries.LeaderboardEntry | None], PanelVal
 
 
 def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Part | None:
-    """An average of the leaderboard, read by entry; None where it has none. An original has no attack."""
+    """Return an average of the leaderboard, read by entry; None where it has none. An original has no attack."""
     column = next((column for column in columns if column.key == one.key), None)
     if column is None:
         return None
@@ -345,7 +345,7 @@ def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Par
 
 
 def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
-    """A column of a table of the analysis, read by system; None where it has no such rows, or none with a number."""
+    """Return a column of a table of the analysis, read by system; None where no such row has a number."""
     table = "common" if one.is_common else scores, one.table
     rows = results.records(*table, **one.rows)
     if not rows or (one.by == OBJECTIVE and all(row.get(one.column) is None for row in rows)):
@@ -376,7 +376,7 @@ CORRELATED = {"naturalness", "intelligibility", "1 − WER"}
 
 
 def correlations_in_words(results: Results, scores: str) -> str:
-    """How ratings go with what a recogniser understood, and with each other, in one line; empty where unknown."""
+    """Return how ratings go with what a recogniser understood and with each other, in a line; empty where unknown."""
     known = [row for row in results.records(scores, "correlations") if row["pearson"] is not None]
     rows = [row for row in known if {row["first"], row["second"]} <= CORRELATED]
     said = []
@@ -417,17 +417,17 @@ class StudyPanel:
 
     @property
     def cautions(self) -> list[str]:
-        """What nobody who reads the numbers may miss."""
+        """Return what nobody who reads the numbers may miss."""
         return [*([self.comparison.reading] if self.comparison.is_in_doubt else []), *self.notes]
 
     @property
     def is_scored(self) -> bool:
-        """Whether its table rests on raw or on normalised scores, so that there is a switch."""
+        """Return whether its table rests on raw or on normalised scores, so that there is a switch."""
         return bool(self.comparison.scores)
 
 
 def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
-    """Objective beside subjective, a table for each study."""
+    """Return objective beside subjective results, a table for each study."""
     scores = chosen_scores(request.GET)
     studies = list(studies_on_leaderboard(request.user, leaderboard, scores))
     if not studies:
@@ -451,7 +451,7 @@ def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
 
 
 def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
-    """What listeners said of one system, beside its objective averages."""
+    """Return what listeners said of one system, beside its objective averages."""
     scores = chosen_scores(request.GET)
     edition = edition_of(numbers.view.system)
     policy, track = policy_by(edition, edition.leaderboard_policy), track_of(edition)
@@ -472,7 +472,7 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
 
 
 def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbers) -> dict[str, Any] | None:
-    """The DET curves of listeners and of the attacker on the same axes; None where one of them is not known.
+    """Return the DET curves of listeners and of the attacker on the same axes; None where one of them is not known.
 
     Of the attacker the test by which the edition ranks, on the first of its data sets whose number is shown.
     """
@@ -510,14 +510,14 @@ def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbe
 
 
 def edition_panel(request: Any, edition: Edition) -> Panel | None:
-    """The studies whose results everybody may see."""
+    """Return the studies whose results everybody may see."""
     studies = [one.study for one in list_shown_analyses(request.user, edition) if one.is_published]
     prefetch_related_objects(studies, "questions")
     return Panel("listeners", "listening/results/_edition_panel.html", {"studies": studies}) if studies else None
 
 
 def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> Iterator[StudyPanel]:
-    """The studies that this person may see beside a leaderboard, with the systems that stand on it."""
+    """Yield the studies that this person may see beside a leaderboard, with the systems that stand on it."""
     on_leaderboard = {entry.key: entry for entry in leaderboard.entries if entry.kind != "original"}
     original = next((entry for entry in leaderboard.entries if entry.kind == "original"), None)
     for shown, heard in _heard_in(user, leaderboard.edition, on_leaderboard):
@@ -550,7 +550,7 @@ def _make_panel(
 
 
 def _heard_in(user: Any, edition: Edition, entries: dict[str, Any]) -> Iterator[tuple[Shown, list[Heard]]]:
-    """Each study that this person may see, with those of its systems that are asked for by their names."""
+    """Yield each study that this person may see, with those of its systems that are asked for by their names."""
     studies = list_shown_analyses(user, edition)
     if not studies:
         return

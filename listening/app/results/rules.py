@@ -36,7 +36,7 @@ class ResultsPart(StrEnum):
 
 
 def may_see(part: ResultsPart, relation: Relation, *, is_published: bool) -> bool:
-    """Whether somebody in this relation may see this part of a closed study's results.
+    """Return whether somebody in this relation may see this part of a closed study's results.
 
     Args:
         relation: organizer; member of a team whose system was heard; anybody else.
@@ -50,14 +50,14 @@ def may_see(part: ResultsPart, relation: Relation, *, is_published: bool) -> boo
 
 
 def part_of_table(name: str) -> ResultsPart:
-    """To which part a table belongs. Of those about utterances a team may see the rows of its own systems."""
+    """Return to which part a table belongs. Of those about utterances a team may see the rows of its own systems."""
     if name in ABOUT_LISTENERS:
         return ResultsPart.LISTENERS
     return ResultsPart.UTTERANCES if name in ABOUT_UTTERANCES else ResultsPart.RESULTS
 
 
 def warn_of_few(results: Results) -> str:
-    """That listeners are fewer than an interval needs, so that no system is said to be better; else empty."""
+    """Return that listeners are fewer than an interval needs, so that no system is called better; else empty."""
     listeners, fewest = results.counts.get("listeners", 0), int(results.settings.get("least_clusters") or 0)
     compared = "conditions" if results.is_crossed else "systems"
     return f"Too few listeners ({listeners}) to compare {compared}." if listeners < fewest else ""
@@ -75,14 +75,14 @@ def warn_of_singles(results: Results) -> str:
 
 
 def is_drawn_otherwise(figure: Figure, results: Results) -> bool:
-    """Whether a file may hold letters that its results have no more, as of analyses before version 5."""
+    """Return whether a file may hold letters that its results have no more, as of analyses before version 5."""
     if not figure.name.startswith("violin") or int(results.versions.get("analysis", 0)) >= DECIDED_BY_ENOUGH:
         return False
     return not any(row["group"] for row in results.records(figure.scores, "summary", task=figure.task))
 
 
 def rows_for_everybody(table: DataTable) -> DataTable:
-    """A table of results without the rows that are for organizers.
+    """Return a table of results without the rows that are for organizers.
 
     Of what leaving listeners out changes these are all but the standing exclusions: other rules may catch one listener,
     whose mean follows from the means and numbers of ratings before and after.
@@ -94,7 +94,7 @@ def rows_for_everybody(table: DataTable) -> DataTable:
 
 
 def notes_on_nobody(results: Results) -> tuple[str, ...]:
-    """The notes that name no listener: neither one of the tables nor any other by a key."""
+    """Return the notes that name no listener: neither one of the tables nor any other by a key."""
     tables = [table for table in results.tables.values() if "listener" in table.columns]
     tokens = {str(token) for table in tables for token in table.values("listener")}
     return tuple(
@@ -114,7 +114,7 @@ def is_public(study: Study) -> bool:
 def find_publication_problems(
     study: Study, analysis: Analysis | None, *, is_under_way: bool, changes: Sequence[str]
 ) -> list[str]:
-    """What keeps an analysis from being published, as sentences.
+    """Return what keeps an analysis from being published, as sentences.
 
     Args:
         analysis: the newest that is finished.

@@ -67,7 +67,7 @@ class Shown:
 
     @property
     def results(self) -> Results:
-        """What was found.
+        """Return what was found.
 
         Raises:
             Http404: the study is not analysed yet.
@@ -77,13 +77,13 @@ class Shown:
         return parsed_results(self.analysis.results)
 
     def may_see(self, part: ResultsPart) -> bool:
-        """Whether this person may see it here; once somebody withdrew, nobody sees anything of single people."""
+        """Return whether this person may see it here; once somebody withdrew, nobody sees anything of single people."""
         if part is not ResultsPart.RESULTS and self.analysis is not None and self.analysis.erased_at is not None:
             return False
         return may_see(part, self.relation, is_published=self.is_published)
 
     def table(self, scores: str, name: str) -> DataTable:
-        """A table with the rows that this person may see.
+        """Return a table with the rows that this person may see.
 
         Raises:
             Http404: there is none of that name, or it is not for this person.
@@ -99,12 +99,12 @@ class Shown:
 
     @property
     def tables(self) -> frozenset[str]:
-        """Names of the tables that this person may see, in whole or their own rows."""
+        """Return names of the tables that this person may see, in whole or their own rows."""
         return frozenset(name for name in CONTENTS if self.may_see(part_of_table(name)))
 
 
 def shown_analysis_for(user: Any, name: str, part: ResultsPart = ResultsPart.RESULTS) -> Shown:
-    """The results of a study as this person may see them, or "not found".
+    """Return the results of a study as this person may see them, or "not found".
 
     Args:
         part: what is asked for; for whom it is not, there is no such page.
@@ -127,7 +127,7 @@ def find_hidden(name: str) -> Study | None:
 
 
 def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
-    """The studies of an edition of which this person may see results, as the pages around them show these.
+    """Return the studies of an edition of which this person may see results, as the pages around them show these.
 
     A published study is shown as everybody sees it. Organizers see the newest analysis of the other closed ones too.
     """
@@ -152,12 +152,12 @@ def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
 
 
 def is_open_to_all(study: Study) -> bool:
-    """Whether everybody sees the results: they are public, and no system that they name has been withdrawn since."""
+    """Return whether everybody sees the results: they are public, and no system in them was withdrawn since."""
     return is_public(study) and not names_withdrawn(study)
 
 
 def names_withdrawn(study: Study) -> bool:
-    """Whether a system that the published results name has been withdrawn since."""
+    """Return whether a system that the published results name has been withdrawn since."""
     has_withdrawn: bool | None = getattr(study, "has_withdrawn", None)  # known where `_studies` found it
     if has_withdrawn is False or study.published_analysis is None:
         return False
@@ -166,14 +166,14 @@ def names_withdrawn(study: Study) -> bool:
 
 
 def current_analysis(study: Study) -> Analysis | None:
-    """The newest finished analysis of a closed study; None where there is none."""
+    """Return the newest finished analysis of a closed study; None where there is none."""
     if study.state != Study.State.CLOSED:
         return None
     return study.analyses.filter(finished_at__isnull=False).order_by("-finished_at", "-pk").first()
 
 
 def running_job(study: Study) -> Job | None:
-    """The job that analyses the study now, or the last one if that did not succeed; None otherwise.
+    """Return the job that analyses the study now, or the last one if that did not succeed; None otherwise.
 
     The last one started is not always that of the newest analysis: an unfinished one is taken up again.
     """
@@ -192,7 +192,7 @@ def is_being_analysed(study: Study) -> bool:
 
 
 def changes_since(analysis: Analysis, study: Study) -> list[Changed]:
-    """What has changed in the study since its analysis.
+    """Return what has changed in the study since its analysis.
 
     Numbers of an evaluation that has ended since change no result of listeners: `outdating` leaves them out.
     """
@@ -203,7 +203,7 @@ def changes_since(analysis: Analysis, study: Study) -> list[Changed]:
 
 
 def outdating(changes: Iterable[Changed]) -> list[Changed]:
-    """The changes after which an analysis cannot be published."""
+    """Return the changes after which an analysis cannot be published."""
     return [one for one in changes if one is not Changed.MEASURES]
 
 
@@ -232,21 +232,21 @@ def list_outdated(study: Study) -> list[Condition]:
 
 @lru_cache(maxsize=KEPT)
 def parsed_results(key: str) -> Results:
-    """The results in a stored file."""
+    """Return the results in a stored file."""
     with default_storage.open(key) as stored:
         return Results.from_json(stored.read())
 
 
 @lru_cache(maxsize=KEPT)
 def figures_in(key: str) -> tuple[Figure, ...]:
-    """The figures of the results in a stored file, as far as these were drawn as they are today; nothing is drawn."""
+    """Return the figures of stored results that were drawn as they would be today; nothing is drawn."""
     results = parsed_results(key)
     return tuple(one for one in list_figures(results) if not is_drawn_otherwise(one, results))
 
 
 @lru_cache(maxsize=KEPT)
 def systems_named(key: str) -> frozenset[str]:
-    """The codes of all systems that stand in results."""
+    """Return the codes of all systems that stand in results."""
     results = parsed_results(key)
     found = {
         str(name)
@@ -266,7 +266,7 @@ def _studies() -> Any:
 
 
 def _newest(studies: Iterable[Study]) -> dict[int, Analysis]:
-    """`current_analysis` of each study, in one query."""
+    """Return `current_analysis` of each study, in one query."""
     closed = [one.pk for one in studies if one.state == Study.State.CLOSED]
     of_study = Analysis.objects.filter(study=OuterRef("study"), finished_at__isnull=False)
     newest = Subquery(of_study.order_by("-finished_at", "-pk").values("pk")[:1])
@@ -275,7 +275,7 @@ def _newest(studies: Iterable[Study]) -> dict[int, Analysis]:
 
 
 def _relation_to(user: Any, study: Study) -> tuple[Relation, frozenset[str]]:
-    """What this person is to a study, and which of the systems heard are their teams'."""
+    """Return what this person is to a study, and which of the systems heard are their teams'."""
     if user.is_authenticated and organizers_of(study).filter(pk=user.pk).exists():
         return Relation.ORGANIZER, frozenset()
     if not user.is_authenticated:
@@ -286,7 +286,7 @@ def _relation_to(user: Any, study: Study) -> tuple[Relation, frozenset[str]]:
 
 
 def list_notes(shown: Shown) -> list[str]:
-    """The notes; those that name a listener are for organizers."""
+    """Return the notes; those that name a listener are for organizers."""
     notes = list(shown.results.remarks)
     if shown.may_see(ResultsPart.LISTENERS):
         return notes

@@ -79,7 +79,7 @@ NOT_PUBLISHED = "The results are not published."
 def start_analysis(
     study: Study, by: Any, chosen: Mapping[str, Any] | None = None, *, run_here: bool = False
 ) -> Analysis:
-    """The analysis of a study as it is now: the one there is, or a new one whose job is started.
+    """Return the analysis of a study as it is now: the one there is, or a new one whose job is started.
 
     Args:
         chosen: settings that differ from the usual ones.
@@ -124,7 +124,7 @@ def start_due_analysis(study: Study) -> Analysis | None:
 
 
 def start_due_analyses() -> None:
-    """`start_due_analysis` of every study that was never analysed."""
+    """Call `start_due_analysis` for every study that was never analysed."""
     for study in Study.objects.filter(state=Study.State.CLOSED, analyses=None):
         start_due_analysis(study)
 
@@ -140,7 +140,7 @@ def _refuse(study: Study) -> None:
 
 
 def _again(study: Study, made: Analysis, by: Any) -> Analysis:
-    """An analysis that was made before, as the newest one, with the flags that follow from it; nothing is computed.
+    """Return an analysis made before, as the newest one, with the flags that follow from it; nothing is computed.
 
     Nothing is copied either: a withdrawal at this moment finds everything that holds answers.
     """
@@ -187,7 +187,7 @@ def screen_out(*, study: Study, by: Any, rule: str, reason: str) -> tuple[Exclus
 
 
 def _caught(results: Results) -> dict[tuple[str, str], dict[str, Any]]:
-    """By session and flag what the rule found; empty where it looked and did not catch."""
+    """Return by session and flag what the rule found; empty where it looked and did not catch."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in results.records("common", "screening"):
         flag = FLAG_OF_RULE.get(str(row["rule"]))
@@ -267,7 +267,7 @@ def _take_back(study: Study, action: str, by: Any) -> None:
 
 
 def publication_problems(study: Study) -> list[str]:
-    """What keeps the newest analysis from being published, as sentences."""
+    """Return what keeps the newest analysis from being published, as sentences."""
     analysis, is_under_way = current_analysis(study), is_being_analysed(study)
     changes = outdating(changes_since(analysis, study)) if analysis is not None and not is_under_way else []
     return find_publication_problems(study, analysis, is_under_way=is_under_way, changes=changes)

@@ -54,7 +54,7 @@ class Shape:
 
     @property
     def few(self) -> str:
-        """That listeners are too few to compare systems; else empty."""
+        """Return that listeners are too few to compare systems; else empty."""
         return warn_of_few(self.results)
 
     @property
@@ -64,32 +64,32 @@ class Shape:
 
     @property
     def system_labels(self) -> Mapping[str, str]:
-        """What systems are called."""
+        """Return what systems are called."""
         called: Mapping[str, str] = self.results.study["labels"]
         return called
 
     def without(self, *columns: str) -> Shape:
-        """The same with further columns hidden."""
+        """Return the same with further columns hidden."""
         return replace(self, hidden=self.hidden.union(columns))
 
     def name_scores(self, scores: str) -> str:
-        """What a kind of scores is called here."""
+        """Return what a kind of scores is called here."""
         return labels.name_scores(scores, self.results.study["form"])
 
     def records(self, name: str, *, scores: str = "", **equal: Value) -> list[Record]:
-        """The rows of a table of the reader's scores, or of other ones."""
+        """Return the rows of a table of the reader's scores, or of other ones."""
         return list(self.results.records(scores or self.scores, name, **equal))
 
 
 def caption_of(task: str, shape: Shape) -> str:
-    """Such as ``Naturalness, raw ratings``."""
+    """Return title and scores, such as ``Naturalness, raw ratings``."""
     return f"{shape.results.questions[task].title}, {SCORES[shape.scores].lower()}"
 
 
 def shown_table(
     name: str, caption: str, shape: Shape, records: Sequence[Record], *, csv: str = "", title: str = ""
 ) -> Table | None:
-    """Rows of a table of this name; None where there are none."""
+    """Return rows of a table of this name; None where there are none."""
     if not records:
         return None
     content = CONTENTS[name]
@@ -99,7 +99,7 @@ def shown_table(
 
 
 def make_table(title: str, caption: str, columns: Iterable[Column], rows: Sequence[Row], **more: Any) -> Table:
-    """A table of results by its title, which `name` keeps, and what it holds."""
+    """Return a table of results by its title, which `name` keeps, and what it holds."""
     about: dict[str, Any] = {"title": f"{title}: {caption}" if caption else title, "caption": caption, "name": title}
     lead = title if title.endswith("?") else f"{title}."
     usual: dict[str, Any] = {"lead": f"{lead} ", "styles": "results-table", "is_tall": len(rows) > LONG}
@@ -107,7 +107,7 @@ def make_table(title: str, caption: str, columns: Iterable[Column], rows: Sequen
 
 
 def table_columns(content: Table, records: Sequence[Record], shape: Shape) -> list[Column]:
-    """The columns that are shown, with their headings."""
+    """Return the columns that are shown, with their headings."""
     return [
         replace(one, heading=shape.titles.get(one.key, one.heading), kind=_kind(one, records))
         for one in content.columns
@@ -116,7 +116,7 @@ def table_columns(content: Table, records: Sequence[Record], shape: Shape) -> li
 
 
 def make_cell(column: Column, row: Record, shape: Shape) -> Cell:
-    """What a cell holds; a number with its interval beneath it."""
+    """Return what a cell holds; a number with its interval beneath it."""
     value = row.get(column.key)
     if value is not None and rests_on_few(column, row, shape):
         return Cell(TOO_FEW)
@@ -130,7 +130,7 @@ def make_cell(column: Column, row: Record, shape: Shape) -> Cell:
 
 
 def rests_on_few(column: Column, row: Record, shape: Shape) -> bool:
-    """Whether a cell is the p-value of a test that too few listeners allow; a t test made with few has no p-value."""
+    """Return whether a cell is the p-value of a test that has too few listeners."""
     if column.key not in labels.P_COLUMNS or column.key in labels.P_OF_ENOUGH:
         return False
     listeners = as_number(row.get("listeners", shape.results.counts.get("listeners")))
@@ -138,13 +138,13 @@ def rests_on_few(column: Column, row: Record, shape: Shape) -> bool:
 
 
 def number_cell(column: Column, row: Record) -> Cell:
-    """A number with its interval."""
+    """Return a number with its interval."""
     text, interval = labels.number_and_span(row, column)
     return Cell(text, interval, value=row.get(column.key))
 
 
 def system_cell(name: str, shape: Shape) -> Cell:
-    """The name of a system, leading to its page."""
+    """Return the name of a system, leading to its page."""
     if several := labels.WORDS["system"].get(name):
         return Cell(several)
     return Cell(label_of(name, shape.system_labels), link=shape.reader.system(name))
@@ -163,12 +163,12 @@ def _is_shown(column: Column, records: Sequence[Record], shape: Shape) -> bool:
 
 
 def place_column(column: Column) -> int:
-    """What is measured comes first, then what it rests on, then words about it."""
+    """Return the place of a column: what is measured, then what it rests on, then words about it."""
     return 2 if column.key in PROSE else int(column.key in COUNTS)
 
 
 def _kind(column: Column, records: Sequence[Record]) -> str:
-    """Right-aligned for numbers; prose for what is said in words."""
+    """Return the kind of a column: numbers stand to the right, and prose is for words."""
     if column.key in PROSE:
         return "text"
     is_word = column.key in labels.TRUTHS or any(isinstance(row.get(column.key), str) for row in records)
@@ -191,12 +191,12 @@ class System:
         return self.summary.get("all", {})
 
     def row(self, kind: str) -> Record:
-        """Its row of `summary` for a kind of pairs, or with none of `detection`."""
+        """Return its row of `summary` for a kind of pairs, or with none of `detection`."""
         return self.summary.get(kind, {}) if kind else self.detection
 
 
 def read_systems(shape: Shape, task: str) -> list[System]:
-    """Every system of a task; the original, if it was rated, first."""
+    """Return every system of a task; the original, if it was rated, first."""
     by_system: dict[str, dict[str, Record]] = {}
     for row in shape.records("summary", task=task):
         by_system.setdefault(str(row["system"]), {})[str(row["kind"])] = row
@@ -220,7 +220,7 @@ class _Key:
     natural: Order = "desc"
 
     def value(self, one: System) -> Any:
-        """What it sorts by."""
+        """Return what it sorts by."""
         if not self.column:
             return one.name if self.natural else None
         found = one.row(self.kind).get(self.column)
@@ -242,12 +242,12 @@ VERDICTS = ("strip", "words")  # not with few listeners
 
 
 def find_column(content: Table, name: str) -> Column:
-    """A column of a content by its name."""
+    """Return a column of a content by its name."""
     return next(one for one in content.columns if one.key == name)
 
 
 def chosen_sorting(query: Mapping[str, str]) -> tuple[str, Order]:
-    """The column and the order that an address asks for; empty where it asks for none that exist."""
+    """Return the column and the order that an address asks for; empty where it asks for none that exist."""
     sort, order = query.get("sort", ""), query.get("order", "")
     if sort not in KEYS or not KEYS[sort].natural:
         return "", ""
@@ -255,7 +255,7 @@ def chosen_sorting(query: Mapping[str, str]) -> tuple[str, Order]:
 
 
 def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | None:
-    """The headline table of a task; None where nobody rated it.
+    """Return the headline table of a task; None where nobody rated it.
 
     Args:
         sorting: of `chosen_sorting`.
@@ -310,7 +310,7 @@ def _no_intervals(fewest: Value) -> str:
 
 
 def _main(systems: Sequence[System], *, compares_voices: bool) -> str:
-    """The number that a task is about, as far as its ratings give it."""
+    """Return the number that a task is about, as far as its ratings give it."""
     if not compares_voices:
         return "mean"
     has_rates = any(one.detection.get("eer") is not None for one in systems if one.name != ORIGINAL)
@@ -319,7 +319,7 @@ def _main(systems: Sequence[System], *, compares_voices: bool) -> str:
 
 
 def _ordered(systems: Sequence[System], key: _Key, order: Order, *, is_chosen: bool) -> list[System]:
-    """By a column, rows without a value last; the original first unless the reader chose the order."""
+    """Return systems by a column, those without a value last; the original first unless the reader chose the order."""
     known = [one for one in systems if key.value(one) is not None]
     found = sorted(known, key=lambda one: key.value(one), reverse=order == "desc")
     found += [one for one in systems if key.value(one) is None]
@@ -361,7 +361,7 @@ def _words(shape: Shape, one: System, task: str, main: str, original: System | N
 
 
 def system_in_words(shape: Shape, one: System, task: str, original: System | None) -> str:
-    """What the error rate of a system says, and where it compares no voices the test of its mean.
+    """Return what the error rate of a system says, and where it compares no voices the test of its mean.
 
     Args:
         original: unprotected speech, where it was rated.
@@ -383,7 +383,7 @@ def system_in_words(shape: Shape, one: System, task: str, original: System | Non
 
 
 def _explain_likeness(shape: Shape, name: str, task: str) -> str:
-    """Why a system does not differ significantly from the originals; empty where the pair was not tested.
+    """Return why a system does not differ significantly from the originals; empty where the pair was not tested.
 
     Such as ``Mean 0.19 lower than unprotected speech within the same listeners (0.06 to 0.31); not significant after
     correction for 15 pairs``.
@@ -412,7 +412,7 @@ def _are_alike(letters: Sequence[str]) -> bool:
 
 
 def as_number(value: Value) -> float | None:
-    """The value of a cell if it is a number."""
+    """Return the value of a cell if it is a number."""
     return float(value) if isinstance(value, (int, float)) else None
 
 
@@ -420,7 +420,7 @@ def as_number(value: Value) -> float | None:
 
 
 def build_matrix(records: Sequence[Record], shape: Shape, *, is_rate: bool) -> dict[str, Any] | None:
-    """The square of a task's pairs; None where it would be too large, or nothing is known of any pair.
+    """Return the square of a task's pairs; None where it would be too large, or nothing is known of any pair.
 
     Args:
         records: rows of ``differences``, or with `is_rate` of ``eer_differences``.
@@ -452,7 +452,7 @@ def build_matrix(records: Sequence[Record], shape: Shape, *, is_rate: bool) -> d
 
 
 def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_rate: bool) -> dict[str, str]:
-    """`kind`: higher, lower or like. `read`: what the read-out says."""
+    """Return a cell with its `kind` (higher, lower or like) and what the read-out says (`read`)."""
     difference = row.get("difference")
     if not isinstance(difference, (int, float)):
         return NOTHING | {"read": f"{one} and {other}: not compared"}

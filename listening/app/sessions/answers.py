@@ -211,7 +211,7 @@ def _take_report(
 
 
 def most_given_up(total: int) -> int:
-    """How many trials of a session may be given up for broken sound before it counts as a technical error."""
+    """Return how many trials of a session may be given up for broken sound before it counts as a technical error."""
     return min(max(FEWEST_GIVEN_UP, int(MOST_GIVEN_UP * total)), (total - 1) // 2)
 
 
@@ -250,7 +250,7 @@ def count_unheard(session: Session) -> tuple[int, int]:
 
 
 def missed_gold(session: Session) -> tuple[int, int]:
-    """How many control trials of the session were missed, and how many it has answered."""
+    """Return how many control trials of the session were missed, and how many it has answered."""
     of_gold = session.answers.filter(trial__presentation__purpose=Presentation.Purpose.GOLD)
     missed = attention.missed_of_gold(
         of_gold.values_list("trial_id", "trial__presentation__expected", "task", "rating")
@@ -259,7 +259,7 @@ def missed_gold(session: Session) -> tuple[int, int]:
 
 
 def ended(session: Session) -> Refused:
-    """The refusal of whatever comes after the end."""
+    """Return the refusal of whatever comes after the end."""
     more = {"state": session.state, "address": session.get_absolute_url()}
     return _refused(session, 410, "ended", ENDED, **more)
 
@@ -315,7 +315,7 @@ def _require_heard(
     served: dict[str, list[datetime | None]],
     now: datetime,
 ) -> datetime:
-    """When everything that this answer is about can have been heard; what an earlier task needed was heard then."""
+    """Return when all that this answer is about can have been heard; what an earlier task needed was heard then."""
     asked = {one.key: one for one in session.study.asked}
     needed = attention.seconds_to_hear([asked[key] for key in claim.values], trial.seconds)
     before = attention.seconds_to_hear([asked[key] for key in stored], trial.seconds)
@@ -345,7 +345,7 @@ def _keep(session: Session, trial: PlannedTrial, claim: Claim, now: datetime) ->
 
 
 def _keep_events(session: Session, events: list[ToldEvent], **place: int) -> None:
-    """Of what the browser tells, a session keeps some thousands; who sends more tells nothing new.
+    """Store what the browser tells, some thousands for a session; who sends more tells nothing new.
 
     `place`: of the answer that carried them; an event that names its own, such as a clip fetched ahead, keeps that.
     """

@@ -19,7 +19,7 @@ MOST_PLAYS = 200  # of a trial that are kept: of one with more nobody can say wh
 
 
 def is_gold_missed(expected: Mapping[str, Sequence[int]], given: Mapping[str, int | None]) -> bool:
-    """Whether an answer to a control trial lies outside of what everybody hears; unanswered tasks are not counted.
+    """Return whether an answer to a control trial is outside of what everybody hears; unanswered tasks do not count.
 
     Args:
         expected: by task the lowest and the highest right rating.
@@ -33,7 +33,7 @@ def is_gold_missed(expected: Mapping[str, Sequence[int]], given: Mapping[str, in
 
 
 def missed_of_gold(rows: Iterable[tuple[int, Mapping[str, Sequence[int]], str, int | None]]) -> list[bool]:
-    """Of each answered control trial whether it was missed; `rows`: trial, its right ranges, task, rating."""
+    """Return of each answered control trial whether it was missed; `rows`: trial, its right ranges, task, rating."""
     given: dict[int, dict[str, int | None]] = {}
     expected: dict[int, Mapping[str, Sequence[int]]] = {}
     for trial, right, task, rating in rows:
@@ -43,7 +43,7 @@ def missed_of_gold(rows: Iterable[tuple[int, Mapping[str, Sequence[int]], str, i
 
 
 def fails_attention(*, missed: int, answered: int) -> bool:
-    """More than half of the answered control trials missed; one slip among two is no reason."""
+    """Return whether more than half of the answered control trials were missed; one slip among two is no reason."""
     return 2 * missed > answered
 
 

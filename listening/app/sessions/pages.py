@@ -39,7 +39,7 @@ FORMS = {Step.CONSENT: ConsentForm, Step.SOUND: SoundForm, Step.HEADPHONES: Head
 
 
 def list_languages(study_languages: Iterable[str], current: str, query: Any = None) -> list[dict[str, Any]]:
-    """The languages on offer, by their own names.
+    """Return the languages on offer, by their own names.
 
     Args:
         query: of an address, which gives one for each: where there is no session that could remember the choice.
@@ -64,7 +64,7 @@ def language_name(code: str) -> str:
 
 
 def choose_language(request: HttpRequest, offered: Iterable[str]) -> str:
-    """The language that is asked for in the address, else by the browser, among those on offer; else the first."""
+    """Return the language on offer that the address asks for, else that of the browser; else the first."""
     on_offer = list(offered) or ["en"]
     if (wanted := request.GET.get("lang", "")) in on_offer:
         return wanted
@@ -76,7 +76,7 @@ def choose_language(request: HttpRequest, offered: Iterable[str]) -> str:
 
 
 def session_frame(session: Session) -> dict[str, Any]:
-    """What every page of a session needs."""
+    """Return what every page of a session needs."""
     languages = list_languages(session.study.languages, session.language)
     frame: dict[str, Any] = {"session": session, "languages": languages}
     steps = list_steps(session.study)[:-1]  # the trials count themselves
@@ -86,7 +86,7 @@ def session_frame(session: Session) -> dict[str, Any]:
 
 
 def current_page(session: Session, form: Form | None = None, **shown: Any) -> Page:
-    """Template and values of the page at which the session stands; `form` holds what was filled in so far."""
+    """Return template and values of the page at which the session stands; `form` holds what was filled in so far."""
     if session.state != Session.State.ACTIVE:
         return "listening/sessions/end.html", session_frame(session) | _end(session)
     form = form or form_of_step(session)
@@ -96,7 +96,7 @@ def current_page(session: Session, form: Form | None = None, **shown: Any) -> Pa
 
 
 def form_of_step(session: Session, data: Any = None) -> Any:
-    """The form of the step at which the session stands, with what was filled in; None where there is none."""
+    """Return the form of the step at which the session stands, with what was filled in; None where there is none."""
     if session.step == Step.QUESTIONS:
         study = session.study
         languages = read_screening(study).native_languages
@@ -111,7 +111,7 @@ def form_of_step(session: Session, data: Any = None) -> Any:
 
 
 def preview_page(study: Study, language: str) -> dict[str, Any]:
-    """What somebody may read who has not accepted the task yet: what it is about, and nothing to hear."""
+    """Return what somebody may read who has not accepted the task yet: what it is about, and nothing to hear."""
     kinds = (StudyText.Kind.CONSENT, StudyText.Kind.ROLE_PLAY, StudyText.Kind.INSTRUCTIONS)
     found = [shown for kind in kinds if (shown := shown_text(study, kind, language)).body]
     return {"texts": found, "study": study, "facts": expected_effort(study)}
@@ -156,13 +156,13 @@ def _end(session: Session) -> dict[str, Any]:
 
 
 def may_start_again(session: Session) -> bool:
-    """Whether somebody who lost their place may have another one, but under another submission."""
+    """Return whether somebody who lost their place may have another one, but under another submission."""
     is_newest = not session.participant.sessions.filter(pk__gt=session.pk, is_preview=False).exists()
     return is_newest and session.state == Session.State.EXPIRED and session.study.state == Study.State.OPEN
 
 
 def trial_context(session: Session) -> dict[str, Any]:
-    """The context of `listening/trials.html`, besides that of every page of an evaluator."""
+    """Return the context of `listening/trials.html`, besides that of every page of an evaluator."""
     return form_context(session.study, session.language) | {
         "session": session,
         "addresses": {

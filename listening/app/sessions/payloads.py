@@ -108,7 +108,7 @@ class Claim:
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The JSON object of a request's body.
+    """Return the JSON object of a request's body.
 
     Raises:
         ProblemsError: it is too long, not UTF-8, not JSON, not an object, nested too deeply or has impossible text.
@@ -136,12 +136,12 @@ def _refuse_constant(name: str) -> None:
 
 
 def find_position(payload: Mapping[str, Any]) -> int | None:
-    """The position of the trial that a request names; None where it names none that can be."""
+    """Return the position of the trial that a request names; None where it names none that can be."""
     return _whole_number(payload.get("position"), LAST_POSITION)
 
 
 def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Sequence[str] | None) -> Claim:
-    """What was answered, on what page, and how.
+    """Return what was answered, on what page, and how.
 
     Args:
         slots: those of the samples of the trial at `find_position`, None where there is no such trial.
@@ -166,7 +166,7 @@ def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Sequence[st
 
 
 def read_alive(payload: Mapping[str, Any]) -> tuple[str, list[ToldEvent]]:
-    """The tab, and what it has to tell."""
+    """Return the tab, and what it has to tell."""
     problems = _unknown(payload, {"tab", "events"})
     read = _name(payload.get("tab"), "tab", problems), _events(payload.get("events", []), problems)
     problems.refuse()
@@ -178,7 +178,7 @@ def read_tab(payload: Mapping[str, Any]) -> str:
 
 
 def read_report(payload: Mapping[str, Any]) -> Report:
-    """What failed; without “skip” the trial is skipped, as what cannot be played has to be."""
+    """Return what failed; without “skip” the trial is skipped, as what cannot be played has to be."""
     problems = _unknown(payload, {"tab", "position", "slot", "what", "skip", "key"})
     tab = _name(payload.get("tab"), "tab", problems)
     position = _whole(payload.get("position"), "position", LAST_POSITION, problems)
@@ -346,7 +346,7 @@ DECIMALS = 4
 
 
 def validate_board(given: object, *, slots: Sequence[str], dimensions: int, has_groups: bool) -> dict[str, object]:
-    """The board as it is stored.
+    """Return the board as it is stored.
 
     Args:
         given: ``{"speakers": 4, "samples": {"1": {"at": [0.2, 0.7], "group": "A", "plays": 2}, …}, "moves": [{"slot":
@@ -416,7 +416,7 @@ def _moves(given: Any, slots: Sequence[str], dimensions: int, problems: Problems
 
 
 def _move(given: Any, slots: Sequence[str], dimensions: int) -> dict[str, Any] | None:
-    """One change of place; ``from`` is None when the sample came from beside the board."""
+    """Return one change of place; ``from`` is None when the sample came from beside the board."""
     if not isinstance(given, Mapping):
         return None
     slot, way, at_ms = given.get("slot"), given.get("by"), _whole_number(given.get("ms"), LONGEST_MS)
@@ -437,7 +437,7 @@ def _check_groups(placed: Mapping[str, Mapping[str, Any]], speakers: int, proble
 
 
 def _trail(moves: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of the moves of a sample how many there are, the first place and the times."""
+    """Return of the moves of a sample how many there are, the first place and the times."""
     known = {"first": moves[0]["to"], "first_ms": moves[0]["ms"], "last_ms": moves[-1]["ms"]} if moves else {}
     return {"moves": len(moves)} | known
 
@@ -461,12 +461,12 @@ class Transcript:
 
     @property
     def data(self) -> dict[str, bool]:
-        """What is stored with the text in `Answer.data`."""
+        """Return what is stored with the text in `Answer.data`."""
         return {"nothing": self.is_nothing}
 
 
 def validate_text(given: object) -> Transcript:
-    """The transcription as it is stored.
+    """Return the transcription as it is stored.
 
     Args:
         given: ``{"raw": "what was typed", "nothing": false}``, decoded from JSON; ``nothing`` true with an empty text
@@ -495,7 +495,7 @@ def validate_text(given: object) -> Transcript:
 
 
 def _is_unreadable(sign: str) -> bool:
-    """Control characters but line breaks and tabs, and lone surrogates.
+    """Return whether a character is a lone surrogate or a control character, but no line break or tab.
 
     Signs of direction and joiners (category Cf) are typed in right-to-left and Indic writing and stay.
     """

@@ -36,7 +36,7 @@ _cached_blocks: dict[tuple[str, int | None], PlannedBlock] = {}  # by token and 
 
 
 def session_for(token: str, lock: bool = False) -> Session:
-    """The session of this address with its study and block.
+    """Return the session of this address with its study and block.
 
     Args:
         lock: hold its row until the transaction ends, so that nobody else changes it meanwhile.
@@ -49,12 +49,12 @@ def session_for(token: str, lock: bool = False) -> Session:
 
 
 def lock_sessions(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """The rows of sessions alone, held until the end of the transaction."""
+    """Return the rows of sessions alone, held until the end of the transaction."""
     return sessions.select_for_update(of=("self",), no_key=True)
 
 
 def lease_seconds_left(session: Session, now: datetime) -> int | None:
-    """Until the session's lease ends; None where it has none."""
+    """Return until the session's lease ends; None where it has none."""
     block = session.block
     if block is None or block.holder_id != session.pk or block.lease_expires_at is None:
         return None
@@ -73,7 +73,7 @@ def list_questions(study: Study) -> tuple[BackgroundQuestion, ...]:
 
 
 def list_steps(study: Study) -> tuple[Session.Step, ...]:
-    """The steps that this study has, in their order; one in which there is nothing to do is none of them."""
+    """Return the steps that this study has, in their order; one in which there is nothing to do is none of them."""
     tests = read_screening(study)
     left_out = {
         Step.QUESTIONS: not list_questions(study),
@@ -141,17 +141,17 @@ class SessionProgress:
         return self.left[0] if self.left else None
 
     def after(self, trial: PlannedTrial) -> SessionProgress:
-        """Once this trial is answered as well."""
+        """Return the progress once this trial is answered as well."""
         return replace(self, left=tuple(one for one in self.left if one is not trial))
 
     @property
     def ahead(self) -> tuple[PlannedTrial, ...]:
-        """The trials whose sound a browser may have now."""
+        """Return the trials whose sound a browser may have now."""
         return self.left[:AHEAD]
 
 
 def load_block(session: Session) -> PlannedBlock:
-    """What the session's block asks; nothing where it has none."""
+    """Return what the session's block asks; nothing where it has none."""
     study = session.study
     if session.block_id is None:
         return PlannedBlock(study, study.asked, {})
@@ -166,14 +166,14 @@ def load_block(session: Session) -> PlannedBlock:
 
 
 def cached_block(session: Session) -> PlannedBlock | None:
-    """The trials of the session's block if this process has read it before, in a launched study."""
+    """Return the trials of the session's block if this process has read it before, in a launched study."""
     return _cached_blocks.get((session.token, session.block_id))
 
 
 def measure_progress(
     block: PlannedBlock, answered: Mapping[int, Collection[str]], skips: Sequence[int]
 ) -> SessionProgress:
-    """How far somebody has come.
+    """Return how far somebody has come.
 
     Args:
         answered: by trial the tasks that are answered.
@@ -194,7 +194,7 @@ def measure_progress(
 
 
 def answered_by(session: Session) -> dict[int, dict[str, int | None]]:
-    """By trial and task the ratings of this session; None for what is written or placed."""
+    """Return by trial and task the ratings of this session; None for what is written or placed."""
     answered: dict[int, dict[str, int | None]] = {}
     for trial, task, rating in session.answers.values_list("trial", "task", "rating"):
         answered.setdefault(trial, {})[task] = rating
@@ -227,7 +227,7 @@ def _plan(session: Session, row: Trial, asked: tuple[AskedQuestion, ...]) -> Pla
 
 
 def sample_seconds(stimulus: Stimulus) -> float:
-    """How long its file lasts, the silence at its end included; 0 while there is no file."""
+    """Return how long its file lasts, the silence at its end included; 0 while there is no file."""
     return float(stimulus.facts.get("padded_s") or stimulus.duration_s)
 
 
@@ -235,7 +235,7 @@ def sample_seconds(stimulus: Stimulus) -> float:
 
 
 def describe_state(session: Session, now: datetime) -> dict[str, Any]:
-    """Where an active session stands; trials only once it has come to them."""
+    """Return where an active session stands; trials only once it has come to them."""
     study, block = session.study, load_block(session)
     answered = answered_by(session)
     progress = measure_progress(block, answered, session.skips)
@@ -259,7 +259,7 @@ def describe_state(session: Session, now: datetime) -> dict[str, Any]:
 def describe_saved(
     session: Session, trial: PlannedTrial, values: Mapping[str, Value], progress: SessionProgress, answered: Answered
 ) -> dict[str, Any]:
-    """The acknowledgement of an answer."""
+    """Return the acknowledgement of an answer."""
     told = {
         "saved": True,
         "position": trial.position,
@@ -269,7 +269,7 @@ def describe_saved(
 
 
 def describe_next(session: Session, progress: SessionProgress, answered: Answered) -> dict[str, Any]:
-    """What comes next; the address of the end where nothing does."""
+    """Return what comes next; the address of the end where nothing does."""
     if session.state != Session.State.ACTIVE:
         return {"next": None, "done": progress.done, "ahead": [], "address": session.get_absolute_url()}
     return {
@@ -280,7 +280,7 @@ def describe_next(session: Session, progress: SessionProgress, answered: Answere
 
 
 def measure_effort(session: Session, block: PlannedBlock, progress: SessionProgress) -> dict[str, Any]:
-    """What the page tells the time left from: the median of this person's paces and the usual one.
+    """Return what the page tells the time left from: the median of this person's paces and the usual one.
 
     Returns:
         ``left_s``, the seconds that what is left usually takes by its form and its sound; ``paces``, how long each
@@ -298,7 +298,7 @@ def measure_effort(session: Session, block: PlannedBlock, progress: SessionProgr
 
 
 def _describe_ahead(progress: SessionProgress, answered: Answered) -> list[dict[str, Any]]:
-    """The trials that a browser may have, each with its place: among those for practice, or among the others."""
+    """Return the trials that a browser may have, each with its place: among those for practice, or among the others."""
     practice = progress.practice
     return [
         _trial(trial, answered)

@@ -174,7 +174,7 @@ def _write_design(study: Study, planned: PlannedDesign, pool: StimulusPool, *, w
 def _stimuli(
     study: Study, planned: Iterable[PlannedPresentation], pool: StimulusPool, conditions: Mapping[str, Condition]
 ) -> dict[tuple[str, str], Stimulus]:
-    """The stimulus of each (system, utterance); one whose recording has changed is made again."""
+    """Return the stimulus of each (system, utterance); one whose recording has changed is made again."""
     wanted = sorted({(system, utterance) for one in planned for _, system, utterance in one.samples})
     rows = study.stimulus_files.select_related("condition", "item")
     held = {(one.condition.code, one.item.name): one for one in rows}
@@ -223,7 +223,7 @@ def draw_lot(study: Study, system: str, utterance: str) -> str:
 
 
 def _make_plan(study: Study) -> dict[str, Any]:
-    """What a design is made from, besides systems and data sets."""
+    """Return what a design is made from, besides systems and data sets."""
     return {name: getattr(study, name) for name in sorted(PLAN_FIELDS - {"systems", "data_sets"})}
 
 

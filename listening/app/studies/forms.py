@@ -90,12 +90,12 @@ class EditionField(forms.ModelChoiceField):
 
 
 def in_capitals(choices: Iterable[tuple[Any, Any]]) -> list[tuple[str, str]]:
-    """Choices whose words begin with a capital, as labels do."""
+    """Return choices whose words begin with a capital, as labels do."""
     return [(str(value), str(words)[:1].upper() + str(words)[1:]) for value, words in choices]
 
 
 def radios(label: str, choices: Any, help_text: str = "", missing: str = "", **options: Any) -> forms.ChoiceField:
-    """One of several, all of them in sight; `missing` is said where none is chosen."""
+    """Return one of several, all of them in sight; `missing` is said where none is chosen."""
     options |= {"error_messages": {"required": missing}} if missing else {}
     return forms.ChoiceField(
         label=label, choices=in_capitals(choices), widget=forms.RadioSelect, help_text=help_text, **options
@@ -103,7 +103,7 @@ def radios(label: str, choices: Any, help_text: str = "", missing: str = "", **o
 
 
 def boxes(label: str, choices: Any, help_text: str = "", missing: str = "") -> forms.MultipleChoiceField:
-    """Any of several, all of them in sight; `missing` is said where none is chosen, if one has to be."""
+    """Return any of several, all of them in sight; `missing` is said where none is chosen, if one has to be."""
     return forms.MultipleChoiceField(
         label=label,
         choices=in_capitals(choices),
@@ -174,7 +174,7 @@ FORM_FIELDS_FIXED_AFTER_LAUNCH = rules.LOCKED_AFTER_LAUNCH | {"questions", "own_
 
 
 def read_initial(study: Study) -> dict[str, Any]:
-    """What the form of a study shows."""
+    """Return what the form of a study shows."""
     values: dict[str, Any] = {name: getattr(study, name) for name in SAVED}
     own = [one for one in study.questionnaire if one.get("name") not in SHIPPED_QUESTIONS]
     screening = DEFAULT_SCREENING | study.screening
@@ -195,7 +195,7 @@ def read_initial(study: Study) -> dict[str, Any]:
 
 
 def language_codes(text: str) -> list[str]:
-    """Codes of languages with commas between them, each once."""
+    """Return codes of languages with commas between them, each once."""
     codes = list(dict.fromkeys(text.lower().replace(";", ",").replace(",", " ").split()))
     if wrong := [code for code in codes if not settings.LANGUAGE.fullmatch(code) or len(code) > 8]:
         raise ValidationError([f"Expected a code of a language such as en or fr, found {code}." for code in wrong])
@@ -247,7 +247,7 @@ class NewStudyForm(forms.Form):
         return given
 
     def save(self) -> Study | None:
-        """The new study of a valid form; None with errors of the form where it does not hold together."""
+        """Return the new study of a valid form; None with errors of the form where it does not hold together."""
         return or_errors(self, make_study, by=self.user, **self.cleaned_data)
 
 
@@ -438,7 +438,7 @@ class StudyForm(SharedForm):
 
     @property
     def sections(self) -> list[dict[str, Any]]:
-        """The parts of the form, each with the id of its heading; small fields that follow each other are one group."""
+        """Return the parts of the form, each with the id of its heading; small fields in a row are one group."""
         found = []
         for name, (title, names) in SECTIONS.items():
             fields = [self[field] for field in names if field in self.fields]
@@ -515,7 +515,7 @@ class StudyForm(SharedForm):
         self.cleaned_data[name] = value
 
     def save(self, *, by: Any) -> Study | None:
-        """The changed study of a valid form; None with errors of the form where it does not hold together."""
+        """Return the changed study of a valid form; None with errors of the form where it does not hold together."""
         fields = {name: self.cleaned_data[name] for name in SAVED if name in self.cleaned_data}
         relations = {name: self.cleaned_data[name] for name in ("systems", "data_sets") if name in self.cleaned_data}
         if self.study.is_launched:
@@ -532,12 +532,12 @@ class ExtendForm(forms.Form):
     )
 
     def save(self, study: Study, by: Any) -> dict[str, Any] | None:
-        """The certificate of the longer study; None with errors of the form where it cannot be extended."""
+        """Return the certificate of the longer study; None with errors of the form where it cannot be extended."""
         return or_errors(self, extend_design, study=study, blocks=self.cleaned_data["blocks"], by=by)
 
 
 def or_errors(form: forms.Form, service: Any, /, faulty: str | None = None, **arguments: Any) -> Any:
-    """What a service returns; None with errors of the form where it refuses.
+    """Return what a service returns; None with errors of the form where it refuses.
 
     Args:
         faulty: the field that a design or an analysis cannot be made of; None for the whole form.

@@ -76,7 +76,7 @@ def prepare(context: JobContext) -> dict[str, Any]:
 
 
 def _resume(context: JobContext) -> Study:
-    """The study of the job. A job that had failed and runs again finds it a draft."""
+    """Return the study of the job. A job that had failed and runs again finds it a draft."""
     with transaction.atomic():
         study = Study.objects.select_for_update().filter(job=context.job).first()
         if study is None or study.state == Study.State.CLOSED or not study.is_designed:
@@ -131,7 +131,7 @@ def _make_one(stimulus: Stimulus) -> None:
 
 
 def _common_facts(study: Study) -> dict[str, Any]:
-    """What all files of the study have in common, and how many needed which care."""
+    """Return what all files of the study have in common, and how many needed which care."""
     care = {name: Count("pk", filter=Q(**{f"facts__is_{name}": True})) for name in ("guarded", "faded")}
     sums = study.stimulus_files.aggregate(files=Count("pk"), bytes=Sum("bytes"), speech_s=Sum("duration_s"), **care)
     return sums | {

@@ -65,7 +65,7 @@ PROLIFIC_PLACES = {"person": "{{%PROLIFIC_PID%}}", "study": "{{%STUDY_ID%}}", "s
 
 
 def studies_table(studies: Iterable[Any]) -> Table:
-    """The studies of a list, from `selectors.studies_with_counts`."""
+    """Return the studies of a list, from `selectors.studies_with_counts`."""
     columns = [Column("study", "Study", kind="text"), Column("edition", "Edition", kind="text")]
     columns += [Column("what", "What evaluators do", kind="text"), Column("state", "State")]
     columns += number_columns("Sessions", "Finished")
@@ -84,7 +84,7 @@ def studies_table(studies: Iterable[Any]) -> Table:
 
 
 def _state_with_results(study: Study) -> SafeString:
-    """The badge of a study's state; of a closed one with the way to its results."""
+    """Return the badge of a study's state; of a closed one with the way to its results."""
     badge = format_html(
         '<span class="badge" data-state="{}">{}</span>', BADGES[State(study.state)], study.get_state_display()
     )
@@ -95,7 +95,7 @@ def _state_with_results(study: Study) -> SafeString:
 
 
 def _draw_code(address: str) -> SafeString:
-    """An address as a picture for the camera of a phone."""
+    """Return an address as a picture for the camera of a phone."""
     import qrcode
     from qrcode.image.svg import SvgPathImage
 
@@ -104,7 +104,7 @@ def _draw_code(address: str) -> SafeString:
 
 
 def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
-    """Everything on the page of a study."""
+    """Return everything on the page of a study."""
     prefetch_related_objects([study], "data_sets")
     is_undesigned = study.state == State.DRAFT and not study.is_designed
     is_busy = _is_busy(study)
@@ -153,7 +153,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
 
 
 def _explain_smallness(study: Study, places: int, verdict: PlanVerdict) -> list[str]:
-    """What the results of a study could not say because it has too few evaluators or ratings of each item."""
+    """Return what the results of a study could not say because it has too few evaluators or ratings of each item."""
     items = study.presentations.filter(purpose=Presentation.Purpose.SCORED).annotate(ratings=Count("trials"))
     most = items.aggregate(most=Max("ratings"))["most"]
     found = [TOO_FEW] if places < FEWEST_FOR_INTERVALS else []
@@ -163,12 +163,12 @@ def _explain_smallness(study: Study, places: int, verdict: PlanVerdict) -> list[
 
 
 def _count_listening(study: Study) -> int:
-    """How many evaluators of a closed study can still finish, for which its analysis waits."""
+    """Return how many evaluators of a closed study can still finish, for which its analysis waits."""
     return selectors.sessions_under_way(study).filter(held_block__isnull=False).count()
 
 
 def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
-    """The address for evaluators as it is given to the platform of the study, and what to say beside it."""
+    """Return the address for evaluators as it is given to the platform of the study, and what to say beside it."""
     address = request.build_absolute_uri(reverse("listen:join", args=[study.link_key]))
     if study.platform == Study.Platform.PROLIFIC:
         names = DEFAULT_PARAMETERS["prolific"] | study.platform_settings.get("parameters", {})
@@ -189,7 +189,7 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
 
 
 def plan_facts(study: Study) -> list[tuple[str, str]]:
-    """The plan of a study in words."""
+    """Return the plan of a study in words."""
     is_rating = study.form == Study.Form.RATING
     facts = [("What evaluators do", capfirst(study.form.label)), ("Tasks", ", ".join(study.asked_keys))]
     if len(study.asked) > 1:
@@ -225,7 +225,7 @@ def _scale_in_words(question: AskedQuestion) -> str:
 
 
 def design_page(study: Study) -> dict[str, Any]:
-    """The certificate in tables, and how often each system is heard."""
+    """Return the certificate in tables, and how often each system is heard."""
     certificate = study.certificate
     is_busy = _is_busy(study)
     of_design = study.job if study.job is not None and study.job.kind == DESIGN_JOB else None
@@ -275,7 +275,7 @@ def _count_trials(study: Study) -> Table:
 
 
 def _checks_table(title: str, checks: Iterable[Mapping[str, Any]], numbers: Mapping[str, int] | None = None) -> Table:
-    """Checks of a certificate: what each requires, what was found, and what one of chance can find at all."""
+    """Return checks of a certificate: what each requires, what was found, and what one of chance can find at all."""
     rows = (
         (
             Cell(capfirst(one["name"])),
@@ -289,19 +289,19 @@ def _checks_table(title: str, checks: Iterable[Mapping[str, Any]], numbers: Mapp
 
 
 def _required_in_words(check: Mapping[str, Any], numbers: Mapping[str, int]) -> str:
-    """What a check requires, and what it can find where it allows for chance."""
+    """Return what a check requires, and what it can find where it allows for chance."""
     power = describe_power(check["name"], check["required"], numbers)
     return f"{check['required']}. {power}" if power else str(check["required"])
 
 
 def plain_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], **more: Any) -> Table:
-    """A table beneath a heading that says what it is."""
+    """Return a table beneath a heading that says what it is."""
     told: dict[str, Any] = {"caption": title, "is_caption_hidden": True, "styles": "strip"} | more
     return Table(tuple(columns), (Group(tuple(Row(tuple(cells)) for cells in rows)),), title, **told)
 
 
 def _systems(study: Study) -> Table | None:
-    """The systems of a study, of an imported one those of the edition among them; or the conditions of recordings."""
+    """Return the systems of a study, or its conditions; of an imported one the systems of the edition."""
     columns = [Column("system", "System"), Column("submission", "Submission", kind="text")]
     if study.is_crossed:
         columns = [Column("system", "Condition"), Column("submission", "Kind", kind="text")]
@@ -321,13 +321,13 @@ def _systems(study: Study) -> Table | None:
 
 
 def _cannot_confirm(study: Study) -> bool:
-    """Whether Prolific shall confirm each submission although the portal has no token to ask with."""
+    """Return whether Prolific shall confirm each submission although the portal has no token to ask with."""
     wants = study.platform == Study.Platform.PROLIFIC and study.platform_settings.get("confirm_by_api")
     return bool(wants) and not settings.PROLIFIC_TOKEN
 
 
 def _is_busy(study: Study) -> bool:
-    """Whether a job works on the study; how long it will take still is put on the job."""
+    """Return whether a job works on the study; how long it will take still is put on the job."""
     if study.job is None or study.job.has_ended:
         return False
     with_estimates([study.job])
@@ -335,7 +335,7 @@ def _is_busy(study: Study) -> bool:
 
 
 def launching(study: Study) -> dict[str, Any]:
-    """What a page says before a study is launched."""
+    """Return what a page says before a study is launched."""
     counts = [("Evaluators", study.blocks.count()), ("Trials of each", study.trials_per_evaluator)]
     told = _asking(study, [State.PREPARED], "launched")
     told["problems"] += [sentence for sentence, _ in missing_for_launch(study)]
@@ -357,7 +357,7 @@ def launching(study: Study) -> dict[str, Any]:
 
 
 def forgetting(study: Study) -> dict[str, Any]:
-    """What a page says before personal data of evaluators is deleted."""
+    """Return what a page says before personal data of evaluators is deleted."""
     told = _asking(study, [State.CLOSED], "emptied of personal data")
     if not told["problems"] and not selectors.knows_people(study):
         told["problems"] = ["No personal data of its evaluators is here."]
@@ -374,7 +374,7 @@ def forgetting(study: Study) -> dict[str, Any]:
 
 
 def _asking(study: Study, states: Iterable[State], action: str) -> dict[str, Any]:
-    """What the pages that ask before something is done to a study have in common."""
+    """Return what the pages that ask before something is done to a study have in common."""
     problems = []
     try:
         selectors.require_state(study, states, action)
@@ -386,7 +386,7 @@ def _asking(study: Study, states: Iterable[State], action: str) -> dict[str, Any
 
 
 def close_page(study: Study) -> dict[str, Any]:
-    """Who is still listening, and until when at most."""
+    """Return who is still listening, and until when at most."""
     found: list[Any] = list(selectors.sessions_under_way(study))
     listening, now = [one for one in found if one.has_place], read_clock()
     rows = [
@@ -415,7 +415,7 @@ def extend_page(study: Study) -> dict[str, Any]:
 
 
 def explain_english_words(study: Study, language: str) -> str:
-    """What evaluators read in English for want of a translation, as a sentence; empty where that is nothing."""
+    """Return what evaluators read in English for want of a translation, as a sentence; empty where that is nothing."""
     missing, total = (0, 0) if ships_words(language) else count_missing(study, language)
     are = "is" if missing == 1 else "are"
     which = f"{missing} of the {total} words of buttons and hints {are} not translated"
@@ -427,7 +427,7 @@ def explain_english_words(study: Study, language: str) -> str:
 
 
 def language_name(code: str) -> str:
-    """Such as ``English``; the code itself where nobody named it."""
+    """Return the name of a language, such as ``English``; the code itself where nobody named it."""
     known: Mapping[str, Any] = LANG_INFO.get(code, {})
     return str(known.get("name", code))
 
@@ -506,7 +506,7 @@ TOO_FEW = (
 
 
 def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_S) -> dict[str, Any]:
-    """What the planner shows: of the form where it was filled in and can be read, else of the study as it is.
+    """Return what the planner shows: of the form where it was filled in and can be read, else of the study as it is.
 
     Args:
         seconds: as of `judge_plan`.
@@ -542,7 +542,7 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
 
 
 def _form_problems(form: StudyForm) -> list[str]:
-    """What is wrong with the fields of a plan."""
+    """Return what is wrong with the fields of a plan."""
     names = {name for part in PLAN_SECTIONS for name in SECTIONS[part][1]}
     return [
         f"{form.fields[name].label}: {sentence}"
@@ -553,7 +553,7 @@ def _form_problems(form: StudyForm) -> list[str]:
 
 
 def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
-    """Minutes, hours and cost; and for ratings how precise each system's results will be."""
+    """Return minutes, hours and cost; and for ratings how precise each system's results will be."""
     beside = tried.practice_trials + tried.gold_trials + tried.bridge_trials
     plan = plan_precision(
         evaluators=tried.evaluators,
@@ -591,19 +591,19 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
 
 
 def seconds_of_trial(study: Study, mean_s: float) -> float:
-    """About how long a trial takes with samples of this mean length."""
+    """Estimate how long a trial takes, in s, with samples of this mean length."""
     return rules.seconds_of_trial(study.asked, [mean_s] * len(rules.slots_of_trial(study)))
 
 
 def _half_width(share: float) -> str:
-    """Half an interval of a rate in percentage points; one that says hardly anything only as such."""
+    """Return half an interval of a rate in percentage points; one that says hardly anything only as such."""
     return f"± {100 * share:.1f}" if share <= WIDEST else f"over ± {100 * WIDEST:.0f}"
 
 
 def _precision_table(
     systems: Sequence[str], asked: Sequence[AskedQuestion], rows: Iterable[SystemPrecision], *, with_widths: bool
 ) -> Table:
-    """Ratings of each system and, where there will be intervals, their half widths; EERs in percentage points."""
+    """Return ratings of each system and, where there will be intervals, half widths; EERs in percentage points."""
     found = {(row.system, row.task): row for row in rows}
     heads = ["System", "Ratings"]
     if with_widths:

@@ -97,7 +97,7 @@ class PlannedDesign:
 
 
 def limit_time(seconds: float) -> Progress:
-    """A `Progress` that raises `TimeoutError` once a search for a design has taken so much of the processor."""
+    """Return a `Progress` that raises `TimeoutError` once a search for a design has taken so much of the processor."""
     end = thread_time() + seconds
 
     def look(*_: int | str) -> None:
@@ -125,7 +125,7 @@ class PlanVerdict:
 def plan_design(
     study: Study, codes: tuple[str, ...], pool: StimulusPool, *, progress: Progress | None = None, shuffles: bool = True
 ) -> PlannedDesign:
-    """What a study with these systems and recordings presents to whom.
+    """Return what a study with these systems and recordings presents to whom.
 
     Args:
         progress, shuffles: as of `allocate`.
@@ -144,7 +144,7 @@ def plan_design(
 
 
 def plan_extension(rows: stored_design.DesignRows, blocks: int, wave: int) -> PlannedDesign:
-    """The items that are new, and the blocks of a further wave: of ratings balanced together with those there are."""
+    """Return the new items and the blocks of a further wave: of ratings balanced together with those there are."""
     study, seed = rows.study, rows.study.seed + wave
     if study.is_crossed:
         whole = _plan_crossed(study, rows.systems, rows.pool, len(rows.blocks) + blocks)
@@ -160,7 +160,7 @@ def plan_extension(rows: stored_design.DesignRows, blocks: int, wave: int) -> Pl
 def choose_trials(
     study: Study, codes: tuple[str, ...], pool: StimulusPool
 ) -> tuple[tuple[PlannedPresentation, ...], tuple[Candidate, ...]]:
-    """The controls of a study of ratings, and its candidates from the recordings that are left.
+    """Return the controls of a study of ratings, and its candidates from the recordings that are left.
 
     Raises:
         ProblemsError: there are too few recordings.
@@ -183,7 +183,7 @@ def choose_trials(
 def choose_controls(
     study: Study, codes: Sequence[str], pool: Sequence[PoolUtterance]
 ) -> tuple[PlannedPresentation, ...]:
-    """Practice, control and bridge trials from recordings that no other of them uses; the same for the same seed.
+    """Return practice, control and bridge trials, each of recordings of its own; equal for equal seeds.
 
     Raises:
         ProblemsError: the pool has too few recordings.
@@ -220,7 +220,7 @@ def judge_plan(
     data_sets: Iterable[DataSet] | None = None,
     seconds: float = 0,
 ) -> PlanVerdict:
-    """Whether a design can be made of a plan, tried with the study's own seed where the time allows.
+    """Return whether a design can be made of a plan, tried with the study's own seed where the time allows.
 
     A verdict is kept for an hour.
 
@@ -253,7 +253,7 @@ def judge_plan(
 
 
 def plan_problems(study: Study, **more: Any) -> list[str]:
-    """Why no design can be made of a plan, as sentences; empty where one can be made. As `judge_plan`."""
+    """Return why no design can be made of a plan, as sentences; empty where one can be made. As `judge_plan`."""
     return judge_plan(study, **more).problems
 
 
@@ -353,7 +353,7 @@ def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds:
 
 
 def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet]) -> str:
-    """What the verdict on a plan follows from: its fields, and which recordings there are, without reading them."""
+    """Return what the verdict on a plan follows from: its fields, and which recordings there are."""
     sets = sorted(one.pk for one in chosen)
     plan = {name: getattr(study, name) for name in sorted(PLAN_FIELDS) if name not in _RELATIONS}
     files = SubmittedFile.objects.filter(submission__in=submissions.values(), data_set__in=sets)
@@ -391,7 +391,7 @@ def _plan_gold(supply: _Supply, study: Study, number: int) -> PlannedPresentatio
 def _plan_control(
     supply: _Supply, purpose: str, number: int, system: str, is_target: bool | None
 ) -> PlannedPresentation:
-    """A practice or bridge trial; `is_target` is None where no voices are compared."""
+    """Return a practice or bridge trial; `is_target` is None where no voices are compared."""
     heard, compared = supply.take_trial(is_original=not system, has_enrolment=bool(is_target)), ""
     if is_target is not None:
         whose = {"speaker": heard.speaker} if is_target else {"sex": heard.sex, "not_speaker": heard.speaker}
@@ -445,7 +445,7 @@ class _Supply:
     def _take(
         self, fits: list[PoolUtterance], sentence: str, compared_with: Mapping[str, int] = MappingProxyType({})
     ) -> PoolUtterance:
-        """One of the speaker who has most to be compared with, and then most that fit."""
+        """Return one of the speaker who has most to be compared with, and then most that fit."""
         if not fits:
             raise LookupError(sentence)
         held = Counter(one.speaker for one in fits)
@@ -458,7 +458,7 @@ class _Supply:
 
 
 def _insert_controls(design: Design, controls: Iterable[tuple[str, str]], seed: int) -> tuple[tuple[str, ...], ...]:
-    """The blocks with practice first and the others among the scored trials; `controls` as (purpose, key)."""
+    """Return the blocks with practice first and the others among the scored trials; `controls` as (purpose, key)."""
     keys: dict[str, list[str]] = {purpose: [] for purpose in Purpose.values}
     for purpose, key in controls:
         keys[purpose].append(key)
@@ -467,7 +467,7 @@ def _insert_controls(design: Design, controls: Iterable[tuple[str, str]], seed: 
 
 
 def _short_key(key: str) -> str:
-    """The key itself where a row can hold it, else its beginning with what makes it unlike any other."""
+    """Return the key itself where a row can hold it, else its beginning with what makes it unlike any other."""
     if len(key) <= LONGEST_KEY:
         return key
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
@@ -498,7 +498,7 @@ def _crossed_item(conditions: tuple[str, ...], item: str, slots: tuple[str, ...]
 def _plan_unrated(
     study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
 ) -> PlannedDesign:
-    """The boards or the transcriptions of a wave."""
+    """Return the boards or the transcriptions of a wave."""
     asked = (study, codes, pool, evaluators, wave)
     if study.form == Study.Form.LINKABILITY:
         prefix = f"wave-{wave}-" if wave else ""

@@ -56,23 +56,23 @@ PRACTICE_AT_MOST, GOLD_AT_MOST, BRIDGE_AT_MOST = 10, 12, 12
 
 
 def places_for_one_network(study: Study, places: int) -> int:
-    """How many places one network address may hold at once: as the study says, else a quarter of them."""
+    """Return how many places one network address may hold at once: as the study says, else a quarter of them."""
     return study.places_per_network or max(FEWEST_OF_A_NETWORK, ceil(places / NETWORKS_OF_A_STUDY))
 
 
 def is_too_narrow_for_a_room(study: Study, places: int) -> bool:
-    """Whether few places are not all for one network address, and nobody has decided so."""
+    """Return whether few places are not all for one network address, and nobody has decided so."""
     share = places_for_one_network(study, places)
     return study.platform == Study.Platform.OWN and not study.places_per_network and share < places <= PLACES_OF_A_ROOM
 
 
 def is_stalled(session: Session, now: datetime) -> bool:
-    """Whether nothing was heard of an active session for `STALLED_AFTER`."""
+    """Return whether nothing was heard of an active session for `STALLED_AFTER`."""
     return session.state == Session.State.ACTIVE and now - (session.last_seen_at or session.started_at) >= STALLED_AFTER
 
 
 def kept_until(study: Study) -> datetime | None:
-    """Until when what leads to evaluators may be kept, as their consent says; None while no time runs."""
+    """Return until when what leads to evaluators may be kept, as their consent says; None while no time runs."""
     if study.closed_at is None or study.keep_months is None:
         return None
     months = study.closed_at.month - 1 + study.keep_months
@@ -81,29 +81,29 @@ def kept_until(study: Study) -> datetime | None:
 
 
 def name_problem(study: Study) -> str:
-    """Why the name of a study in addresses cannot change any more."""
+    """Return why the name of a study in addresses cannot change any more."""
     return "The name in its address is fixed since the launch." if study.is_launched else ""
 
 
 def describe_published_results(study: Study) -> str:
-    """What published results are, as pages say it: public as long as the leaderboard is."""
+    """Return what published results are, as pages say it: public as long as the leaderboard is."""
     return HIDDEN_WITH_LEADERBOARD if study.waits_for_leaderboard else "published"
 
 
 def note_on_archiving(study: Study) -> str:
-    """What stays in the lists for readers when a study is archived; empty where nothing does."""
+    """Return what stays in the lists for readers when a study is archived; empty where nothing does."""
     is_public = study.results_published_at is not None and not study.waits_for_leaderboard
     where = "home and the leaderboard show them" if study.edition else "who has their address sees them"
     return f"Its published results stay public: {where}." if is_public else ""
 
 
 def study_archiving_problem(study: Study) -> str:
-    """Why a study cannot leave the lists: somebody can take part."""
+    """Return why a study cannot leave the lists: somebody can take part."""
     return "It takes answers. Close it first." if study.state in LAUNCHED else ""
 
 
 def study_removal_problem(study: Study, *, was_published: bool) -> str:
-    """Why a study cannot be deleted with its answers.
+    """Return why a study cannot be deleted with its answers.
 
     Args:
         was_published: whether its results are or ever were public.
@@ -114,7 +114,7 @@ def study_removal_problem(study: Study, *, was_published: bool) -> str:
 
 
 def heard_problem(studies: Sequence[tuple[str, bool]]) -> str:
-    """Why what is heard in these studies, each its title and whether it is a draft, cannot be deleted."""
+    """Return why what is heard in these studies, each its title and whether it is a draft, cannot be deleted."""
     if not studies:
         return ""
     is_one = len(studies) == 1
@@ -127,7 +127,7 @@ def heard_problem(studies: Sequence[tuple[str, bool]]) -> str:
 
 
 def has_pairs(study: Study) -> bool:
-    """Whether voices are compared, so that a trial has a sample B."""
+    """Return whether voices are compared, so that a trial has a sample B."""
     return any(one.compares_voices for one in study.asked)
 
 
@@ -146,7 +146,7 @@ def right_answers(study: Study, *, is_same: bool) -> dict[str, list[int]]:
 
 
 def right_ratings(points: int, *, is_high: bool) -> list[int]:
-    """The lowest and the highest rating that is right for an original pair of one speaker, or of a woman and a man.
+    """Return the lowest and highest rating that is right for an original pair of one speaker, or a woman and a man.
 
     For one speaker, who may sound a little different in two recordings, the upper half of the scale. For a woman and
     a man within one point of the end, as ITU-T P.808's toolkit takes a known answer; the end itself below five points.
@@ -157,7 +157,7 @@ def right_ratings(points: int, *, is_high: bool) -> list[int]:
 
 
 def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What is wrong with the numbers of a plan, without looking at recordings.
+    """Return what is wrong with the numbers of a plan, without looking at recordings.
 
     Args:
         numbers: fields of `Study` and its questions, `asked`; those that could not be read are missing.
@@ -198,7 +198,7 @@ def consent_problems(study: Study) -> dict[str, str]:
 
 
 def seconds_of_trial(asked: Sequence[AskedQuestion], sample_s: Sequence[float]) -> float:
-    """About how long a trial takes: every sample as often as it has to be heard, and some seconds for each answer.
+    """Estimate how long a trial takes in s: each sample as often as it is heard, and some seconds for each answer.
 
     Args:
         sample_s: the length of each sample; of voices sample A first.
@@ -216,7 +216,7 @@ def seconds_of_trial(asked: Sequence[AskedQuestion], sample_s: Sequence[float]) 
 
 
 def platform_problems(study: Study) -> list[str]:
-    """What is wrong with the settings that are read once evaluators come, as sentences."""
+    """Return what is wrong with the settings that are read once evaluators come, as sentences."""
     problems: list[str] = []
     for parse, given in (
         (parse_screening, study.screening),
@@ -231,7 +231,7 @@ def platform_problems(study: Study) -> list[str]:
 
 
 def closing_problems(study: Study) -> list[str]:
-    """Why a study cannot be closed, as sentences; empty where it can."""
+    """Return why a study cannot be closed, as sentences; empty where it can."""
     if study.state in LAUNCHED:
         return []
     if study.state == State.CLOSED:

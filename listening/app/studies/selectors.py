@@ -59,12 +59,12 @@ def organizers_of(study: Study) -> QuerySet[Any]:
 
 
 def study_for(user: Any, name: str) -> Study:
-    """One of them by the name in its address; Http404 for any other."""
+    """Return one of them by the name in its address; Http404 for any other."""
     return get_object_or_404(studies_for(user).select_related("job"), name=name)
 
 
 def editions_to_study(user: Any) -> QuerySet[Edition]:
-    """The editions with a corpus that this person organises; "not found" for who is no organizer of anything."""
+    """Return the editions with a corpus that this person organises; "not found" for who is no organizer of anything."""
     managed = managed_editions_for(user)
     if not user.is_organizer and not managed.exists():
         raise Http404
@@ -72,7 +72,7 @@ def editions_to_study(user: Any) -> QuerySet[Edition]:
 
 
 def explain_no_edition(user: Any) -> str:
-    """Why there is no edition for a new study, and what to do; empty where there is one.
+    """Return why there is no edition for a new study, and what to do; empty where there is one.
 
     Raises:
         Http404: as of `editions_to_study`.
@@ -85,14 +85,14 @@ def explain_no_edition(user: Any) -> str:
 
 
 def edition_to_study(user: Any, name: str) -> Edition:
-    """One of them by its name, which may come from anywhere; Http404 for any other."""
+    """Return one of them by its name, which may come from anywhere; Http404 for any other."""
     if "\0" in name:  # which PostgreSQL takes in no text
         raise Http404
     return get_object_or_404(editions_to_study(user), name=name)
 
 
 def free_study_name(title: str) -> str:
-    """A name for addresses that is derived from a title and that no study has."""
+    """Return a name for addresses that is derived from a title and that no study has."""
     start = slugify(title)[:LONGEST_FREE_NAME].strip("-_") or "study"
     taken = set(Study.objects.filter(name__startswith=start).values_list("name", flat=True)) | RESERVED_NAMES
     return next(name for name in (start, *(f"{start}-{n}" for n in range(2, len(taken) + 3))) if name not in taken)
@@ -115,7 +115,7 @@ def _seen_by(by: Any) -> QuerySet[Study]:
 
 
 def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[Study]:
-    """The studies for a list: `blocks_made`, `blocks_finished` and `sessions_begun` beside each, in one query."""
+    """Return studies with `blocks_made`, `blocks_finished` and `sessions_begun` of each, in one query."""
     studies = studies_for(user) if edition is None else studies_for(user).filter(edition=edition)
     listed = studies.filter(archived_at=None, edition__archived_at=None)
     return (
@@ -130,13 +130,13 @@ def studies_with_counts(user: Any, edition: Edition | None = None) -> QuerySet[S
 
 
 def has_archived(user: Any, edition: Edition | None = None) -> bool:
-    """Whether one of the studies that a list leaves out is archived, itself or with its edition."""
+    """Return whether one of the studies that a list leaves out is archived, itself or with its edition."""
     studies = studies_for(user) if edition is None else studies_for(user).filter(edition=edition)
     return studies.exclude(archived_at=None, edition__archived_at=None).exists()
 
 
 def find_played(*, submission: Submission, utterances: Iterable[int]) -> set[int]:
-    """Which of these utterances no page lets others hear as this system, since a test that is under way plays them.
+    """Return which of these utterances no page plays as this system, since a test that is under way plays them.
 
     All of them where it plays the system at all: a listener who knows the system's sound would rate its name.
     """
@@ -148,7 +148,7 @@ def find_played(*, submission: Submission, utterances: Iterable[int]) -> set[int
 
 
 def sessions_under_way(study: Study) -> QuerySet[Session]:
-    """Sessions that have not ended: `has_place`, `place_until` and the number of `answered_trials` beside each."""
+    """Return sessions that have not ended, with `has_place`, `place_until` and the number of `answered_trials`."""
     active = study.sessions.filter(state=Session.State.ACTIVE, is_preview=False).order_by("pk")
     return active.annotate(
         has_place=Q(held_block__isnull=False),
@@ -158,7 +158,7 @@ def sessions_under_way(study: Study) -> QuerySet[Session]:
 
 
 def was_published(study: Study) -> bool:
-    """Whether the results of a study are or ever were public."""
+    """Return whether the results of a study are or ever were public."""
     told = AuditEvent.objects.filter(subject_type="listening.study", subject_id=str(study.pk))
     return study.results_published_at is not None or told.filter(action="study.results_published").exists()
 
@@ -170,13 +170,13 @@ def was_taken_back(study: Study) -> bool:
 
 
 def knows_people(study: Study) -> bool:
-    """Whether something still leads to its evaluators."""
+    """Return whether something still leads to its evaluators."""
     named = study.participants.exclude(platform_id="").exists()
     return named or study.sessions.filter(is_preview=False).exclude(platform_data={}, device={}).exists()
 
 
 def describe_keeping(study: Study, now: datetime) -> dict[str, Any]:
-    """Until when what leads to evaluators may be kept, and whether it is still there."""
+    """Return until when what leads to evaluators may be kept, and whether it is still there."""
     until = kept_until(study)
     told = AuditEvent.objects.filter(
         subject_type="listening.study", subject_id=str(study.pk), action="study.people_forgotten"
@@ -192,7 +192,7 @@ def describe_keeping(study: Study, now: datetime) -> dict[str, Any]:
 
 
 def lock_study(study: Study, states: Iterable[str], action: str) -> Study:
-    """The row of a study, held until the end of the transaction.
+    """Return the row of a study, held until the end of the transaction.
 
     Raises:
         NotPossible: it is in none of these states.
@@ -231,12 +231,12 @@ class StimulusPool:
     versions: Mapping[tuple[str, str], str]
 
     def audio_of(self, system: str, name: str) -> str:
-        """The key of the file of an utterance as a system made it, or of the original (``""``)."""
+        """Return the key of the file of an utterance as a system made it, or of the original (``""``)."""
         return self.versions[system, name] if system else self.recordings[name].audio
 
 
 def submissions_to_hear(edition: Edition, study: Study | None = None) -> QuerySet[Submission]:
-    """Submissions with anonymised trial utterances: the newest usable one of each system of the edition or its corpus.
+    """Return the newest usable submission with anonymised trial utterances of each system of the edition or its corpus.
 
     Systems without an edition are the organizers' own baselines on the same corpus. Those of the study stay.
     """
@@ -251,7 +251,7 @@ def submissions_to_hear(edition: Edition, study: Study | None = None) -> QuerySe
 
 
 def systems_left_out(study: Study) -> list[str]:
-    """Labels of the teams' systems that could be heard and are not in the study."""
+    """Return labels of the teams' systems that could be heard and are not in the study."""
     chosen = study.systems.values("submission__system")
     if study.edition is None:
         return []
@@ -260,7 +260,7 @@ def systems_left_out(study: Study) -> list[str]:
 
 
 def heard_submissions(study: Study) -> dict[str, Submission]:
-    """The submission that is heard of each system of the study, by its code."""
+    """Return the submission that is heard of each system of the study, by its code."""
     rows = study.systems.filter(submission__isnull=False).select_related("submission__system").order_by("code")
     return {one.code: one.submission for one in rows if one.submission is not None}
 
@@ -307,7 +307,7 @@ def pool_of(study: Study) -> StimulusPool:
 
 
 def name_codes(submissions: Iterable[Submission], taken: Iterable[str] = ()) -> dict[str, Submission]:
-    """Submissions by the code that each has in a study: the label of its system, numbered where it is taken."""
+    """Return submissions by the code that each has in a study: the label of its system, numbered where it is taken."""
     named: dict[str, Submission] = {}
     held = set(taken)
     for one in submissions:
@@ -320,7 +320,7 @@ def name_codes(submissions: Iterable[Submission], taken: Iterable[str] = ()) -> 
 
 
 def sets_to_hear(edition: Edition, study: Study | None = None) -> QuerySet[DataSet]:
-    """Trial and enrolment sets of the edition's corpus that stand in a trial list and hold recordings.
+    """Return trial and enrolment sets of the edition's corpus that stand in a trial list and hold recordings.
 
     Once a system can be heard, trial sets are those that one has audio for. Those of the study stay.
     """
@@ -338,7 +338,7 @@ def sets_to_hear(edition: Edition, study: Study | None = None) -> QuerySet[DataS
 
 
 def set_problems(data_sets: Iterable[DataSet]) -> list[str]:
-    """What keeps these data sets from being heard together, as sentences."""
+    """Return what keeps these data sets from being heard together, as sentences."""
     chosen = list(data_sets)
     trials = [one for one in chosen if one.role == Role.TRIAL]
     enrolments = [one for one in chosen if one.role == Role.ENROLMENT]
@@ -355,7 +355,7 @@ def set_problems(data_sets: Iterable[DataSet]) -> list[str]:
 
 
 def mean_length(data_sets: Iterable[DataSet]) -> float:
-    """The mean length of the recordings in seconds; four where nobody measured any."""
+    """Return the mean length of the recordings in seconds; four where nobody measured any."""
     known = Utterance.objects.filter(data_sets__in=data_sets, duration_s__gt=0).exclude(audio="")
     return known.aggregate(mean=Avg("duration_s"))["mean"] or 4.0
 
@@ -369,7 +369,7 @@ _OF_RECORDINGS = ("name", "speaker__name", "speaker__gender", "pk", "audio", "tr
 
 
 def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -> StimulusPool:
-    """Everything that may be heard, in the order of names.
+    """Return everything that may be heard, in the order of names.
 
     Args:
         systems: the submission that is heard of each system, by its code in the study.
@@ -410,7 +410,7 @@ def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -
 
 
 def _named_in_lists(data_sets: list[DataSet]) -> dict[int, set[str] | None]:
-    """By data set the utterances of a trial set, or the models of an enrolment set, in given lists; None: all."""
+    """Return by data set the utterances of trial sets, or models of enrolment sets, in given lists; None: all."""
     named: dict[int, set[str] | None] = {}
     for one in TrialList.objects.filter(trial_set__in=data_sets, enrolment_set__in=data_sets):
         if one.origin == TrialList.Origin.PRODUCT:
@@ -475,7 +475,7 @@ def read_presentations(study: Study) -> dict[int, StoredPresentation]:
 
 
 def expected_effort(study: Study) -> dict[str, Any]:
-    """What a session of the design takes and earns: `minutes`, the `amount` for it, 0 where nobody is paid."""
+    """Return what a session of the design takes and earns: `minutes`, the `amount` for it, 0 where nobody is paid."""
     lengths = study.stimulus_files.aggregate(mean=Avg("duration_s"))["mean"] or 0.0
     block = study.blocks.order_by("number").first()
     trials = block.trials.count() if block is not None else study.trials_per_evaluator
@@ -503,18 +503,18 @@ class ShownText:
 
 
 def newest_text(study: Study, kind: str, language: str) -> StudyText | None:
-    """The row of what evaluators read now of a kind in a language; None where there is none."""
+    """Return the row of what evaluators read now of a kind in a language; None where there is none."""
     return study.texts.filter(kind=kind, language=language).order_by("-version").first()
 
 
 def shipped_text(study: Study, kind: str, language: str) -> str:
-    """The wording that comes with the portal for a study like this; empty where there is none."""
+    """Return the wording that comes with the portal for a study like this; empty where there is none."""
     told: dict[str, Any] = {"questions": study.asked, "is_about_voices": not study.is_crossed}
     return texts.shipped_text(kind, study.role_play, language, **told)
 
 
 def shown_text(study: Study, kind: str, language: str, *, below: int = 0) -> ShownText:
-    """The newest version of a study's text in this language, else in its first one, else as it is shipped.
+    """Return the newest version of a study's text in this language, else in its first one, else as it is shipped.
 
     Args:
         below: as of `texts.render_markdown`.

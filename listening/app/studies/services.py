@@ -77,7 +77,7 @@ def create_study(
     questions: Sequence[AskedQuestion] | None = None,
     **fields: Any,
 ) -> Study:
-    """A draft with its systems, its recordings, its questions and the shipped wording of every text in its languages.
+    """Return a draft with its systems, recordings, questions, and the shipped wording of texts in its languages.
 
     Args:
         questions: those of the first preset where they are left out.
@@ -109,7 +109,7 @@ def change_study(
     data_sets: Iterable[DataSet] | None = None,
     **fields: Any,
 ) -> Study:
-    """Other fields of a study; a change of its plan takes the design away, and after the launch it is refused.
+    """Change fields of a study; a change of its plan takes the design away, and after the launch it is refused.
 
     Raises:
         NotPossible: the stimuli are being made, the study is closed, or a new submission is being deleted.
@@ -173,7 +173,7 @@ def ask_questions(study: Study, questions: Sequence[AskedQuestion]) -> None:
 
 @transaction.atomic
 def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion]) -> Study:
-    """Other questions or another wording; what is not wording alone takes the design away.
+    """Change questions or their wording; what is not wording alone takes the design away.
 
     Raises:
         NotPossible: the study is launched, or its stimuli are being made.
@@ -229,7 +229,7 @@ def explain_missing_texts(names: Iterable[str]) -> list[str]:
 
 
 def rename_study(*, thing: Study, by: Any, title: str) -> Study:
-    """Another title.
+    """Give a study another title.
 
     Raises:
         NotPossible: as of `change_study`.
@@ -239,7 +239,7 @@ def rename_study(*, thing: Study, by: Any, title: str) -> Study:
 
 @transaction.atomic
 def change_text(*, study: Study, kind: str, language: str, text: str, by: Any) -> StudyText | None:
-    """The text that evaluators read from now on, as a new version; None where it says nothing new.
+    """Store the text that evaluators read from now on, as a new version; None where it says nothing new.
 
     Raises:
         NotPossible: the study is closed.
@@ -255,7 +255,7 @@ def change_text(*, study: Study, kind: str, language: str, text: str, by: Any) -
 def change_words(
     *, study: Study, language: str, translations: Mapping[interface_words.Key, str], by: Any
 ) -> StudyText | None:
-    """The words of buttons and hints from now on, all of them, as a new version; None where they are as before.
+    """Store the words of buttons and hints from now on, all of them, as a new version; None where they are as before.
 
     Raises:
         NotPossible: the study is closed.
@@ -366,7 +366,7 @@ def launch_study(*, study: Study, by: Any, now: datetime) -> Study:
 
 @transaction.atomic
 def pause_study(*, study: Study, by: Any) -> Study:
-    """No new session can begin; those under way can be finished.
+    """Let no new session begin; those under way can be finished.
 
     Raises:
         NotPossible: it is not open.
@@ -418,7 +418,7 @@ def change_state(study: Study, states: Iterable[str], state: str, action: str, b
 
 @transaction.atomic
 def preview_session(*, study: Study, by: Any) -> Session:
-    """A session in which an organizer meets what an evaluator will meet; it takes no block and counts nowhere.
+    """Begin a session in which an organizer meets what an evaluator will meet; it takes no block and counts nowhere.
 
     Raises:
         NotPossible: there is nothing to hear yet.
@@ -476,7 +476,7 @@ def _wording_problems(study: Study) -> list[str]:
 
 
 def _text_problems(study: Study) -> list[str]:
-    """Which texts evaluators would miss, as sentences."""
+    """Return which texts evaluators would miss, as sentences."""
     newest = {(one.kind, one.language): one.text for one in study.texts.order_by("version")}
     return [
         f"The text “{kind.label.lower()}” is empty in the language {language}. Write it on the page of texts."
@@ -488,7 +488,7 @@ def _text_problems(study: Study) -> list[str]:
 
 
 def _submission_problems(study: Study) -> list[str]:
-    """Which systems may not be heard any more, as sentences."""
+    """Return which systems may not be heard any more, as sentences."""
     gone = (Submission.State.WITHDRAWN, Submission.State.REFUSED)
     return [
         f"{one.submission} is {one.submission.get_state_display().lower()}. Leave it out of the systems of the study."
@@ -504,7 +504,7 @@ USUAL_MONTHS = 12  # for which answers are kept
 
 
 def propose_study(edition: Edition, by: Any) -> dict[str, Any]:
-    """What the form of a new study begins with: its title, the size that the recordings allow, what consent says."""
+    """Return initial values of a new study: its title, the size that the recordings allow, what consent says."""
     size = Study(**list_sizes(Form.RATING, "2022")[0])
     told = {"keep_months": USUAL_MONTHS} | _known_of(edition, None)
     group = "small" if explain_room(size, best_sets(edition)) else "2022"
@@ -544,7 +544,7 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, preset: str,
 
 
 def best_sets(edition: Edition) -> list[DataSet]:
-    """An enrolment set and every trial set compared with it: of the test where there is one, else the largest."""
+    """Return an enrolment set and the trial sets compared with it: of the test where there is one, else the largest."""
     heard = {one.pk: one for one in selectors.sets_to_hear(edition)}
     lists = TrialList.objects.filter(trial_set__in=heard, enrolment_set__in=heard)
     by_enrolment: dict[int, list[int]] = {}
@@ -561,7 +561,7 @@ def best_sets(edition: Edition) -> list[DataSet]:
 
 
 def _known_of(edition: Edition | None, by: Any) -> dict[str, Any]:
-    """What consent says as in the newest study of the edition, or of this person; else the contact is who makes it."""
+    """Return what consent says in the newest study of the edition, or of this person; else their own address."""
     of_same = edition.studies.all() if edition is not None else selectors.studies_for(by).filter(edition=None)
     before = of_same.exclude(contact="").order_by("-pk").first()
     if before is None:
@@ -588,7 +588,7 @@ def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
 
 
 def _add_text(study: Study, kind: str, language: str, text: str, by: Any) -> StudyText | None:
-    """The text as the newest version; None where it says nothing new."""
+    """Store the text as the newest version; None where it says nothing new."""
     newest = newest_text(study, kind, language)
     if not text or (newest is not None and newest.text == text):
         return None
@@ -597,7 +597,7 @@ def _add_text(study: Study, kind: str, language: str, text: str, by: Any) -> Stu
 
 
 def _wordings(study: Study) -> dict[tuple[str, str], str]:
-    """The shipped wording of each kind and language of a study; where none is shipped, the organizer writes it."""
+    """Return the shipped wording of each kind and language of a study; organizers write what is not shipped."""
     return {
         (kind.value, language): selectors.shipped_text(study, kind, language)
         for kind in StudyText.READ

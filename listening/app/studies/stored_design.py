@@ -55,17 +55,17 @@ class DesignRows:
     pool: StimulusPool = field(repr=False)
 
     def scored_of(self, block: BlockRow) -> tuple[str, ...]:
-        """Keys of the scored items of a block in their order."""
+        """Return the keys of the scored items of a block in their order."""
         return tuple(key for _, key in block.trials if key in self.items and self.items[key].is_scored)
 
     def waves(self) -> list[int]:
-        """How many blocks each wave has, the first one first."""
+        """Return how many blocks each wave has, the first one first."""
         counts = Counter(block.wave for block in self.blocks)
         return [counts[wave] for wave in sorted(counts)]
 
 
 def read_rows(study: Study, pool: StimulusPool | None = None) -> DesignRows:
-    """The design of a study in four queries, besides those of its pool where none is given."""
+    """Return the design of a study in four queries, besides those of its pool where none is given."""
     systems = codes_of(study)
     if pool is None:
         pool = pool_of(study)
@@ -83,7 +83,7 @@ def read_rows(study: Study, pool: StimulusPool | None = None) -> DesignRows:
 
 
 def certify_rows(rows: DesignRows) -> list[Certificate]:
-    """The certificate of the scored trials; of a study without ratings one for each wave.
+    """Return the certificate of the scored trials; of a study without ratings one for each wave.
 
     What cannot even be read as a design fails a check, it raises nothing.
     """
@@ -125,13 +125,13 @@ def _crossed_trial(rows: DesignRows, key: str) -> PlannedTrial:
 
 
 def rating_request(rows: DesignRows) -> DesignRequest:
-    """What was asked for, as the study and its scored items say."""
+    """Return what was asked for, as the study and its scored items say."""
     candidates = tuple(_candidate(item) for item in rows.items.values() if item.is_scored)
     return make_request(rows.study, rows.systems, candidates)
 
 
 def rating_design(rows: DesignRows) -> Design:
-    """Who hears what, as blocks and trials say."""
+    """Return who hears what, as blocks and trials say."""
     extensions = tuple(
         Extension(blocks=size, seed=rows.study.seed + wave) for wave, size in enumerate(rows.waves()) if wave
     )
@@ -142,7 +142,7 @@ def rating_design(rows: DesignRows) -> Design:
 
 
 def make_request(study: Study, systems: tuple[str, ...], candidates: tuple[Candidate, ...]) -> DesignRequest:
-    """What a study of ratings asks for."""
+    """Return what a study of ratings asks for."""
     return DesignRequest(
         evaluators=study.evaluators,
         trials=study.trials_per_evaluator,
@@ -155,7 +155,7 @@ def make_request(study: Study, systems: tuple[str, ...], candidates: tuple[Candi
 
 
 def read_relaxations(study: Study) -> dict[str, bool]:
-    """Which rules of the design may give way in a study."""
+    """Return which rules of the design may give way in a study."""
     names = {"sources": "sources_may_repeat", "enrolments": "enrolments_may_repeat", "sexes": "sexes_as_in_pool"}
     return {field: name in study.relaxations for name, field in names.items()}
 
@@ -163,7 +163,7 @@ def read_relaxations(study: Study) -> dict[str, bool]:
 def board_request(
     study: Study, systems: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
 ) -> unrated.BoardRequest:
-    """What a study of boards asks for."""
+    """Return what a study of boards asks for."""
     seed = study.seed + wave
     boards, samples = study.trials_per_evaluator, study.board_samples
     return unrated.BoardRequest(evaluators, boards, samples, systems, pool.utterances, seed)
@@ -172,7 +172,7 @@ def board_request(
 def transcription_request(
     study: Study, systems: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
 ) -> unrated.TranscriptionRequest:
-    """What a study of transcriptions asks for."""
+    """Return what a study of transcriptions asks for."""
     return unrated.TranscriptionRequest(
         evaluators=evaluators,
         trials=study.trials_per_evaluator,
@@ -223,7 +223,7 @@ CHANGED = (
 
 
 def build_certificate(rows: DesignRows) -> dict[str, Any]:
-    """Everything that is known of a design, as it is stored and downloaded: nothing of it depends on a clock."""
+    """Return everything that is known of a design, as it is stored and downloaded: nothing of it depends on a clock."""
     parts = [certificate.as_json() for certificate in certify_rows(rows)]
     checks = row_checks(rows)
     whole = {
@@ -241,13 +241,13 @@ def build_certificate(rows: DesignRows) -> dict[str, Any]:
 
 
 def list_failures(certificate: dict[str, Any]) -> list[str]:
-    """The sentences of the checks that failed."""
+    """Return the sentences of the checks that failed."""
     checks = [*(check for part in certificate["parts"] for check in part["checks"]), *certificate["rows"]]
     return [check["sentence"] for check in checks if not check["passed"]]
 
 
 def launch_problems(rows: DesignRows) -> list[str]:
-    """Why the design in the rows may not be launched, as sentences; empty when it may."""
+    """Return why the design in the rows may not be launched, as sentences; empty when it may."""
     stored = rows.study.certificate
     if not stored or not rows.blocks:
         return [NOT_CERTIFIED]
@@ -266,7 +266,7 @@ def launch_problems(rows: DesignRows) -> list[str]:
 
 
 def compute_fingerprint(rows: DesignRows) -> str:
-    """SHA-256 over every trial of every block: position, item, purpose, and what each slot presents from which file."""
+    """Return the SHA-256 of all trials of all blocks: position, item, purpose, and which file each slot presents."""
     digest = hashlib.sha256()
     for block in rows.blocks:
         for position, key in block.trials:
@@ -279,7 +279,7 @@ def compute_fingerprint(rows: DesignRows) -> str:
 
 
 def row_checks(rows: DesignRows) -> list[dict[str, Any]]:
-    """Blocks, positions, samples, controls: each with what was required and what was found."""
+    """Return blocks, positions, samples, controls: each with what was required and what was found."""
     checks = [_blocks(rows), _positions(rows), _samples(rows), _sources(rows)]
     if rows.study.form == Study.Form.RATING and not rows.study.is_crossed:
         checks += [_controls(rows), _control_places(rows), _control_recordings(rows), _gold(rows)]
@@ -323,7 +323,7 @@ def _positions(rows: DesignRows) -> dict[str, Any]:
 
 
 def _samples(rows: DesignRows) -> dict[str, Any]:
-    """Whether every item presents what it says: system, speakers, and as many samples as its form has."""
+    """Return whether every item presents what it says: system, speakers, and as many samples as its form has."""
     problems = [f"{item.key}: {problem}" for item in rows.items.values() if (problem := _sample_problem(rows, item))]
     required = "samples of every item from its system, with one or two speakers as it says"
     if rows.study.is_crossed:
@@ -371,7 +371,7 @@ def _crossed_problem(rows: DesignRows, item: StoredPresentation) -> str:
 
 
 def _sources(rows: DesignRows) -> dict[str, Any]:
-    """Whether every sample is made from the file that the corpus or the submission holds."""
+    """Return whether every sample is made from the file that the corpus or the submission holds."""
     pool, problems = rows.pool, set()
     for item in rows.items.values():
         for sample in item.samples.values():
@@ -447,7 +447,7 @@ def _control_recordings(rows: DesignRows) -> dict[str, Any]:
 
 
 def _gold(rows: DesignRows) -> dict[str, Any]:
-    """Whether every control trial has the answer that its recordings make sure."""
+    """Return whether every control trial has the answer that its recordings make sure."""
     problems = []
     for item in rows.items.values():
         if item.purpose != Presentation.Purpose.GOLD or len(item.samples) != 2:
