@@ -1,28 +1,8 @@
 """A listening test of one's own recordings as one TOML file, with which somebody else repeats it.
 
-    title = "Three codecs"
-    preset = "mushra"
-    original = "clean"
-    anchors = [3500, 7000]
-
-    [sound]
-    rate_hz = 48000
-    channels = 2
-    loudness = "bs1770"
-
-    [sessions]
-    evaluators = 24
-    trials = 60
-    seed = 17
-
-    [consent]
-    responsible = "Example University"
-    contact = "listening@example.org"
-    keep_months = 12
-
 Only the title is needed; what is left out is as the page *Test your own recordings* has it. Questions whose wording is
 not that of a preset stand at its end as tables ``[[questions]]``, as presets have them. The recordings are not in the
-file.
+file. ``docs/listening.md`` has an example.
 """
 
 from __future__ import annotations
@@ -79,10 +59,7 @@ def _is_list_of_anchors(value: Any) -> bool:
 TABLES: dict[str, dict[str, Check]] = {
     "": {
         "title": _text(120),
-        "name": (
-            lambda value: isinstance(value, str) and bool(re.fullmatch(r"[a-z0-9_-]{1,60}", value)),
-            "a short name",
-        ),
+        "name": _matching("[a-z0-9_-]{1,60}", "a short name"),
         "preset": _one_of(*PRESETS),
         "original": _text(40),
         "references": _texts(40),

@@ -1,6 +1,7 @@
 """The file that describes a test of one's own recordings: by the API, by ``vp``, and written for others."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -178,6 +179,13 @@ def test_test_with_a_reference_is_refused_by_the_api_without_an_original():
     assert [one["detail"] for one in wrong.json()["errors"]] == [
         "Every trial plays the original as its reference. Say which it is; there are: clean, codec."
     ]
+
+
+@pytest.mark.django_db
+def test_file_of_the_documentation_is_read():
+    text = Path("docs/listening.md").read_text().split("```toml\n")[1].split("```")[0]
+    chosen, fields = read_test_file(text)
+    assert (chosen.preset, chosen.anchors, fields["half_width"]) == ("mushra", (3500, 7000), 5.0)
 
 
 def test_file_that_is_no_toml_is_refused_with_its_place():
