@@ -44,7 +44,7 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
     for row in shape.records("estimates", scores="common", question=name):
         estimates.setdefault(str(row["measure"]), []).append(row)
     title = question.title if question else name
-    tables = {measure: _make_table(shape, title, rows) for measure, rows in estimates.items()}
+    further = [row for measure, rows in estimates.items() if measure not in OPEN for row in rows]
     screening = shape.records("screening", scores="common", task=name) if shape.reader.sees_listeners else []
     return {
         "name": name,
@@ -53,19 +53,21 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
         "reading": question.results.get("reading", "") if question else "",
         "sentences": [sentence for sentence in _say_estimates(shape, question, estimates) if sentence],
         "figures": [figure for figure in figures if figure["task"] == name and figure["place"] == "answers"],
-        "tables": [table for measure, table in tables.items() if measure in OPEN],
-        "more": [table for measure, table in tables.items() if measure not in OPEN],
+        "tables": [_make_table(shape, title, rows) for measure, rows in estimates.items() if measure in OPEN],
+        "further": _make_table(shape, title, further) if further else None,
         "caught": len({row["listener"] for row in screening if row["is_caught"]}),
         "screened": len({row["listener"] for row in screening}),
     }
 
 
 def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
-    """Return the estimates of a measure, those of conditions with the highest first."""
+    """Return the estimates of a measure, those of conditions with the highest first, or of further measures."""
     content, measure = CONTENTS["estimates"], str(rows[0]["measure"])
+    shape, heading = shape.without("question", "p"), "Further numbers"
+    if measure in OPEN:
+        shape, heading = shape.without("measure"), measure[:1].upper() + measure[1:]
     if not any(row["against"] for row in rows):
-        rows = sorted(rows, key=lambda row: -(as_number(row["value"]) or 0))
-    shape = shape.without("question", "measure", "p")
+        rows = sorted(rows, key=lambda row: (str(row["measure"]), -(as_number(row["value"]) or 0)))
     if measure in OF_LABELS:
         shape = replace(shape, titles={"against": "Label"})
     columns = [
@@ -80,7 +82,7 @@ def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
         caption += f"; beneath a number its {level} interval"
     cells = [Row(tuple(make_cell(column, row, shape) for column in columns)) for row in rows]
     csv = shape.reader.csv("common", content.name)
-    return make_table(measure[:1].upper() + measure[1:], caption, columns, cells, note=content.note, csv=csv)
+    return make_table(heading, caption, columns, cells, note=content.note, csv=csv)
 
 
 # Sentences -----------------------------------------------------------------------------------------

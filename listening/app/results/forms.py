@@ -33,7 +33,7 @@ class AnalyseForm(forms.Form):
     correction = forms.ChoiceField(
         choices=list(CORRECTIONS.items()),
         label="Correction of p-values",
-        help_text="Over all pairs of systems of a task. Holm is the stricter one.",
+        help_text="Over all pairs of a task. Holm is the stricter one.",
     )
     resamples = forms.IntegerField(
         min_value=FEWEST, max_value=MOST, help_text="Resamples of listeners for the intervals."

@@ -137,7 +137,7 @@ def publish(request: HttpRequest, study: str) -> HttpResponse:
         except NotPossible as reason:
             told = publication(shown, refusal=str(reason))
             return render(request, "listening/results/publish.html", told, status=REFUSED)
-        told_to = if_mailed(", and the teams that were heard are notified")
+        told_to = if_mailed(", and the teams that were heard are notified") if shown.study.edition else ""
         messages.success(request, f"The results are published{told_to}.")
         return redirect("studies:results", study)
     return render(request, "listening/results/publish.html", publication(shown))

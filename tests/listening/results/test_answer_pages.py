@@ -107,6 +107,16 @@ def test_several_conditions_open_with_the_best_and_the_pairs_that_differ(task, m
     assert all((name in second) == (len(alike) <= 3) for name in alike)
 
 
+def test_median_and_quartiles_of_mushra_stand_in_one_further_table():
+    study = analysed(["basic-audio-quality"], items=2)
+    further = section_of(study)["further"]
+    rows = [{of.key: cell.text for of, cell in zip(further.columns, row.cells, strict=True)} for row in further.rows]
+    assert len(rows) == 3 * 4
+    expected = estimate(study, measure="upper quartile", condition="codec")["value"]
+    [row] = [row for row in rows if (row["measure"], row["condition"]) == ("upper quartile", "codec")]
+    assert float(row["value"]) == pytest.approx(expected, abs=0.01)
+
+
 def test_choices_open_with_the_most_frequent_label_of_each_condition():
     study = make_compared(["emotion"], items=2, codes=("codec", "vocoder"))
     for answer in Answer.objects.all():
@@ -141,8 +151,11 @@ def test_question_figure_and_table_stand_open_below_its_heading(task):
 def test_no_words_of_privacy_and_systems_on_the_pages_of_own_recordings(task):
     study = analysed([task], items=2)
     client = client_of(study)
-    for name in ("results", "analyse", "publish-results"):
+    published = client.post(address(study, "publish-results"), {"analysis": study.analyses.get().pk}, follow=True)
+    assert "The results are published." in words_of(published)
+    for name in ("results", "analyse", "publish-results", "unpublish-results"):
         words = words_of(client.get(address(study, name))).lower()
+        assert "leaderboard" not in words, name
         assert "unprotected" not in words, name
         assert "the team" not in words, name
 
