@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from common.tables import Row, Table
+from common.tables import Row, Table, Value
 from common.wording import counted
-from listening.analysis.answers.choices import AVERAGE_RECALL, D_PRIME, GIVEN, RECALL, RIGHT
+from listening.analysis.answers.choices import AVERAGE_RECALL, CHANCE_OF_ABX, D_PRIME, GIVEN, RECALL, RIGHT
 from listening.analysis.answers.pairs import FIRST_HEARD, MEAN_AGAINST_ALL, MEAN_RATING, STRENGTH, TIES, WINS
 from listening.analysis.answers.scales import DIFFERENCE, MEAN
 from listening.analysis.reading.inputs import ORIGINAL
@@ -110,6 +110,9 @@ def _say_estimates(
             yield _say_pairs(shape, pairs)
     if TIES in estimates:
         yield f"Neither was preferred in {_write(shape, estimates[TIES][0])} of comparisons; these count half for each."
+    for row in estimates.get(FIRST_HEARD, ()):
+        if row["p"] is not None and _is_significant(shape, row["p"]):
+            yield f"What was heard first won {_write(shape, row)} of comparisons: the order had an influence."
     if AVERAGE_RECALL in estimates:
         of_all = min(estimates[AVERAGE_RECALL], key=lambda row: str(row["condition"] or ""))
         yield f"The unweighted average recall of the labels is {_write(shape, of_all)}."
@@ -145,7 +148,10 @@ def _say_comparison(shape: Shape, pair: Record) -> str:
 
 
 def _say_discrimination(shape: Shape, share: Record, d_prime: Record) -> str:
-    verdict = _judge(shape, share, "not significantly above guessing") if share["against"] else ""
+    otherwise = "not significantly above guessing"
+    verdict = _judge(shape, share, otherwise) if share["against"] else ""
+    if verdict and (as_number(share["value"]) or 0) < CHANCE_OF_ABX:
+        verdict = f": {otherwise}"
     sensitivity = "" if d_prime["value"] is None else f"; d′ is {_write(shape, d_prime)}"
     return f"X was identified in {_write(shape, share)} of trials, guessing 50 %{verdict}{sensitivity}."
 
@@ -153,7 +159,7 @@ def _say_discrimination(shape: Shape, share: Record, d_prime: Record) -> str:
 def _say_pairs(shape: Shape, pairs: Sequence[Record]) -> str:
     """Return how many pairs of conditions differ significantly, and which do not."""
     tested = [row for row in pairs if row["adjusted"] is not None]
-    alike = [f"{row['condition']} – {row['against']}" for row in tested if not _is_significant(shape, row)]
+    alike = [f"{row['condition']} – {row['against']}" for row in tested if not _is_significant(shape, row["adjusted"])]
     if not tested:
         return "Whether conditions differ significantly was not tested."
     if len(tested) == 1:
@@ -194,12 +200,13 @@ def _judge(shape: Shape, pair: Record, otherwise: str) -> str:
     if adjusted is None or shape.few:
         return f"; {UNTESTED}"
     p = labels.p_value(adjusted)
-    return f": {'significant' if _is_significant(shape, pair) else otherwise}, p {'' if p.startswith('<') else '= '}{p}"
+    verdict = "significant" if _is_significant(shape, adjusted) else otherwise
+    return f": {verdict}, p {'' if p.startswith('<') else '= '}{p}"
 
 
-def _is_significant(shape: Shape, pair: Record) -> bool:
+def _is_significant(shape: Shape, p: Value) -> bool:
     level = float(shape.results.settings.get("level", 0.95))
-    return float(pair["adjusted"] or 0) < round(1 - level, 10)
+    return float(p or 0) < round(1 - level, 10)
 
 
 def _write(shape: Shape, row: Record) -> str:

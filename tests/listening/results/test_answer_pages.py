@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.app.models import Answer, Study
+from listening.app.models import Answer, Play, Study
 from listening.app.results.inputs import Changed, collect_inputs, session_key
 from listening.app.results.selectors import changes_since, parsed_results
 from listening.app.results.services import publish_results, screen_out, write_flags
@@ -51,6 +51,13 @@ def section_of(study):
     return section
 
 
+def section_of_answers(study):
+    """The section of a study whose answers are analysed as they are now."""
+    study.analyses.all().delete()
+    analyse_compared(study)
+    return section_of(study)
+
+
 def estimate(study, **equal):
     [row] = parsed_results(study.analyses.get().results).records("common", "estimates", **equal)
     return row
@@ -79,6 +86,28 @@ def test_the_condition_that_won_stands_first_whatever_its_name():
     assert section_of(study)["sentences"][0].startswith(
         f"vocoder was preferred to codec in {round(100 - 100 * row['value'])} %"
     )
+
+
+def test_order_that_decides_is_told():
+    study = make_compared(codes=("codec", "vocoder"))
+    assert "heard first" not in " ".join(section_of_answers(study)["sentences"])
+    for answer in Answer.objects.all():
+        first = Play.objects.filter(session=answer.session_id, trial=answer.trial_id).order_by("pk").first()
+        answer.rating = 1 if first.slot == "a" else 2
+        answer.save()
+    [said] = [one for one in section_of_answers(study)["sentences"] if "heard first" in one]
+    assert said.startswith("What was heard first won 100 %")
+
+
+def test_abx_below_chance_is_no_discrimination():
+    study = make_compared(["identity"], codes=("codec", "vocoder"))
+    for answer in Answer.objects.all():
+        heard = dict(answer.trial.presentation.samples.values_list("slot", "stimulus__condition__code"))
+        answer.rating = 2 if heard["x"] == heard["a"] else 1
+        answer.save()
+    [said] = section_of_answers(study)["sentences"]
+    assert said.startswith("X was identified in 0 %")
+    assert "not significantly above guessing" in said
 
 
 @pytest.mark.parametrize(
