@@ -299,7 +299,8 @@ def _stats(results: Results) -> list[dict[str, str]]:
         if column in table.columns
         for name in table.values(column)
     }
-    compared = set(results.study["labels"]) if results.is_crossed else systems - {ORIGINAL, labels.EVERY}
+    is_told = results.is_crossed or results.study["form"] == Study.Form.ANSWERS  # by the study, not by its tables
+    compared = set(results.study["labels"]) if is_told else systems - {ORIGINAL, labels.EVERY}
     said = [
         ("listeners", "Listeners", "whose answers count"),
         ("sessions", "Sessions", ""),

@@ -15,6 +15,7 @@ from listening.app.results.selectors import changes_since, parsed_results
 from listening.app.results.services import publish_results, screen_out, write_flags
 from listening.app.withdrawal.services import withdraw
 from listening.questions import load_preset
+from tests.listening.results.answered import make_answered
 from tests.listening.results.compared import analyse_compared, make_compared
 
 pytestmark = pytest.mark.django_db
@@ -187,6 +188,18 @@ def test_no_words_of_privacy_and_systems_on_the_pages_of_own_recordings(task):
         assert "leaderboard" not in words, name
         assert "unprotected" not in words, name
         assert "the team" not in words, name
+
+
+def test_choices_about_systems_of_an_edition_have_the_same_page():
+    study = make_answered(tasks=["emotion"], trials=4)
+    analyse_compared(study)
+    client = Client()
+    client.force_login(study.edition.organizers.get())
+    page = client.get(address(study))
+    [section] = page.context["page"]["answered"]
+    assert section["sentences"][0].startswith("Chosen most often: ")
+    assert ("Systems", "2") in [(stat["label"], stat["value"]) for stat in page.context["page"]["stats"]]
+    assert client.get(address(study, "results-system", study.systems.first().code)).status_code == 404
 
 
 def test_each_of_several_questions_has_a_section_in_the_order_of_asking():

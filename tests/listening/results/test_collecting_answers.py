@@ -9,8 +9,9 @@ from listening.app.models import Answer, Play, Presentation
 from listening.app.monitor.services import create_rule
 from listening.app.results.inputs import collect_inputs, session_key
 from listening.questions import load_preset
-from tests.listening.factories import make_session
+from tests.listening.factories import make_session, make_study
 from tests.listening.results.compared import compare, make_compared, make_comparing
+from tests.listening.session_factories import make_finished_session
 
 pytestmark = pytest.mark.django_db
 PLAIN = ("question", "item", "condition", "slot", "value", "position", "truth")
@@ -135,6 +136,18 @@ def test_preference_is_analysed_to_the_share_that_its_answers_give():
     [row] = results.records("common", "estimates", measure="share of wins", condition="codec", against="original")
     assert (row["n"], row["value"]) == (36, pytest.approx(sum(won) / len(won)))
     assert results.counts["answers"] == 12 * 3 * 6
+
+
+def test_choices_about_systems_of_an_edition_go_with_a_withdrawn_submission():
+    study = make_study(evaluators=1, trials=4, systems=2, tasks=["emotion"])
+    make_finished_session(study, lambda *_: 2)
+    assert {value for _, value in rows_of(study, "condition", "value")} == {"happy"}
+    first, second = study.systems.values_list("code", flat=True)
+    assert {condition for (condition,) in rows_of(study, "condition")} == {"original", first, second}
+    gone = study.systems.get(code=first).submission
+    gone.state = "withdrawn"
+    gone.save()
+    assert {condition for (condition,) in rows_of(study, "condition")} == {"original", second}
 
 
 def test_inputs_with_answers_are_read_back_from_their_zip():
