@@ -187,8 +187,13 @@ class Study(models.Model):
 
     @property
     def systems(self) -> models.QuerySet[Condition]:
-        """Return the conditions that are compared: all but the original."""
-        return self.conditions.exclude(kind=Condition.Kind.ORIGINAL)
+        """Return the conditions that are compared with the original."""
+        return self.compared.exclude(kind=Condition.Kind.ORIGINAL)
+
+    @property
+    def compared(self) -> models.QuerySet[Condition]:
+        """Return the conditions that are compared, the original among them."""
+        return self.conditions.exclude(kind__in=Condition.UNSCORED)
 
     @property
     def is_crossed(self) -> bool:
@@ -244,7 +249,8 @@ class Condition(models.Model):
     """Whose version of a recording it is. `code` names it in the design, never to an evaluator.
 
     `submission`: of a system of an edition; a folder of recordings has none. The original, with which the others are
-    compared, has an empty code. `low_pass_hz`: of an anchor, which the portal makes of the original.
+    compared, has an empty code. Recordings for practice, and those with a known answer, are conditions of their own,
+    which are compared with nothing. `low_pass_hz`: of an anchor, which the portal makes of the original.
     """
 
     class Kind(models.TextChoices):
@@ -253,6 +259,10 @@ class Condition(models.Model):
         FOLDER = "folder"
         REFERENCE = "reference"
         ANCHOR = "anchor"
+        PRACTICE = "practice"
+        CONTROL = "control"
+
+    UNSCORED = (Kind.PRACTICE, Kind.CONTROL)
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="conditions")
     kind = models.CharField(max_length=9, choices=Kind.choices, default=Kind.SYSTEM)
@@ -277,6 +287,7 @@ class Item(NumberedRow):
     sex = models.CharField(max_length=1, choices=Gender.choices, blank=True)
     language = models.CharField(max_length=8, blank=True)
     transcript = models.TextField(blank=True)
+    answer = models.CharField(max_length=20, blank=True)  # the right one of a control trial, such as 1 or 4-5
     utterance = models.ForeignKey(Utterance, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
 
     class Meta(NumberedRow.Meta):

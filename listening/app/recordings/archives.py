@@ -33,13 +33,14 @@ from speech.audio.files import AudioError, inspect_audio
 
 ENDINGS = (".wav", ".flac")
 ITEMS = "items.csv"
-COLUMNS = ("item", "speaker", "sex", "language", "text")
+COLUMNS = ("item", "speaker", "sex", "language", "text", "answer")
+PRACTICE, CONTROL = "practice-trials", "control-trials"  # folders of recordings that are not scored
 SEXES = {"": "", "f": "f", "female": "f", "w": "f", "m": "m", "male": "m"}
 LIMITS = ArchiveLimits(members=20_000, total_bytes=8 * GIGABYTE, member_bytes=200 * MEGABYTE)
 LARGEST_TEXT = 4 * MEGABYTE
 MOST_CONDITIONS, MOST_ITEMS, MOST_CHANNELS = 50, 2000, 2
 LONGEST_S = 300.0
-LONGEST_CONDITION, LONGEST_ITEM, LONGEST_LANGUAGE = 40, 120, 8
+LONGEST_CONDITION, LONGEST_ITEM, LONGEST_LANGUAGE, LONGEST_ANSWER = 40, 120, 8, 20
 FULL_SCALE = 1 - 1 / 32768
 UNEQUAL_S, UNEQUAL_DB = 0.5, 6.0  # of versions of one item, from which on they are named
 # What reading may use; the rest by the size of the archive.
@@ -69,6 +70,7 @@ class FoundItem:
     sex: str = ""
     language: str = ""
     text: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,11 @@ class FoundRecordings:
 
     @property
     def conditions(self) -> list[str]:
-        return sorted({one.condition for one in self.recordings})
+        return sorted({one.condition for one in _scored(self.recordings)})
+
+    def items_for(self, purpose: str) -> list[str]:
+        """Return the recordings for `PRACTICE`, or those with a known answer, `CONTROL`."""
+        return sorted(one.item for one in self.recordings if one.condition == purpose)
 
     def describe(self, item: str) -> FoundItem:
         """Return what is said of an item; nothing where nobody said anything."""
@@ -90,8 +96,12 @@ class FoundRecordings:
     @property
     def common_items(self) -> list[str]:
         """Return the items that every condition has."""
-        counts = Counter(one.item for one in self.recordings)
+        counts = Counter(one.item for one in _scored(self.recordings))
         return sorted(item for item, count in counts.items() if count == len(self.conditions))
+
+
+def _scored(recordings: Iterable[FoundRecording]) -> list[FoundRecording]:
+    return [one for one in recordings if one.condition not in (PRACTICE, CONTROL)]
 
 
 def read_recordings(archive: Path, name: str, folder: Path) -> FoundRecordings:
@@ -113,11 +123,12 @@ def read_recordings(archive: Path, name: str, folder: Path) -> FoundRecordings:
     problems = [Problem(**one) for one in found.problems]
     errors = [one.sentence() for one in problems if one.severity is Severity.ERROR]
     items, more = _read_items(found)
-    errors += [*more, *_find_errors(found.recordings)]
+    scored = _scored(found.recordings)
+    errors += [*more, *_find_errors(scored), *_find_unscored_errors(found.recordings, items)]
     if errors:
         raise ProblemsError(errors)
     warnings = [one.sentence() for one in problems if one.severity is Severity.WARNING]
-    warnings += _find_warnings(found.recordings, items)
+    warnings += _find_warnings(scored, items)
     return FoundRecordings(tuple(found.recordings), items, tuple(warnings))
 
 
@@ -205,7 +216,8 @@ def _read_items(found: _Unpacked) -> tuple[dict[str, FoundItem], list[str]]:
                 errors.append(f"{path}, line {number}: expected f, m or nothing as the sex, found {told['sex'][:20]}.")
             elif item in known:
                 language = told["language"][:LONGEST_LANGUAGE]
-                items[item] = FoundItem(told["speaker"][:LONGEST_ITEM], SEXES[sex], language, told["text"])
+                speaker, answer = told["speaker"][:LONGEST_ITEM], told["answer"].replace("–", "-")[:LONGEST_ANSWER]
+                items[item] = FoundItem(speaker, SEXES[sex], language, told["text"], answer)
     return items, errors
 
 
@@ -235,6 +247,19 @@ def _find_errors(recordings: Collection[FoundRecording]) -> Iterator[str]:
             f"No item is in all {len(conditions)} conditions: one recording has one file name in every folder. "
             f"The folders are {name_some(sorted(conditions))}."
         )
+
+
+def _find_unscored_errors(recordings: Iterable[FoundRecording], items: Mapping[str, FoundItem]) -> Iterator[str]:
+    scored = {one.item for one in _scored(recordings)}
+    seen: set[str] = set()
+    for one in recordings:
+        if one.condition not in (PRACTICE, CONTROL):
+            continue
+        if one.item in scored | seen:
+            yield f"{one.path}: expected a name that no other recording has, found one that is there twice. Rename it."
+        seen.add(one.item)
+        if one.condition == CONTROL and not items.get(one.item, FoundItem()).answer:
+            yield f"{one.path}: expected its right answer in the column answer of {ITEMS}, found none. Add it."
 
 
 def _find_warnings(recordings: Collection[FoundRecording], items: Mapping[str, FoundItem]) -> Iterator[str]:

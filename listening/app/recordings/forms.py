@@ -46,7 +46,8 @@ class OwnTestForm(forms.Form):
         label="Recordings",
         help_text=f"An archive ({ARCHIVE_FORMATS}) of at most {LARGEST_ARCHIVE // MEGABYTE:,} MB. Each condition is a "
         "folder with a WAV or FLAC file for each item, which has the same name in every condition. A table items.csv "
-        "with the columns item, speaker, sex, language and text may lie beside the folders.",
+        "with the columns item, speaker, sex, language, text and answer may lie beside the folders. Folders "
+        "practice-trials and control-trials hold recordings that are not scored.",
         widget=forms.ClearableFileInput(attrs={"accept": ",".join(ARCHIVE_ENDINGS)}),
         error_messages={"required": "Choose an archive.", "empty": "The archive is empty. Choose one with recordings."},
     )

@@ -17,8 +17,9 @@ from django.db import transaction
 from common.errors import ProblemsError
 from common.wording import name_some
 from listening.app.models import Condition, Item, Stimulus, Study
-from listening.app.recordings.archives import FoundRecordings, read_recordings
+from listening.app.recordings.archives import CONTROL, ITEMS, PRACTICE, FoundRecordings, read_recordings
 from listening.app.studies.designing import draw_lot
+from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, read_right_answer
 from listening.app.studies.services import create_study, explain_missing_texts, prepare_study, start_design
 from listening.design.crossed import CrossedRequest, find_crossed_problems, list_versions
 from listening.questions import NEEDS_REFERENCE, OWN_SCREENS, AskedQuestion, Screen, find_form, load_preset, presets_on
@@ -98,6 +99,7 @@ def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any
         problems = list(_find_unknown(chosen, found.conditions))
         if chosen.is_written:
             problems += explain_missing_texts(one for one in found.common_items if not found.describe(one).text)
+        problems += _find_unusable(chosen, found)
         if problems:
             raise ProblemsError(problems)
         preset = load_preset(chosen.preset)
@@ -122,8 +124,22 @@ def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any
     return study
 
 
-# No practice or control trials: they would repeat recordings that are scored.
-ALONE = {"originals_per_evaluator": 0, "practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
+def _find_unusable(chosen: OwnTest, found: FoundRecordings) -> Iterator[str]:
+    """Yield why recordings for practice and control trials cannot be used, as sentences."""
+    for purpose, most in ((PRACTICE, PRACTICE_AT_MOST), (CONTROL, GOLD_AT_MOST)):
+        items = found.items_for(purpose)
+        if items and (chosen.screen != Screen.SINGLE or find_form(chosen.asked) != Study.Form.RATING):
+            yield f"{purpose}: such recordings are rated one by one. Leave them out, or ask about each on a scale."
+        elif len(items) > most:
+            yield f"{purpose}: expected at most {most} recordings, found {len(items)}."
+        elif purpose == CONTROL:
+            lowest, highest = chosen.asked[0].ends
+            wrong = [one for one in items if not read_right_answer(found.describe(one).answer, lowest, highest)]
+            yield from (
+                f"{ITEMS}: expected the right answer to {one} as a number from {lowest} to {highest}, or two such as "
+                f"{highest - 1}-{highest}, found {found.describe(one).answer}."
+                for one in wrong
+            )
 
 
 def _find_unknown(chosen: OwnTest, conditions: Collection[str]) -> Iterator[str]:
@@ -185,7 +201,9 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     request = CrossedRequest(evaluators, trials, codes, items, 0, chosen.screen, chosen.is_written)
     if problems := find_crossed_problems(request):
         raise ProblemsError(problems)
-    return ALONE | {"evaluators": evaluators, "trials_per_evaluator": trials}
+    unscored = {"practice_trials": len(found.items_for(PRACTICE)), "gold_trials": len(found.items_for(CONTROL))}
+    none = {"originals_per_evaluator": 0, "bridge_trials": 0}
+    return none | unscored | {"evaluators": evaluators, "trials_per_evaluator": trials}
 
 
 def choose_numbers(screen: Screen, conditions: int, items: int, *, has_items_once: bool = False) -> tuple[int, int]:
@@ -206,7 +224,7 @@ def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, anchors: 
     """Write conditions, items and stimuli, and keep the recordings under the names of their content."""
     conditions = {
         name: Condition(study=study, code=code, kind=kind)
-        for name in found.conditions
+        for name in sorted({one.condition for one in found.recordings})
         for code, kind in [_condition(name, chosen)]
     }
     made = [Condition(study=study, code=name_anchor(hz), kind=Kind.ANCHOR, low_pass_hz=hz) for hz in anchors]
@@ -220,6 +238,7 @@ def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, anchors: 
             sex=about.sex,
             language=about.language,
             transcript=about.text,
+            answer=about.answer,
         )
         for name in names
         for about in [found.describe(name)]
@@ -240,6 +259,8 @@ def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, anchors: 
 def _condition(name: str, chosen: OwnTest) -> tuple[str, str]:
     if name == chosen.original:
         return "", Kind.ORIGINAL
+    if name in (PRACTICE, CONTROL):
+        return name, Kind.PRACTICE if name == PRACTICE else Kind.CONTROL
     return name, Kind.REFERENCE if name in chosen.references else Kind.FOLDER
 
 

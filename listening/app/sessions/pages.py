@@ -191,7 +191,7 @@ def form_context(study: Study, language: str) -> dict[str, Any]:
         "alone": [one.key for one in asked if one.screen == Screen.SINGLE],
         "slots": {slot: gettext("Reference") if slot == REFERENCE else slot.upper() for slot in slots},
         "rated_slots": [slot for slot in slots if slot.isdigit()],
-        "has_both_ends": study.form == Study.Form.RATING and study.practice_trials > 1,
+        "has_both_ends": study.form == Study.Form.RATING and study.practice_trials > 1 and not study.is_crossed,
         "has_players": has_players,
         "is_switching": is_switching,
         "modules": [f"listening/{name}.js" for name in dict.fromkeys((*MODULES, page, module))],

@@ -423,7 +423,8 @@ class StudyForm(SharedForm):
         if study.edition is not None:
             self.fields["systems"].queryset = selectors.submissions_to_hear(study.edition, study)  # type: ignore[attr-defined]
             self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition, study)  # type: ignore[attr-defined]
-        for name in {*ABSENT[Study.Form(study.form)], *(OF_EDITIONS if study.is_crossed else OF_OWN)}:
+        absent = {*ABSENT[Study.Form(study.form)], *(OF_EDITIONS if study.is_crossed else OF_OWN)}
+        for name in absent - ({"gold_gate"} if study.gold_trials else set()):
             del self.fields[name]
         mark_needed_for_launch(self)
         for name in self.fields.keys() & {"systems", "data_sets"}:

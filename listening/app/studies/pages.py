@@ -533,7 +533,7 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
     try:
         names, mean_s = [str(one.system) for one in submissions], selectors.mean_length(data_sets)
         if study.is_crossed:
-            names, mean_s = list(map(str, study.conditions.all())), selectors.mean_length_of_own(study)
+            names, mean_s = list(map(str, study.compared)), selectors.mean_length_of_own(study)
         page |= _effort(tried, names, mean_s)
     except ProblemsError as error:  # no system
         return page | {"plan_problems": verdict.problems or error.problems}

@@ -27,8 +27,8 @@ from django.http import QueryDict
 from django.utils.http import urlencode
 
 from common.errors import ProblemsError
-from listening.app.models import Presentation, Study
-from listening.app.studies import stored_design
+from listening.app.models import Condition, Presentation, Study
+from listening.app.studies import rules, stored_design
 from listening.app.studies.rules import (
     NUMBERS,
     PLAN_FIELDS,
@@ -483,8 +483,24 @@ def _plan_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool, eval
     plan = plan_crossed(stored_design.crossed_request(study, codes, pool, evaluators))
     slots = list_slots(study.screen, len(codes))
     planned = {one: _crossed_item(*one, slots) for block in plan.blocks for one in block}
-    blocks = (tuple(planned[one].key for one in block) for block in plan.blocks)
-    return PlannedDesign(tuple(planned.values()), tuple(blocks))
+    blocks = tuple(tuple(planned[one].key for one in block) for block in plan.blocks)
+    controls = list(_own_controls(study))
+    if controls:
+        design = Design(plan.version, study.seed, blocks)
+        blocks = _insert_controls(design, [(one.purpose, one.key) for one in controls], study.seed)
+    return PlannedDesign((*controls, *planned.values()), blocks)
+
+
+def _own_controls(study: Study) -> Iterator[PlannedPresentation]:
+    """Yield a trial for each own recording for practice, and for each whose right answer is known."""
+    question = study.asked[0]
+    unscored = study.stimulus_files.filter(condition__kind__in=Condition.UNSCORED)
+    for one in unscored.select_related("item", "condition").order_by("item__name"):
+        is_practice = one.condition.kind == Condition.Kind.PRACTICE
+        right = {} if is_practice else {question.key: rules.read_right_answer(one.item.answer, *question.ends)}
+        code, item = one.condition.code, one.item.name
+        purpose = Purpose.PRACTICE if is_practice else Purpose.GOLD
+        yield PlannedPresentation(_short_key(f"{code}/{item}"), purpose, code, None, (("a", code, item),), right)
 
 
 def _crossed_item(conditions: tuple[str, ...], item: str, slots: tuple[str, ...]) -> PlannedPresentation:

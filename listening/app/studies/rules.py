@@ -136,13 +136,26 @@ def slots_of_trial(study: Study) -> tuple[str, ...]:
     screens = {one.screen for one in study.asked}
     if Screen.BOARD in screens:
         return tuple(str(number) for number in range(1, study.board_samples + 1))
-    conditions = study.conditions.count() if Screen.MANY in screens else 0
+    conditions = study.compared.count() if Screen.MANY in screens else 0
     return max((list_slots(one, conditions) for one in screens), key=len, default=list_slots(Screen.SINGLE))
 
 
 def right_answers(study: Study, *, is_same: bool) -> dict[str, list[int]]:
     """Return the right ratings of a control trial by question: of those that compare voices."""
     return {one.key: right_ratings(one.points, is_high=is_same) for one in study.asked if one.compares_voices}
+
+
+def read_right_answer(answer: str, lowest: int, highest: int) -> list[int]:
+    """Return the lowest and highest right answer of a control trial; nothing where it is none on this scale.
+
+    >>> read_right_answer("1", 1, 5), read_right_answer("4-5", 1, 5), read_right_answer("6", 1, 5)
+    ([1, 1], [4, 5], [])
+    """
+    first, _, last = answer.partition("-")
+    if not (first.isdecimal() and (last or first).isdecimal()):
+        return []
+    found = [int(first), int(last or first)]
+    return found if lowest <= found[0] <= found[1] <= highest else []
 
 
 def right_ratings(points: int, *, is_high: bool) -> list[int]:
@@ -160,7 +173,8 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return what is wrong with the numbers of a plan, without looking at recordings.
 
     Args:
-        numbers: fields of `Study` and its questions, `asked`; those that could not be read are missing.
+        numbers: fields of `Study` and its questions, `asked`; those that could not be read are missing. `is_crossed`:
+            the answers of control trials came with their recordings.
     """
     problems: dict[str, list[str]] = {}
     trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
@@ -178,7 +192,12 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
         for field, words in (("gold_trials", "Control trials"), ("bridge_trials", "Bridge trials")):
             if numbers.get(field):
                 problems[field] = [f"{words} exist for ratings only. Choose 0."]
-    elif numbers.get("gold_trials") and asked and not any(one.compares_voices for one in asked):
+    elif (
+        numbers.get("gold_trials")
+        and asked
+        and not numbers.get("is_crossed")
+        and not any(one.compares_voices for one in asked)
+    ):
         problems["gold_trials"] = [
             "Control trials have a known answer where voices are compared only. Ask such a question, or choose 0."
         ]

@@ -26,7 +26,7 @@ from django.utils.text import slugify
 from common.line_texts import fold_line, number_line
 from evaluation.formats.scores import read_trial_table
 from listening import texts
-from listening.app.models import Block, Presentation, PresentationSample, Session, Stimulus, Study, StudyText
+from listening.app.models import Block, Condition, Presentation, PresentationSample, Session, Stimulus, Study, StudyText
 from listening.app.studies.rules import PERSONAL_DATA, RESULTS_TAKEN_BACK, kept_until, seconds_of_trial, slots_of_trial
 from listening.design.precision import OTHER_MINUTES
 from listening.design.requirements import PoolUtterance
@@ -267,7 +267,8 @@ def heard_submissions(study: Study) -> dict[str, Submission]:
 
 def make_own_pool(study: Study) -> StimulusPool:
     """Return the recordings of a test of one's own that every condition has, in the order of names."""
-    codes = sorted(study.conditions.values_list("code", flat=True))
+    codes = codes_of(study)
+    unscored = set(study.conditions.filter(kind__in=Condition.UNSCORED).values_list("code", flat=True))
     found: dict[str, dict[str, str]] = defaultdict(dict)
     rows = study.stimulus_files.values_list("item__name", "condition__code", "source")
     for name, code, source in rows.order_by("item__name"):
@@ -277,11 +278,13 @@ def make_own_pool(study: Study) -> StimulusPool:
     recordings: dict[str, OriginalRecording] = {}
     versions: dict[tuple[str, str], str] = {}
     for name, sources in found.items():
-        if len(sources) < len(codes):
+        if len(sources) < len(codes) and not unscored.intersection(sources):
             continue
         item = items[name]
         recordings[name] = OriginalRecording(item.pk, sources.get("", ""), item.transcript, None)
         versions |= {(code, name): source for code, source in sources.items() if code}
+        if unscored.intersection(sources):
+            continue
         utterances.append(
             PoolUtterance(
                 key=name,
@@ -297,7 +300,7 @@ def make_own_pool(study: Study) -> StimulusPool:
 def codes_of(study: Study) -> tuple[str, ...]:
     """Return the codes of what a study compares; of a crossed one the original among them."""
     if study.is_crossed:
-        return tuple(sorted(study.conditions.values_list("code", flat=True)))
+        return tuple(sorted(study.compared.values_list("code", flat=True)))
     return tuple(heard_submissions(study))
 
 

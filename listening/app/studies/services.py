@@ -193,7 +193,14 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     ask_questions(study, questions)
     if study.asked == before:
         return study
-    if problems := rules.plan_number_problems({name: getattr(study, name) for name in rules.NUMBERS}):
+    numbers = {name: getattr(study, name) for name in (*rules.NUMBERS, "is_crossed")}
+    problems = rules.plan_number_problems(numbers)
+    lowest, highest = study.asked[0].ends
+    for item in study.items.exclude(answer=""):
+        if not rules.read_right_answer(item.answer, lowest, highest):
+            sentence = f"The right answer to {item}, {item.answer}, is not on a scale from {lowest} to {highest}."
+            problems.setdefault("questions", []).append(sentence)
+    if problems:
         raise ValidationError({"questions": [sentence for sentences in problems.values() for sentence in sentences]})
     if [replace(one, wording={}, results={}) for one in study.asked] != [
         replace(one, wording={}, results={}) for one in before

@@ -281,7 +281,8 @@ def compute_fingerprint(rows: DesignRows) -> str:
 def row_checks(rows: DesignRows) -> list[dict[str, Any]]:
     """Return blocks, positions, samples, controls: each with what was required and what was found."""
     checks = [_blocks(rows), _positions(rows), _samples(rows), _sources(rows)]
-    if rows.study.form == Study.Form.RATING and not rows.study.is_crossed:
+    has_controls = rows.study.practice_trials or rows.study.gold_trials or not rows.study.is_crossed
+    if rows.study.form == Study.Form.RATING and has_controls:
         checks += [_controls(rows), _control_places(rows), _control_recordings(rows), _gold(rows)]
     return checks
 
@@ -358,7 +359,7 @@ def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:
 
 def _crossed_problem(rows: DesignRows, item: StoredPresentation) -> str:
     """Return what is wrong with a trial of one's own recordings: its slots, its item, its reference."""
-    wanted = list_slots(rows.study.screen, len(rows.systems))
+    wanted = list_slots(rows.study.screen, len(rows.systems)) if item.is_scored else ("a",)
     if set(item.samples) != set(wanted):
         return f"the samples {', '.join(item.samples) or 'none'} instead of {', '.join(wanted)}"
     if len(names := sorted({sample.utterance for sample in item.samples.values()})) > 1:
