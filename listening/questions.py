@@ -66,6 +66,7 @@ REFERENCE = "r"  # slot of the reference, which is not rated
 PART_S = 2.0  # of each recording that has to be heard there, or all of a shorter one
 NEEDS_REFERENCE = frozenset({Screen.REFERENCE, Screen.MANY})
 MOST_AT_ONCE = 12  # conditions on the screen `MANY`
+COMPARED_SLOTS = ("a", "b", *map(str, range(1, MOST_AT_ONCE + 1)))  # all but the reference and X
 SLIDER_ENDS = (0, 100)
 # How answers are analysed, by kind and screen: `listening.analysis.reading.answer_values`.
 _ANALYSED_AS = {

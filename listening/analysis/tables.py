@@ -45,6 +45,8 @@ CONTENTS: Mapping[str, Table] = {
 # Those that exist twice, for raw ratings and for normalised ones; and the others.
 BY_SCORES = tuple(one for name, one in CONTENTS.items() if DICTIONARY["tables"][name]["by_scores"])
 COMMON = tuple(one for one in CONTENTS.values() if one not in BY_SCORES)
+# Tables of what leaving listeners out changes, of ratings and of other answers.
+EFFECTS = ("exclusion_effect", "answers_effect")
 # Tables that name single listeners; nobody but the organizers of a study sees them.
 ABOUT_LISTENERS = frozenset({"listeners", "screening", "transcripts"})
 # Tables that name single utterances: for organizers, and for the team of the system.
@@ -90,6 +92,11 @@ class Results:
     def questions(self) -> dict[str, AskedQuestion]:
         """Return what was asked, by key, in the order of asking."""
         return {one["key"]: read_question(one) for one in self.study.get("questions", ())}
+
+    @property
+    def level(self) -> float:
+        """Return the confidence level of intervals, as a share."""
+        return float(self.settings.get("level", 0.95))
 
     @property
     def is_crossed(self) -> bool:

@@ -251,7 +251,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
     found = group_rows([row for row in view.rows(scores, "summary", task) if row["mean"] is not None], "system")
     levels_of = {name: np.mean([float(row["mean"]) for row in rows_of]) for (name,), rows_of in found.items()}
     systems = sorted({name for pair in cells for name in pair}, key=lambda name: (-levels_of.get(name, 0.0), name))
-    alpha = round(1 - float(settings.get("level", 0.95)), 10)
+    alpha = round(1 - view.results.level, 10)
     levels = [alpha, *(level for level in _LEVELS if level < alpha - 1e-9)][:3]
 
     def weigh(first: str, second: str) -> int | None:

@@ -320,7 +320,7 @@ class View:
 
     @property
     def level_words(self) -> str:
-        return f"{percent(self.results.settings.get('level', 0.95), 0)} %"
+        return f"{percent(self.results.level, 0)} %"
 
 
 def ordered(records: dict[str, Record], by: str, *, highest_first: bool = True) -> list[str]:

@@ -4,9 +4,8 @@ No rating is read here: while a study is open, nobody may see how a system does.
 number of queries, however many sessions there are. Durations in s. Coverage: an answer counts once the last task of its
 trial is there. Usable are those of finished sessions that no rule in force excludes; those of sessions still under way
 and of sessions that ended early for no fault of theirs (expired, technical) are told beside them. Practice, control and
-bridge trials do not count; of a board, and of what is compared, every sample counts for its own system, but for a
-reference. Of recordings that evaluators report, the
-system and utterance are told once the study is closed. Previews do not count.
+bridge trials do not count; of a board, and of what is compared, every sample but a reference counts for its own system.
+Of recordings that evaluators report, system and utterance are told once the study is closed. Previews do not count.
 """
 
 from __future__ import annotations
@@ -38,13 +37,12 @@ from listening.app.sessions.answers import BROKEN, NOTE
 from listening.app.sessions.payloads import SOUND_PROBLEMS
 from listening.app.sessions.selectors import STEPS, list_steps
 from listening.app.studies.rules import STALLED_AFTER, is_stalled
-from listening.questions import MOST_AT_ONCE
+from listening.questions import COMPARED_SLOTS
 
 State = Session.State
 PARTIAL = (State.EXPIRED, State.TECHNICAL)
 COUNTED = (State.FINISHED, State.ACTIVE, *PARTIAL)
 ORIGINAL = "original"
-COMPARED_SLOTS = ("a", "b", *map(str, range(1, MOST_AT_ONCE + 1)))  # all but the references r and x
 
 
 @dataclass(frozen=True)

@@ -77,9 +77,8 @@ def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
         for column in sorted(table_columns(content, rows, shape), key=place_column)
     ]
     rows = [{**row, "condition": row["condition"] or "all"} for row in rows]
-    level = f"{100 * shape.results.settings.get('level', 0.95):g}\u00a0%"
     if any(row["value_low"] is not None for row in rows):
-        caption += f"; beneath a number its {level} interval"
+        caption += f"; beneath a number its {100 * shape.results.level:g}\u00a0% interval"
     cells = [Row(tuple(make_cell(column, row, shape) for column in columns)) for row in rows]
     csv = shape.reader.csv("common", content.name)
     return make_table(heading, caption, columns, cells, note=content.note, csv=csv)
@@ -205,8 +204,7 @@ def _judge(shape: Shape, pair: Record, otherwise: str) -> str:
 
 
 def _is_significant(shape: Shape, p: Value) -> bool:
-    level = float(shape.results.settings.get("level", 0.95))
-    return float(p or 0) < round(1 - level, 10)
+    return float(p or 0) < round(1 - shape.results.level, 10)
 
 
 def _write(shape: Shape, row: Record) -> str:
@@ -215,5 +213,4 @@ def _write(shape: Shape, row: Record) -> str:
     if value is None:
         return labels.MISSING
     text, span = labels.rounded(value, low, high, DIGITS, is_share=row["measure"] in SHARES)
-    level = f"{100 * shape.results.settings.get('level', 0.95):g}"
-    return f"{text} ({level}\u00a0% interval {span})" if span else text
+    return f"{text} ({100 * shape.results.level:g}\u00a0% interval {span})" if span else text

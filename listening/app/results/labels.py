@@ -231,7 +231,7 @@ def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
         "correction": CORRECTIONS.get(str(chosen.get("correction")), ""),
         "permutations": f"{chosen.get('permutations', 0):,}",
         "resamples": f"{chosen.get('resamples', 0):,}",
-        "level": f"{100 * chosen.get('level', 0.95):g}",
+        "level": f"{100 * results.level:g}",
         "least_clusters": chosen.get("least_clusters", 10),
     }
     measures = {row["measure"] for row in results.records("common", "estimates")}

@@ -18,7 +18,7 @@ from django.utils.translation import gettext
 from common.tables import Column, Order, Table, plain_table
 from common.wording import counted
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, DICTIONARY, Results
+from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, DICTIONARY, EFFECTS, Results
 from listening.app.models import Study
 from listening.app.results import labels
 from listening.app.results.answer_pages import list_answered
@@ -276,7 +276,7 @@ def _whole_table(shape: Shape, name: str) -> Table | None:
     """Return a table of the reader's scores, or of neither; the effect of rules is that of the standing ones."""
     scores = "common" if name in {one.name for one in COMMON} else shape.scores
     records = shape.records(name, scores=scores)
-    if name in ("exclusion_effect", "answers_effect"):
+    if name in EFFECTS:
         records = _changed(row for row in records if row["rule"] == "standing")
         shape = shape.without("rule")
     if name == "correlations":  # what it compares are no systems
@@ -374,14 +374,13 @@ def _rule(shape: Shape, name: str) -> dict[str, Any]:
     records = shape.records("screening", scores="common", rule=name)
     caught = [row for row in records if row["is_caught"]]
     of = shape.without("rule", "is_caught", "session")
-    is_of_answers = shape.results.study["form"] == Study.Form.ANSWERS
+    effects, compared, scores = "exclusion_effect", "system", shape.scores
+    if shape.results.study["form"] == Study.Form.ANSWERS:
+        effects, compared, scores = "answers_effect", "condition", "common"
     title, words = _words(name)
-    what = shape.name_scores("common" if is_of_answers else shape.scores).lower()
-    effect = (
-        f"{title}: every {'condition' if is_of_answers else 'system'} before and after{f', {what}' if what else ''}"
-    )
-    effects = "answers_effect" if is_of_answers else "exclusion_effect"
-    changed = _changed(shape.records(effects, scores="common" if is_of_answers else "", rule=name))
+    what = shape.name_scores(scores).lower()
+    effect = f"{title}: every {compared} before and after" + (f", {what}" if what else "")
+    changed = _changed(shape.records(effects, scores=scores, rule=name))
     return {
         "name": name,
         "anchor": f"rule-{name}",

@@ -314,9 +314,8 @@ def compare_with_objective(
     ]
     is_scored = any(one.table and not one.is_common for one in columns_of_form)
     filled = [row for row in rows if any(one.value is not None for one in row.numbers)]
-    level = float(results.settings.get("level", LEADERBOARD_LEVEL))
     return ObjectiveComparison(
-        scores if is_scored else "", tuple(quantity for quantity, _ in parts), tuple(filled), level
+        scores if is_scored else "", tuple(quantity for quantity, _ in parts), tuple(filled), results.level
     )
 
 

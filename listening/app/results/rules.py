@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from common.tables import DataTable
 from listening.analysis.figures import Figure
-from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
+from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, EFFECTS, Results
 from listening.app.models import Analysis, Study
 from portal.submissions.rules import Relation
 
@@ -87,7 +87,7 @@ def rows_for_everybody(table: DataTable) -> DataTable:
     Of what leaving listeners out changes these are all but the standing exclusions: other rules may catch one listener,
     whose mean follows from the means and numbers of ratings before and after.
     """
-    if table.name not in ("exclusion_effect", "answers_effect"):
+    if table.name not in EFFECTS:
         return table
     place = table.columns.index("rule")
     return replace(table, rows=tuple(row for row in table.rows if row[place] == STANDING))

@@ -287,7 +287,7 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     ]
     settings = shape.results.settings
     what = labels.scores_in_words(scores, shape.results.study["scale"].get(task))
-    level = f"{100 * settings.get('level', 0.95):g}\u00a0%"
+    level = f"{100 * shape.results.level:g}\u00a0%"
     low = f"{KEYS[main].column}_low"
     has_intervals = any(as_number(one.row(KEYS[main].kind).get(low)) is not None for one in systems)
     fewest = settings.get("least_clusters")

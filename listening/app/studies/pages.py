@@ -31,7 +31,7 @@ from listening.app.studies.settings import DEFAULT_PARAMETERS, OWN_SIGNS, parse_
 from listening.app.studies.sizes import SIZES, explain_size
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
-from listening.questions import REFERENCE, AskedQuestion, Kind
+from listening.questions import COMPARED_SLOTS, AskedQuestion, Kind
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
@@ -265,7 +265,7 @@ def _count_trials(study: Study) -> Table:
     counted = counted.annotate(Count("pk", distinct=True), Count("trials"))
     what, original = "system", "original speech"
     if study.is_crossed:
-        rated = PresentationSample.objects.filter(presentation__in=scored).exclude(slot__in=(REFERENCE, "x"))
+        rated = PresentationSample.objects.filter(presentation__in=scored, slot__in=COMPARED_SLOTS)
         what, original, code = "condition", "original", "stimulus__condition__code"
         numbers = Count("presentation", distinct=True), Count("presentation__trials")
         counted = rated.order_by(code).values_list(code).annotate(*numbers)

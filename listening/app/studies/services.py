@@ -228,11 +228,10 @@ def find_unfit_questions(questions: Iterable[AskedQuestion], *, is_own: bool) ->
 
 def explain_missing_texts(names: Iterable[str]) -> list[str]:
     """Return why what is heard of these items cannot be compared with what was said; empty where there are none."""
-    missing = sorted(names)
+    if not (missing := sorted(names)):
+        return []
     found = f"{counted(len(missing), 'item')}: {name_some(missing)}"
-    return [f"What is written is compared with the text of each item, which items.csv lacks for {found}."] * bool(
-        missing
-    )
+    return [f"What is written is compared with the text of each item, which items.csv lacks for {found}."]
 
 
 def rename_study(*, thing: Study, by: Any, title: str) -> Study:
