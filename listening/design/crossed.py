@@ -7,9 +7,9 @@ a longer row begins like a shorter one: blocks that are added later leave those 
 meets an item again only after all others, and in another version.
 
 Then each evaluator's trials get their places: each version where it has stood least so far, ties at random, and no item
-next to itself. At last each trial gets its order: of two conditions the one that their pair had least so far, which is
-A, and of a triple which is X; of all conditions the one in which each has the number that it had least so far. Trials
-get their orders one after another at random, so that nobody can tell the last one from those before.
+next to itself. Finally each trial gets the order that its conditions had least often so far: which of two is A, and in
+a triple which is X; which number each of all has. The trials of a session get their orders one after another at random,
+so that the last one does not follow from those before.
 
 What the rules of other designs need is not known here: whose voice it is, of which sex, whether two are the same. The
 certificate says so.
@@ -143,14 +143,14 @@ def plan_crossed(request: CrossedRequest) -> CrossedPlan:
         [versions[place] for place in rng.permutation(len(versions))],
         [request.items[place] for place in rng.permutation(len(request.items))],
     )
-    stood = _Stood(versions, request.trials)
+    place_counts = _PlaceCounts(versions, request.trials)
     orders = _Orders(request)
     blocks = []
     for block in range(request.evaluators):
         dealt = [row.deal(number) for number in range(block * request.trials, (block + 1) * request.trials)]
         rng = np.random.default_rng([request.seed, block])
-        placed = _place(dealt, stood, rng)
-        stood.note(placed)
+        placed = _place(dealt, place_counts, rng)
+        place_counts.add(placed)
         blocks.append(tuple(orders.choose(placed, rng)))
     return CrossedPlan(CROSSED_VERSION, request.seed, tuple(blocks))
 
@@ -170,14 +170,14 @@ class _Row:
         return self.versions[(place + shift) % kinds], self.items[place]
 
 
-class _Stood:
-    """How often each version has stood at each place so far."""
+class _PlaceCounts:
+    """How often each version has been at each place so far."""
 
     def __init__(self, versions: Sequence[Version], trials: int) -> None:
         self.columns = {version: column for column, version in enumerate(versions)}
         self.counts = np.zeros((trials, len(versions)))
 
-    def note(self, placed: Sequence[_Dealt]) -> None:
+    def add(self, placed: Sequence[_Dealt]) -> None:
         for place, (version, _) in enumerate(placed):
             self.counts[place, self.columns[version]] += 1
 
@@ -186,19 +186,19 @@ class _Stood:
         return self.counts[:, [self.columns[version] for version, _ in dealt]]
 
 
-def _place(dealt: Sequence[_Dealt], stood: _Stood, rng: np.random.Generator) -> list[_Dealt]:
+def _place(dealt: Sequence[_Dealt], place_counts: _PlaceCounts, rng: np.random.Generator) -> list[_Dealt]:
     from scipy.optimize import linear_sum_assignment
 
-    counts = stood.of(dealt)
+    counts = place_counts.of(dealt)
     for _ in range(_ORDERS):
         placed = [dealt[column] for column in linear_sum_assignment(counts + rng.random(counts.shape))[1]]
         _part(placed, rng)
         if not _touching(placed):
             return placed
-    return _fill(dealt, stood, rng)
+    return _fill(dealt, place_counts, rng)
 
 
-def _fill(dealt: Sequence[_Dealt], stood: _Stood, rng: np.random.Generator) -> list[_Dealt]:
+def _fill(dealt: Sequence[_Dealt], place_counts: _PlaceCounts, rng: np.random.Generator) -> list[_Dealt]:
     """Return trials place by place, which never leaves an item next to itself where that can be helped."""
     left, placed = list(dealt), list[_Dealt]()
     while left:
@@ -207,7 +207,7 @@ def _fill(dealt: Sequence[_Dealt], stood: _Stood, rng: np.random.Generator) -> l
         fits = [one for one in left if not placed or one[1] != placed[-1][1]] or left
         if 2 * most > len(left):
             fits = [one for one in fits if one[1] == commonest] or fits
-        costs = stood.of(fits)[len(placed)] + rng.random(len(fits))
+        costs = place_counts.of(fits)[len(placed)] + rng.random(len(fits))
         chosen = fits[int(costs.argmin())]
         left.remove(chosen)
         placed.append(chosen)
@@ -247,7 +247,7 @@ class _Orders:
         if not _has_pairs(self.request.screen):
             return list(placed)
         found = list[PlannedTrial](placed)
-        leaning: Counter[str] = Counter()  # of this session: how much more often a condition was A than B
+        a_minus_b: Counter[str] = Counter()  # of this session: how much more often a condition was A than B
         is_a: Counter[bool] = Counter()  # and whether A is X
         for place in rng.permutation(len(placed)).tolist():
             version, item = placed[place]
@@ -256,14 +256,14 @@ class _Orders:
                 key=lambda one: (
                     self.used[one],
                     is_a[one[0] == one[-2]],
-                    leaning[one[-2]] - leaning[one[-1]],
+                    a_minus_b[one[-2]] - a_minus_b[one[-1]],
                     rng.random(),
                 ),
             )
             self.used[chosen] += 1
             is_a[chosen[0] == chosen[-2]] += 1
-            leaning[chosen[-2]] += 1
-            leaning[chosen[-1]] -= 1
+            a_minus_b[chosen[-2]] += 1
+            a_minus_b[chosen[-1]] -= 1
             found[place] = chosen, item
         return found
 
@@ -287,7 +287,7 @@ def certify_crossed(request: CrossedRequest, plan: CrossedPlan) -> Certificate:
     conditions, items = len(request.conditions), len(request.items)
     numbers = {"evaluators": request.evaluators, "trials": request.trials, "conditions": conditions, "items": items}
     found = f"{conditions} conditions of {items} recordings"
-    asked = _Asked(request)
+    asked = _AskedTrials(request)
     checks = [check_problems("request", "numbers that can be", found, problems), *_form(asked, plan)]
     if not problems:
         blocks = [asked.read(block) for block in plan.blocks]
@@ -297,8 +297,8 @@ def certify_crossed(request: CrossedRequest, plan: CrossedPlan) -> Certificate:
     return make_certificate(request, plan, numbers, not_asked, checks)
 
 
-class _Asked:
-    """What trials can play."""
+class _AskedTrials:
+    """The trials that a request allows."""
 
     def __init__(self, request: CrossedRequest) -> None:
         self.request = request
@@ -319,7 +319,7 @@ class _Asked:
         return version if is_known else None
 
 
-def _form(asked: _Asked, plan: CrossedPlan) -> Iterable[Check]:
+def _form(asked: _AskedTrials, plan: CrossedPlan) -> Iterable[Check]:
     request = asked.request
     blocks = list(enumerate(plan.blocks, 1))
     found = f"{len(blocks)} blocks"
@@ -409,8 +409,8 @@ def _orders(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
         orders = list_orders(request.screen, version)
         bounds = Bounds.around(Fraction(sum(used[order] for order in orders), len(orders)))
         for order in orders:
-            told = ", ".join(f"{slot.upper()} {_join([one])}" for slot, one in zip(slots, order, strict=True))
-            rows.append((told, used[order], bounds))
+            words = ", ".join(f"{slot.upper()} {_join([one])}" for slot, one in zip(slots, order, strict=True))
+            rows.append((words, used[order], bounds))
     if request.screen == Screen.PAIR:
         yield check_counts(
             "sides", "how often each condition of a pair is A, and how often B, over all evaluators", rows

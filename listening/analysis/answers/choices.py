@@ -1,6 +1,6 @@
 """Answers that are right or wrong: discrimination of two recordings, and choices among labels whose truth is known.
 
-**ABX** (`estimate_discrimination`): the share of trials in which X was told right, and d′, how many standard deviations
+**ABX** (`estimate_discrimination`): the share of trials in which X was identified, and d′, how many standard deviations
 apart the two are perceived. A listener who decides by which of A and B differs less from X is right with the chance
 
     P = Φ(d′/√2) Φ(d′/√6) + Φ(−d′/√2) Φ(−d′/√6),

@@ -298,18 +298,18 @@ class StudyForm(SharedForm):
     )
     evaluators = WholeField("Evaluators", 1, MOST_EVALUATORS)
     half_width = forms.FloatField(
-        label="Half width that intervals shall reach",
+        label="Wanted half width of intervals",
         required=False,
         min_value=0.001,
         max_value=100,
-        help_text="Such as 0.2 points, or 0.05 of a share. Further evaluators are let in until every main number has a "
-        "95 % interval as narrow as this. Empty: there are as many evaluators as you say.",
+        help_text="Such as 0.2 points, or 0.05 of a share. More evaluators are admitted until every main number has a "
+        "95 % interval as narrow as this. Empty: the number of evaluators is fixed.",
         error_messages=dict.fromkeys(
             ("invalid", "min_value", "max_value"), "Give a number from 0.001 to 100, such as 0.2."
         ),
     )
     most_evaluators = WholeField(
-        "Evaluators at most", 1, MOST_EVALUATORS, "Where intervals shall become narrow; then it ends.", required=False
+        "Evaluators at most", 1, MOST_EVALUATORS, "With a wanted half width: nobody is admitted beyond.", required=False
     )
     trials_per_evaluator = WholeField("Trials of each evaluator", 1, MOST_TRIALS)
     originals_per_evaluator = WholeField("Of which original", 0, MOST_TRIALS)

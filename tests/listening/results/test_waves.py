@@ -86,7 +86,7 @@ def test_monitor_shows_the_width_reached_and_no_mean():
     client.force_login(study.created_by)
     page = client.get(reverse("studies:monitor", args=[study.name])).content.decode()
     [wave] = Study.objects.get(pk=study.pk).waves
-    assert f"With 12 the widest is {wave['half_width']:.3f}" in " ".join(page.split())
+    assert f"With 12 evaluators the widest is ±&nbsp;{wave['half_width']:.3f}" in " ".join(page.split())
     assert "3.67" not in page
 
 
