@@ -11,6 +11,8 @@ from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.studies import designing, services
 from listening.design.crossed import list_versions
 from listening.questions import load_preset
+from portal.jobs.models import Job, JobState
+from portal.jobs.runner import execute
 from tests.listening.edition_factories import TOLD
 
 CONDITIONS = ("clean", "codec")
@@ -32,6 +34,18 @@ def pack(files):
         for path, content in files.items():
             archive.writestr(path, content)
     return SimpleUploadedFile("recordings.zip", file.getvalue())
+
+
+def send_recordings(client, files, **more):
+    """Send the form of a new test with these recordings."""
+    form = {"title": "Codecs", "preset": "mos", "loudness": "p56", **TOLD, "archive": pack(files)}
+    return client.post("/studies/new/recordings/", form | more)
+
+
+def run_jobs():
+    """Do what waits, as a worker would."""
+    for job in Job.objects.exclude(state__in=[JobState.SUCCEEDED, JobState.FAILED]):
+        execute(job.pk)
 
 
 def recordings(conditions=CONDITIONS, items=ITEMS, **more):

@@ -1,7 +1,6 @@
 """A listening test of one's own recordings: from an archive to published results, without edition, corpus and team."""
 
 import io
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,29 +18,12 @@ from listening.app.studies.forms import StudyForm
 from listening.app.studies.services import close_study
 from listening.questions import Screen
 from portal.core.removal import find_problems, find_rows, list_files
-from portal.jobs.models import Job, JobState
-from portal.jobs.runner import execute
-from tests.listening.own_factories import ITEMS, make_own_prepared, pack, recordings, sound
+from tests.listening.own_factories import ITEMS, make_own_prepared, recordings, run_jobs, send_recordings, sound
 from tests.listening.results.answered import analysed
 from tests.listening.session_factories import by_place, make_finished_session
 from tests.portal.factories import make_organizer, make_user
 
 pytestmark = pytest.mark.django_db
-NEW = "/studies/new/recordings/"
-FORM = {
-    "title": "Codecs",
-    "preset": "mos",
-    "loudness": "p56",
-    "responsible": "Test University",
-    "contact": "a@example.org",
-}
-
-
-@pytest.fixture
-def place():
-    organizer, client = make_organizer(), Client()
-    client.force_login(organizer)
-    return SimpleNamespace(organizer=organizer, client=client)
 
 
 def noise():
@@ -51,18 +33,9 @@ def noise():
     return file.getvalue()
 
 
-def make(place, files, **more):
-    return place.client.post(NEW, {"archive": pack(files), "keep_months": 12} | FORM | more)
-
-
 def errors(reply):
     assert reply.status_code == 422
     return reply.context["form"].errors["archive"]
-
-
-def run_jobs():
-    for job in Job.objects.exclude(state__in=[JobState.SUCCEEDED, JobState.FAILED]):
-        execute(job.pk)
 
 
 def address(study, page):
@@ -71,7 +44,7 @@ def address(study, page):
 
 @pytest.mark.usefixtures("figures_of_pages")
 def test_archive_becomes_a_test_whose_results_everybody_sees_once_they_are_published(place):
-    assert make(place, recordings(), original="clean").status_code == 302
+    assert send_recordings(place.client, recordings(), original="clean").status_code == 302
     study = Study.objects.get()
     assert (study.edition, study.created_by, study.certificate["passes"]) == (None, place.organizer, True)
     assert (study.evaluators, study.trials_per_evaluator) == (24, 6)
@@ -94,8 +67,8 @@ def test_archive_becomes_a_test_whose_results_everybody_sees_once_they_are_publi
 
 
 def test_stimuli_keep_rate_and_channels_of_the_recordings_unless_told(place):
-    make(place, recordings(rate_hz=48000, channels=2))
-    make(place, recordings(rate_hz=48000, channels=2), title="At 16 kHz", rate_hz=16000, channels=1)
+    send_recordings(place.client, recordings(rate_hz=48000, channels=2))
+    send_recordings(place.client, recordings(rate_hz=48000, channels=2), title="At 16 kHz", rate_hz=16000, channels=1)
     run_jobs()
     kept, changed = Study.objects.order_by("pk")
     assert [(one.stimuli["rate_hz"], one.stimuli["channels"]) for one in (kept, changed)] == [(48000, 2), (16000, 1)]
@@ -104,7 +77,7 @@ def test_stimuli_keep_rate_and_channels_of_the_recordings_unless_told(place):
 
 def test_table_of_items_names_speakers_sexes_and_texts(place):
     table = "item,speaker,sex,text\na,p225,f,Hello there\nb.wav,p226,male,\n"
-    make(place, recordings() | {"items.csv": table})
+    send_recordings(place.client, recordings() | {"items.csv": table})
     rows = Study.objects.get().items.order_by("name").values_list("name", "speaker", "sex", "transcript")
     assert list(rows) == [("a", "p225", "f", "Hello there"), ("b", "p226", "m", ""), ("c", "", "", "")]
 
@@ -116,7 +89,7 @@ def test_everything_to_look_at_is_told_with_names_before_the_launch(place):
         "clean/c.wav": sound(300, seconds=1.4, rate_hz=48000, channels=2),
         "notes.txt": b"read me",
     }
-    make(place, files)
+    send_recordings(place.client, files)
     study = Study.objects.get()
     told = "\n".join(study.recordings["warnings"])
     for sentence in (
@@ -141,7 +114,7 @@ def test_everything_that_cannot_be_used_is_told_at_once(place):
         "codec/c.flac": sound(300, form="FLAC"),
         "items.csv": "item,sex\nb,x\n",
     }
-    told = "\n".join(errors(make(place, files)))
+    told = "\n".join(errors(send_recordings(place.client, files)))
     assert "clean/a.wav: expected" in told
     assert "clean/b.wav: expected sound, found silence." in told
     assert "codec: c is there 2 times, as codec/c.flac, codec/c.wav." in told
@@ -158,18 +131,18 @@ def test_everything_that_cannot_be_used_is_told_at_once(place):
     ],
 )
 def test_archive_of_another_layout_is_refused(place, files, sentence):
-    assert sentence in "\n".join(errors(make(place, files)))
+    assert sentence in "\n".join(errors(send_recordings(place.client, files)))
 
 
 def test_condition_that_is_not_there_is_refused_with_those_that_are(place):
-    told = errors(make(place, recordings(), original="cleaner", references="codec, anchor"))
+    told = errors(send_recordings(place.client, recordings(), original="cleaner", references="codec, anchor"))
     assert told == ["There is no condition anchor, cleaner in the archive; there are: clean, codec."]
 
 
 @pytest.mark.parametrize("preset", ["dcr", "ccr", "ab", "abx", "mushra", "emotion", "p835"])
 def test_archive_becomes_an_open_test_of_each_preset(place, preset):
     files = recordings(seconds=0.8, rate_hz=24000)
-    assert make(place, files, preset=preset, original="clean", loudness="bs1770").status_code == 302
+    assert send_recordings(place.client, files, preset=preset, original="clean", loudness="bs1770").status_code == 302
     run_jobs()
     study = Study.objects.get()
     assert (study.state, study.certificate["passes"]) == (Study.State.PREPARED, True)
@@ -181,7 +154,7 @@ def test_archive_becomes_an_open_test_of_each_preset(place, preset):
 
 @pytest.mark.parametrize("preset", ["dcr", "mushra"])
 def test_preset_that_plays_a_reference_asks_for_the_original(place, preset):
-    reply = make(place, recordings(), preset=preset)
+    reply = send_recordings(place.client, recordings(), preset=preset)
     assert reply.status_code == 422
     assert "plays a reference" in str(reply.context["form"].errors["original"])
     assert not Study.objects.exists()
@@ -189,7 +162,7 @@ def test_preset_that_plays_a_reference_asks_for_the_original(place, preset):
 
 def test_anchors_of_mushra_are_low_passed_originals_at_the_level_of_all_others(place):
     files = {f"{condition}/{item}.wav": noise() for condition in ("clean", "codec") for item in ITEMS}
-    assert make(place, files, preset="mushra", original="clean", loudness="bs1770").status_code == 302
+    assert send_recordings(place.client, files, preset="mushra", original="clean", loudness="bs1770").status_code == 302
     run_jobs()
     study = Study.objects.get()
     anchors = study.conditions.filter(kind="anchor")
@@ -206,7 +179,7 @@ def test_anchors_of_mushra_are_low_passed_originals_at_the_level_of_all_others(p
 
 
 def test_test_with_anchors_is_deleted_with_its_recordings(place):
-    make(place, recordings(rate_hz=24000), preset="mushra", original="clean")
+    send_recordings(place.client, recordings(rate_hz=24000), preset="mushra", original="clean")
     study = Study.objects.get()
     uploads = set(study.stimulus_files.exclude(upload="").values_list("upload", flat=True))
     assert set(list_files(find_rows(study))) == uploads
@@ -214,14 +187,16 @@ def test_test_with_anchors_is_deleted_with_its_recordings(place):
 
 
 def test_usual_anchor_that_the_sampling_rate_cannot_have_is_left_out_with_a_warning(place):
-    make(place, recordings(rate_hz=16000), preset="mushra", original="clean")
+    send_recordings(place.client, recordings(rate_hz=16000), preset="mushra", original="clean")
     study = Study.objects.get()
     assert sorted(study.conditions.values_list("code", flat=True)) == ["", "anchor-3.5k", "codec"]
     assert any("anchor-7k cannot be made" in sentence for sentence in study.recordings["warnings"])
 
 
 def test_chosen_anchor_that_the_sampling_rate_cannot_have_is_refused(place):
-    told = errors(make(place, recordings(rate_hz=16000), preset="dcr", original="clean", anchors="3500 7000"))
+    told = errors(
+        send_recordings(place.client, recordings(rate_hz=16000), preset="dcr", original="clean", anchors="3500 7000")
+    )
     assert told == [
         "anchor-7k cannot be made: the original and the stimuli have 16,000 Hz, expected at least 18,000 Hz. "
         "Choose other anchors, or none."
@@ -230,20 +205,20 @@ def test_chosen_anchor_that_the_sampling_rate_cannot_have_is_refused(place):
 
 
 def test_sampling_rate_stays_one_that_anchors_can_have(place):
-    make(place, recordings(rate_hz=24000), preset="mushra", original="clean")
+    send_recordings(place.client, recordings(rate_hz=24000), preset="mushra", original="clean")
     form = StudyForm({"rate_hz": 16000}, study=Study.objects.get())
     assert form.errors["rate_hz"] == ["anchor-7k needs at least 18,000 Hz. Choose a higher sampling rate."]
 
 
 def test_conditions_that_cannot_be_heard_at_once_are_refused_before_anything_is_made(place):
     files = recordings(conditions=[f"c{number}" for number in range(11)], items=("a",), rate_hz=24000)
-    told = errors(make(place, files, preset="mushra", original="c0"))
+    told = errors(send_recordings(place.client, files, preset="mushra", original="c0"))
     assert told == ["All conditions are heard at once: expected at most 12, found 13. Leave some out."]
     assert not Study.objects.exists()
 
 
 def test_one_condition_alone_is_not_compared(place):
-    told = errors(make(place, recordings(conditions=("codec",)), preset="ab"))
+    told = errors(send_recordings(place.client, recordings(conditions=("codec",)), preset="ab"))
     assert told == ["Conditions are compared with each other: expected at least 2, found 1."]
 
 
@@ -264,19 +239,19 @@ def test_evaluators_and_trials_follow_from_what_a_trial_plays(screen, conditions
 
 
 def test_folder_around_the_recordings_does_not_count(place):
-    make(place, {f"my test/{path}": content for path, content in recordings().items()})
+    send_recordings(place.client, {f"my test/{path}": content for path, content in recordings().items()})
     assert sorted(Study.objects.get().conditions.values_list("code", flat=True)) == ["clean", "codec"]
 
 
 def test_members_have_no_such_page(place):
     member = Client()
     member.force_login(make_user())
-    assert member.get(NEW).status_code == 404
-    assert place.client.get(NEW).status_code == 200
+    assert member.get("/studies/new/recordings/").status_code == 404
+    assert place.client.get("/studies/new/recordings/").status_code == 200
 
 
 def test_own_tests_and_their_jobs_are_listed_for_who_made_them_alone(place):
-    make(place, recordings())
+    send_recordings(place.client, recordings())
     other = Client()
     other.force_login(make_organizer())
     for page in ("/", "/studies/", "/jobs/"):
@@ -285,7 +260,7 @@ def test_own_tests_and_their_jobs_are_listed_for_who_made_them_alone(place):
 
 
 def test_test_is_deleted_with_its_recordings(place):
-    make(place, recordings())
+    send_recordings(place.client, recordings())
     study = Study.objects.get()
     assert find_problems(study) == []
     files = set(list_files(find_rows(study)))

@@ -1,19 +1,15 @@
 """Practice and control trials of own recordings: folders of the archive with these names, answers in items.csv."""
 
-from types import SimpleNamespace
-
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from listening.app.models import Flag, Study
 from listening.app.monitor.services import flag_sessions
 from listening.app.results.inputs import collect_inputs
 from listening.app.studies.designing import extend_design
-from tests.listening.own_factories import pack, recordings, sound
-from tests.listening.recordings.test_own_tests import FORM, NEW, address, run_jobs
+from tests.listening.own_factories import recordings, run_jobs, send_recordings, sound
+from tests.listening.recordings.test_own_tests import address
 from tests.listening.session_factories import make_finished_session
-from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 UNSCORED = {
@@ -25,24 +21,13 @@ UNSCORED = {
 TABLE = {"items.csv": "item,answer\nsay-bad,1\ngood-one,4–5\n"}
 
 
-@pytest.fixture
-def place():
-    organizer, client = make_organizer(), Client()
-    client.force_login(organizer)
-    return SimpleNamespace(organizer=organizer, client=client)
-
-
-def make(place, files, **more):
-    return place.client.post(NEW, {"archive": pack(files), "keep_months": 12} | FORM | more)
-
-
 def errors(reply):
     assert reply.status_code == 422
     return " ".join(reply.context["form"].errors["archive"])
 
 
 def launch(place):
-    assert make(place, recordings() | UNSCORED | TABLE).status_code == 302
+    assert send_recordings(place.client, recordings() | UNSCORED | TABLE).status_code == 302
     run_jobs()
     assert place.client.post(address(Study.objects.get(), "launch")).status_code == 302
     return Study.objects.get()
@@ -86,7 +71,7 @@ def test_who_misses_them_is_flagged_and_they_enter_no_result(place):
 def test_everything_wrong_with_them_is_told_at_once(place):
     table = {"items.csv": "item,answer\nsay-bad,9\n"}
     files = recordings() | UNSCORED | {"practice-trials/a.wav": sound(350)}
-    told = errors(make(place, files | table))
+    told = errors(send_recordings(place.client, files | table))
     assert "practice-trials/a.wav: expected a name that no other recording has" in told
     assert (
         "control-trials/good-one.wav: expected its right answer in the column answer of items.csv, found none" in told
@@ -94,10 +79,12 @@ def test_everything_wrong_with_them_is_told_at_once(place):
 
 
 def test_answer_that_is_not_on_the_scale_is_refused(place):
-    told = errors(make(place, recordings() | UNSCORED | {"items.csv": "item,answer\nsay-bad,9\ngood-one,4-5\n"}))
+    told = errors(
+        send_recordings(place.client, recordings() | UNSCORED | {"items.csv": "item,answer\nsay-bad,9\ngood-one,4-5\n"})
+    )
     assert "expected the right answer to say-bad as a number from 1 to 5, or two such as 4-5, found 9." in told
 
 
 def test_they_are_refused_where_recordings_are_compared(place):
-    told = errors(make(place, recordings() | UNSCORED | TABLE, preset="ab"))
+    told = errors(send_recordings(place.client, recordings() | UNSCORED | TABLE, preset="ab"))
     assert "practice-trials: such recordings are rated one by one" in told

@@ -8,11 +8,9 @@ from django.utils import timezone
 from listening.app.models import Study
 from listening.app.results.services import start_analysis
 from listening.app.studies.services import close_study
-from portal.jobs.models import Job, JobState
-from portal.jobs.runner import execute
 from tests.listening.answering import answer, hear
 from tests.listening.factories import make_session
-from tests.listening.own_factories import pack, recordings
+from tests.listening.own_factories import recordings, run_jobs, send_recordings
 from tests.listening.results.answered import analysed
 from tests.listening.session_factories import play_trials
 from tests.portal.factories import make_organizer
@@ -32,10 +30,8 @@ EXAMPLES = {
 
 def make_open(client, preset):
     files = recordings(conditions=("clean", "codec", "coder"), items=("a", "b", "c"), seconds=1, rate_hz=24000)
-    told = {"title": "Codecs", "preset": preset, "loudness": "bs1770", "responsible": "X", "contact": "a@example.org"}
-    client.post("/studies/new/recordings/", {"archive": pack(files), "keep_months": 12, "original": "clean"} | told)
-    for job in Job.objects.exclude(state__in=[JobState.SUCCEEDED, JobState.FAILED]):
-        execute(job.pk)
+    send_recordings(client, files, preset=preset, original="clean", loudness="bs1770")
+    run_jobs()
     study = Study.objects.get()
     assert client.post(reverse("studies:launch", args=[study.name])).status_code == 302
     return Study.objects.get()

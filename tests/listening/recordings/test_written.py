@@ -15,7 +15,7 @@ from listening.app.studies.designing import make_design
 from listening.app.studies.services import change_questions, close_study
 from listening.questions import Screen, load_preset
 from tests.listening.factories import make_session
-from tests.listening.own_factories import make_own_draft, make_own_prepared, pack, recordings
+from tests.listening.own_factories import make_own_draft, make_own_prepared, recordings, send_recordings
 from tests.listening.results.answered import analysed
 from tests.listening.session_factories import finish, play_trials
 from tests.portal.factories import make_organizer
@@ -24,15 +24,13 @@ pytestmark = pytest.mark.django_db
 TEXTS = "item,text\na,the quick brown fox\nb,a lazy dog\n"
 
 
-def send(items):
-    client = Client()
-    client.force_login(make_organizer())
-    given = {"title": "Words", "preset": "transcription", "loudness": "p56", "original": "clean", "keep_months": 12}
-    return client.post("/studies/new/recordings/", given | {"archive": pack(recordings() | {"items.csv": items})})
+def send(place, items):
+    files = recordings() | {"items.csv": items}
+    return send_recordings(place.client, files, preset="transcription", original="clean")
 
 
-def test_sessions_hear_no_item_twice_and_all_items_where_they_are_few():
-    assert send(TEXTS + "c,over there\n").status_code == 302
+def test_sessions_hear_no_item_twice_and_all_items_where_they_are_few(place):
+    assert send(place, TEXTS + "c,over there\n").status_code == 302
     study = Study.objects.get()
     assert (study.form, study.trials_per_evaluator, study.certificate["passes"]) == ("transcription", 3, True)
     for block in study.blocks.all():
@@ -40,8 +38,8 @@ def test_sessions_hear_no_item_twice_and_all_items_where_they_are_few():
         assert Counter(items) == dict.fromkeys("abc", 1)
 
 
-def test_items_without_text_are_named():
-    reply = send(TEXTS)
+def test_items_without_text_are_named(place):
+    reply = send(place, TEXTS)
     assert reply.context["form"].errors["archive"] == [
         "What is written is compared with the text of each item, which items.csv lacks for 1 item: c."
     ]
