@@ -102,15 +102,14 @@ def radios(label: str, choices: Any, help_text: str = "", missing: str = "", **o
     )
 
 
-def boxes(label: str, choices: Any, help_text: str = "", missing: str = "") -> forms.MultipleChoiceField:
-    """Return any of several, all of them in sight; `missing` is said where none is chosen, if one has to be."""
+def boxes(label: str, choices: Any, help_text: str = "") -> forms.MultipleChoiceField:
+    """Return any of several or none, all of them in sight."""
     return forms.MultipleChoiceField(
         label=label,
         choices=in_capitals(choices),
         widget=forms.CheckboxSelectMultiple,
         help_text=help_text,
-        required=bool(missing),
-        error_messages={"required": missing},
+        required=False,
     )
 
 
