@@ -5,6 +5,7 @@ from django.urls import include, path
 from listening.app.monitor import views as monitor_views
 from listening.app.questions import views as question_views
 from listening.app.recordings import views as recording_views
+from listening.app.recordings.forms import RepeatedTestForm
 from listening.app.results import views as result_views
 from listening.app.sessions import views as session_views
 from listening.app.studies import views as study_views
@@ -16,6 +17,7 @@ studies = (
         path("", study_views.study_list, name="list"),
         path("new/", study_views.new_study, name="new"),
         path("new/recordings/", recording_views.new_own_test, name="own"),
+        path("new/file/", recording_views.new_own_test, {"form_class": RepeatedTestForm}, name="repeat"),
         path("import/", result_views.import_ratings, name="import"),
         path("<slug:study>/", study_views.study_detail, name="detail"),
         path("<slug:study>/edit/", study_views.edit_study, name="edit"),

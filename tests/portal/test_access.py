@@ -234,6 +234,7 @@ MATRIX = {
     "studies:list": FOR_ORGANIZERS,  # each sees those of the editions they organise
     "studies:new": FOR_ORGANIZERS,
     "studies:own": FOR_ORGANIZERS,
+    "studies:repeat": FOR_ORGANIZERS,
     "studies:detail": FOR_NOBODY_HERE,
     "studies:edit": FOR_NOBODY_HERE,
     "studies:questions": FOR_NOBODY_HERE,
@@ -398,6 +399,7 @@ POSTS = {
     "editions:replace-link": FOR_NOBODY_HERE,
     "studies:new": (LOGIN, 404, 422, 404),
     "studies:own": (LOGIN, 404, 422, 404),
+    "studies:repeat": (LOGIN, 404, 422, 404),
     "studies:import": (LOGIN, 404, 422, 404),
     **dict.fromkeys(
         (
@@ -732,6 +734,7 @@ def _of_a_study() -> dict[str, list[Any]]:
     rule = study.exclusion_rules.create(session=session, reason="to be revoked")
     arguments: dict[str, list[Any]] = {name: [study.name] for name in MATRIX if name.startswith("studies:")}
     arguments |= {"studies:list": [], "studies:new": [], "studies:own": [], "studies:import": []}
+    arguments |= {"studies:repeat": []}
     return arguments | {
         "studies:question-preview": [study.name, languages[0]],
         "studies:words": [study.name, "ar"],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from common.errors import ProblemsError
 from listening.app.models import LOUDNESS, Study
+from listening.app.recordings.files import read_test_file
 from listening.app.recordings.services import (
     LARGEST_ARCHIVE,
     PRESETS,
@@ -38,9 +41,11 @@ ANCHORS = [
     ("none", "None"),
 ]
 
+LARGEST_TEST_FILE = 256 << 10
 
-class OwnTestForm(forms.Form):
-    """An archive of recordings and what cannot be seen from them."""
+
+class ArchiveForm(forms.Form):
+    """An archive of recordings."""
 
     archive = forms.FileField(
         label="Recordings",
@@ -51,6 +56,57 @@ class OwnTestForm(forms.Form):
         widget=forms.ClearableFileInput(attrs={"accept": ",".join(ARCHIVE_ENDINGS)}),
         error_messages={"required": "Choose an archive.", "empty": "The archive is empty. Choose one with recordings."},
     )
+
+    def __init__(self, data: Any = None, files: Any = None, *, user: Any, **more: Any) -> None:
+        self.user = user
+        super().__init__(data, files, **more)
+
+    def clean_archive(self) -> Any:
+        file = self.cleaned_data["archive"]
+        if not file.name.lower().endswith(ARCHIVE_ENDINGS):
+            raise ValidationError(f"Expected an archive ({ARCHIVE_FORMATS}), found {file.name[:80]}.")
+        if file.size > LARGEST_ARCHIVE:
+            sizes = LARGEST_ARCHIVE // MEGABYTE, file.size // MEGABYTE
+            raise ValidationError("Expected at most {:,} MB, found {:,} MB. Send shorter recordings.".format(*sizes))
+        return file
+
+    def make_test(self, chosen: OwnTest, fields: Mapping[str, Any]) -> Study | None:
+        """Return the test of a valid form; None with errors of the form where it cannot be made."""
+        archive = self.cleaned_data["archive"]
+        told = {"chosen": chosen, "archive": archive, "file_name": archive.name}
+        made: Study | None = or_errors(self, make_own_test, "archive", by=self.user, **told, **fields)
+        return made
+
+
+class RepeatedTestForm(ArchiveForm):
+    """An archive of recordings and the file of a test that is made of them."""
+
+    test = forms.FileField(
+        label="File of the test",
+        help_text="As the page of a test gives it, or written by hand.",
+        widget=forms.ClearableFileInput(attrs={"accept": ".toml"}),
+        error_messages={"required": "Choose the file of a test.", "empty": "The file is empty. Choose another one."},
+    )
+
+    def clean_test(self) -> tuple[OwnTest, dict[str, Any]]:
+        file = self.cleaned_data["test"]
+        if file.size > LARGEST_TEST_FILE:
+            raise ValidationError(f"Expected at most {LARGEST_TEST_FILE >> 10} kB, found {file.size >> 10} kB.")
+        try:
+            return read_test_file(file.read().decode())
+        except UnicodeDecodeError:
+            raise ValidationError("Expected text in UTF-8, found other bytes.") from None
+        except ProblemsError as error:
+            raise ValidationError(error.problems) from None
+
+    def save(self) -> Study | None:
+        """Return the test of a valid form; None with errors of the form where it cannot be made."""
+        return self.make_test(*self.cleaned_data["test"])
+
+
+class OwnTestForm(ArchiveForm):
+    """An archive of recordings and what cannot be seen from them."""
+
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the test a title."})
     name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
     preset = radios(
@@ -100,8 +156,8 @@ class OwnTestForm(forms.Form):
     keep_months = keep_months_field()
 
     def __init__(self, data: Any = None, files: Any = None, *, user: Any) -> None:
-        self.user = user
-        super().__init__(data, files, initial={"contact": user.email, "keep_months": USUAL_MONTHS})
+        initial = {"contact": user.email, "keep_months": USUAL_MONTHS}
+        super().__init__(data, files, user=user, initial=initial)
         mark_needed_for_launch(self)
 
     def clean(self) -> dict[str, Any]:
@@ -112,15 +168,6 @@ class OwnTestForm(forms.Form):
         elif given.get("anchors", "none") not in ("", "none") and not given.get("original"):
             self.add_error("original", "Anchors are made of the original. Name the condition that it is.")
         return given
-
-    def clean_archive(self) -> Any:
-        file = self.cleaned_data["archive"]
-        if not file.name.lower().endswith(ARCHIVE_ENDINGS):
-            raise ValidationError(f"Expected an archive ({ARCHIVE_FORMATS}), found {file.name[:80]}.")
-        if file.size > LARGEST_ARCHIVE:
-            sizes = LARGEST_ARCHIVE // MEGABYTE, file.size // MEGABYTE
-            raise ValidationError("Expected at most {:,} MB, found {:,} MB. Send shorter recordings.".format(*sizes))
-        return file
 
     def save(self) -> Study | None:
         """Return the test of a valid form; None with errors of the form where it cannot be made."""
@@ -137,6 +184,4 @@ class OwnTestForm(forms.Form):
             loudness=given["loudness"],
         )
         consent = {name: given[name] for name in ("responsible", "contact", "keep_months") if given[name]}
-        told = {"chosen": chosen, "archive": given["archive"], "file_name": given["archive"].name}
-        made: Study | None = or_errors(self, make_own_test, "archive", by=self.user, **told, **consent)
-        return made
+        return self.make_test(chosen, consent)

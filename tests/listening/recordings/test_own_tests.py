@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -73,6 +74,25 @@ def test_stimuli_keep_rate_and_channels_of_the_recordings_unless_told(place):
     kept, changed = Study.objects.order_by("pk")
     assert [(one.stimuli["rate_hz"], one.stimuli["channels"]) for one in (kept, changed)] == [(48000, 2), (16000, 1)]
     assert kept.stimulus_files.exclude(file="").count() == 6
+
+
+def test_file_of_a_test_repeats_it_with_other_recordings(place):
+    make(place, recordings(), preset="ab", original="clean")
+    first = Study.objects.get()
+    file = SimpleUploadedFile("codecs.toml", place.client.get(address(first, "test-file")).content)
+    reply = place.client.post("/studies/new/file/", {"test": file, "archive": pack(recordings(items=("x", "y", "z")))})
+    assert reply.status_code == 302
+    second = Study.objects.latest("pk")
+    assert (second.asked, second.contact, second.certificate["passes"]) == (first.asked, first.contact, True)
+    assert sorted(second.items.values_list("name", flat=True)) == ["x", "y", "z"]
+
+
+def test_file_of_a_test_that_cannot_be_used_is_told_with_what_is_wrong(place):
+    file = SimpleUploadedFile("codecs.toml", b'titel = "Codecs"')
+    reply = place.client.post("/studies/new/file/", {"test": file, "archive": pack(recordings())})
+    assert reply.status_code == 422
+    assert "titel: there is no such field" in reply.context["form"].errors["test"][0]
+    assert not Study.objects.exists()
 
 
 def test_table_of_items_names_speakers_sexes_and_texts(place):

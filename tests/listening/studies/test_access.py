@@ -19,7 +19,7 @@ from tests.portal.test_nobody_else import READ_AND_WRITE, ask, patterns, seen
 pytestmark = pytest.mark.django_db
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
-NOT_OF_ONE_STUDY = {"studies:list", "studies:new", "studies:own", "studies:import"}
+NOT_OF_ONE_STUDY = {"studies:list", "studies:new", "studies:own", "studies:repeat", "studies:import"}
 # What there is only once the study is analysed: tests/listening/results/test_result_pages.
 OF_RESULTS = {
     "studies:results-listeners",
