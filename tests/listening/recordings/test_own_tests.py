@@ -19,7 +19,7 @@ from listening.app.studies.forms import StudyForm
 from listening.app.studies.services import close_study
 from listening.questions import Screen
 from portal.core.removal import find_problems, find_rows, list_files
-from tests.listening.own_factories import ITEMS, make_own_prepared, recordings, run_jobs, send_recordings, sound
+from tests.listening.own_factories import ITEMS, make_own_prepared, pack, recordings, run_jobs, send_recordings, sound
 from tests.listening.results.answered import analysed
 from tests.listening.session_factories import by_place, make_finished_session
 from tests.portal.factories import make_organizer, make_user
@@ -77,7 +77,7 @@ def test_stimuli_keep_rate_and_channels_of_the_recordings_unless_told(place):
 
 
 def test_file_of_a_test_repeats_it_with_other_recordings(place):
-    make(place, recordings(), preset="ab", original="clean")
+    send_recordings(place.client, recordings(), preset="ab", original="clean")
     first = Study.objects.get()
     file = SimpleUploadedFile("codecs.toml", place.client.get(address(first, "test-file")).content)
     reply = place.client.post("/studies/new/file/", {"test": file, "archive": pack(recordings(items=("x", "y", "z")))})
