@@ -246,17 +246,17 @@ class _Orders:
             return [(self._number(rng), item) for _, item in placed]
         if not _has_pairs(self.request.screen):
             return list(placed)
-        found = list[PlannedTrial](placed)
+        trials = list[PlannedTrial](placed)
         a_minus_b: Counter[str] = Counter()  # of this session: how much more often a condition was A than B
         is_a: Counter[bool] = Counter()  # and whether A is X
         for place in rng.permutation(len(placed)).tolist():
             version, item = placed[place]
             chosen = min(
                 list_orders(self.request.screen, version),
-                key=lambda one: (
-                    self.used[one],
-                    is_a[one[0] == one[-2]],
-                    a_minus_b[one[-2]] - a_minus_b[one[-1]],
+                key=lambda order: (
+                    self.used[order],
+                    is_a[order[0] == order[-2]],
+                    a_minus_b[order[-2]] - a_minus_b[order[-1]],
                     rng.random(),
                 ),
             )
@@ -264,8 +264,8 @@ class _Orders:
             is_a[chosen[0] == chosen[-2]] += 1
             a_minus_b[chosen[-2]] += 1
             a_minus_b[chosen[-1]] -= 1
-            found[place] = chosen, item
-        return found
+            trials[place] = chosen, item
+        return trials
 
     def _number(self, rng: np.random.Generator) -> tuple[str, ...]:
         from scipy.optimize import linear_sum_assignment

@@ -13,6 +13,17 @@ _number = count(1)
 CODES = ("codec", "noisy")  # beside the original
 
 
+def open_test(questions, **fields):
+    """Return an open test of own recordings, of which there are none yet."""
+    number = next(_number)
+    defaults = {"name": f"comparing-{number}", "title": f"Comparing {number}", "state": Study.State.OPEN}
+    defaults |= {"languages": ["en", "fr"], "certificate": {"passes": True}, "launched_at": timezone.now()}
+    defaults |= dict.fromkeys(("originals_per_evaluator", "practice_trials", "gold_trials"), 0)
+    study = Study.objects.create(**defaults | fields)
+    ask_questions(study, questions)
+    return study
+
+
 def make_comparing_study(
     preset, *, trials=2, evaluators=2, seconds=None, questions=None, make=store_stimulus, **fields
 ):
@@ -24,24 +35,7 @@ def make_comparing_study(
         make: gives file, size and duration of a stimulus for its frequency in Hz and its length in s.
     """
     asked = questions or load_preset(preset).questions
-    number = next(_number)
-    study = Study.objects.create(
-        **{
-            "name": f"comparing-{number}",
-            "title": f"Comparing {number}",
-            "state": Study.State.OPEN,
-            "languages": ["en", "fr"],
-            "evaluators": evaluators,
-            "trials_per_evaluator": trials,
-            "originals_per_evaluator": 0,
-            "practice_trials": 0,
-            "gold_trials": 0,
-            "certificate": {"passes": True},
-            "launched_at": timezone.now(),
-        }
-        | fields
-    )
-    ask_questions(study, asked)
+    study = open_test(asked, evaluators=evaluators, trials_per_evaluator=trials, **fields)
     original = original_of(study)
     conditions = [original, *(study.conditions.create(code=code, kind="folder") for code in CODES)]
     slots = list_slots(asked[0].screen, len(conditions))

@@ -165,15 +165,11 @@ def _slider_rows(study: Study) -> Iterator[Row]:
     )
     for answer in answers.select_related("session__participant", "trial__block", "trial__presentation").iterator(CHUNK):
         trial = answer.trial
-        told = {
-            "person": answer.session.participant.person_key,
-            "block": trial.block.number,
-            "session": answer.session_id,
-        }
-        told |= {"position": trial.position, "item": blinds.item(trial.presentation.key)}
+        values = {"session": answer.session_id, "person": answer.session.participant.person_key}
+        values |= {"block": trial.block.number, "position": trial.position, "item": blinds.item(trial.presentation.key)}
         for slot, rating in answer.data["ratings"].items():
             system = blinds.system(samples[trial.presentation_id][slot])
-            yield _named("sliders", answer, told | {"slot": slot, "system": system, "rating": rating})
+            yield _named("sliders", answer, values | {"slot": slot, "system": system, "rating": rating})
 
 
 def _label_of_choice(study: Study) -> Case:

@@ -98,13 +98,13 @@ def straight_lining(record: Record) -> dict[str, Any]:
 
 def low_variance(record: Record) -> dict[str, Any]:
     """Return the question whose ratings vary least on its scale, where they do vary; equal ones are straight-lining."""
-    told = {task: record.ratings[task] for task in record.points if len(record.ratings.get(task, ())) >= record.enough}
-    limits = {task: variance_limit(record.points[task]) for task in told}
-    low = {task: variance for task, ratings in told.items() if 0 < (variance := pvariance(ratings)) < limits[task]}
+    rated = {task: record.ratings[task] for task in record.points if len(record.ratings.get(task, ())) >= record.enough}
+    limits = {task: variance_limit(record.points[task]) for task in rated}
+    low = {task: variance for task, ratings in rated.items() if 0 < (variance := pvariance(ratings)) < limits[task]}
     if not low:
         return {}
     task = min(low, key=lambda one: low[one] / limits[one])
-    return {"task": task, "variance": round(low[task], 3), "limit": round(limits[task], 3), "of": len(told[task])}
+    return {"task": task, "variance": round(low[task], 3), "limit": round(limits[task], 3), "of": len(rated[task])}
 
 
 def alternating(record: Record) -> dict[str, Any]:

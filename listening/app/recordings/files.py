@@ -160,7 +160,7 @@ def write_test_file(study: Study) -> str:
     conditions = list(study.conditions.order_by("code"))
     has_original = any(one.kind == Condition.Kind.ORIGINAL for one in conditions)
     preset = next((name for name in PRESETS if load_preset(name).questions == study.asked), "")
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "title": study.title,
         "name": "",
         "preset": preset,
@@ -175,7 +175,7 @@ def write_test_file(study: Study) -> str:
     for table, names in TABLES.items():
         lines += ["", f"[{table}]"] if table else []
         for name in names:
-            value = told[name] if name in told else getattr(study, name)
+            value = values[name] if name in values else getattr(study, name)
             if value not in (None, ""):
                 lines.append(_line(name, value))
     for question in () if preset else study.asked:
@@ -184,9 +184,9 @@ def write_test_file(study: Study) -> str:
 
 
 def _write_question(question: AskedQuestion) -> Iterator[str]:
-    told = {name: value for name, value in question.as_data().items() if value}
-    wording, results = told.pop("wording"), told.pop("results", {})
-    yield from ("", "[[questions]]", *(_line(name, value) for name, value in told.items()))
+    values = {name: value for name, value in question.as_data().items() if value}
+    wording, results = values.pop("wording"), values.pop("results", {})
+    yield from ("", "[[questions]]", *(_line(name, value) for name, value in values.items()))
     if results:
         yield from ("", "[questions.results]", *(_line(name, value) for name, value in results.items()))
     for language, words in wording.items():

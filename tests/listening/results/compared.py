@@ -1,6 +1,6 @@
 """Closed tests of recordings of one's own in which conditions were compared or chosen: everybody answers by a rule."""
 
-from itertools import combinations, count
+from itertools import combinations
 
 import numpy as np
 from django.utils import timezone
@@ -11,9 +11,9 @@ from listening.analysis.figures import list_figures
 from listening.analysis.reading.inputs import Settings
 from listening.app.models import Answer, Play, Presentation, Session, Study
 from listening.app.results.inputs import collect_inputs
-from listening.app.studies.services import ask_questions
 from listening.questions import Screen
 from portal.core.storage import store_bytes
+from tests.listening.comparing_factories import open_test
 from tests.listening.factories import make_session
 from tests.listening.rated import questions_of
 from tests.listening.results.analysed import SVG, add_analysis
@@ -22,7 +22,6 @@ from tests.portal.factories import make_organizer
 QUALITY = {"": 2.0, "codec": 0.8, "vocoder": -0.6, "low": -2.0}  # by the code of a condition
 CODES = tuple(QUALITY)
 SAID, WRITTEN = "the cat sat on the mat", "the cat sat on a mat"  # one word of six is wrong
-_number = count(1)
 
 
 def make_compared(tasks=("preference",), *, evaluators=12, items=4, anchor_hz=7000, seed=5, closed=True, **fields):
@@ -51,12 +50,9 @@ def make_comparing(
     tasks=("preference",), *, codes=CODES, evaluators=2, items=4, anchor_hz=7000, seed=5, questions=None, **fields
 ):
     """The same before anybody has answered, without files of its stimuli."""
-    number = next(_number)
-    usual = {"name": f"compared-{number}", "title": f"Compared {number}", "state": Study.State.OPEN}
-    usual |= {"languages": ["en"], "practice_trials": 0, "gold_trials": 0, "role_play": "none", "seed": 2022}
-    usual |= {"certificate": {"passes": True}, "launched_at": timezone.now(), "evaluators": evaluators}
-    study = Study.objects.create(**{"created_by": fields.pop("created_by", None) or make_organizer()} | usual | fields)
-    ask_questions(study, questions or questions_of(tasks))
+    usual = {"languages": ["en"], "role_play": "none", "seed": 2022, "evaluators": evaluators}
+    usual |= {"created_by": fields.pop("created_by", None) or make_organizer()}
+    study = open_test(questions or questions_of(tasks), **usual | fields)
     kinds = {"": {"kind": "original"}, "low": {"kind": "anchor", "low_pass_hz": anchor_hz}}
     conditions = [study.conditions.create(code=code, **kinds.get(code, {"kind": "folder"})) for code in codes]
     rows = [study.items.create(name=f"i{place}", speaker=f"s{place % 2}", transcript=SAID) for place in range(items)]
