@@ -239,10 +239,10 @@ def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[Store
         "data_sets": sorted(study.data_sets.values_list("name", flat=True)),
         "submissions": {code: str(one.submission) for code, one in sorted(systems.items()) if one.submission},
         "gold": {item.key: item.expected for item in items if item.purpose == Presentation.Purpose.GOLD},
-        "anchor": next((code for code, one in systems.items() if one.low_pass_hz == SCREENING_ANCHOR_HZ), ""),
         "launched_at": _moment(study.launched_at),
         "closed_at": _moment(study.closed_at),
     }
+    design |= {"anchor": code for code, one in systems.items() if one.low_pass_hz == SCREENING_ANCHOR_HZ}
     return StudyFacts(
         name=study.name,
         title=study.title,
