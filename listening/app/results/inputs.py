@@ -242,7 +242,8 @@ def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[Store
         "launched_at": _moment(study.launched_at),
         "closed_at": _moment(study.closed_at),
     }
-    design |= {"anchor": code for code, one in systems.items() if one.low_pass_hz == SCREENING_ANCHOR_HZ}
+    if anchors := [code for code, one in systems.items() if one.low_pass_hz == SCREENING_ANCHOR_HZ]:
+        design["anchor"] = anchors[0]
     return StudyFacts(
         name=study.name,
         title=study.title,
