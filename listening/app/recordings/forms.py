@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -88,6 +89,8 @@ class RepeatedTestForm(ArchiveForm):
         error_messages={"required": "Choose the file of a test.", "empty": "The file is empty. Choose another one."},
     )
 
+    title = LineField(label="Title", max_length=120, required=False, help_text="Empty: as in the file.")
+
     def clean_test(self) -> tuple[OwnTest, dict[str, Any]]:
         file = self.cleaned_data["test"]
         if file.size > LARGEST_TEST_FILE:
@@ -101,7 +104,10 @@ class RepeatedTestForm(ArchiveForm):
 
     def save(self) -> Study | None:
         """Return the test of a valid form; None with errors of the form where it cannot be made."""
-        return self.make_test(*self.cleaned_data["test"])
+        chosen, fields = self.cleaned_data["test"]
+        if title := self.cleaned_data["title"]:
+            chosen = replace(chosen, title=title, name=free_study_name(title))
+        return self.make_test(chosen, fields)
 
 
 class OwnTestForm(ArchiveForm):

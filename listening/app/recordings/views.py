@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from listening.app.models import Study
 from listening.app.recordings.files import write_test_file
-from listening.app.recordings.forms import ArchiveForm, OwnTestForm
+from listening.app.recordings.forms import OwnTestForm, RepeatedTestForm
 from listening.app.studies.views import study_page
 from portal.accounts.access import organizer_page
 from portal.core.downloads import as_download
@@ -17,7 +17,9 @@ from portal.core.fields import show_form
 
 
 @organizer_page
-def new_own_test(request: HttpRequest, *, form_class: type[ArchiveForm] = OwnTestForm) -> HttpResponse:
+def new_own_test(
+    request: HttpRequest, *, form_class: type[OwnTestForm | RepeatedTestForm] = OwnTestForm
+) -> HttpResponse:
     """The form of a test of own recordings, filled in by hand or by the file of another test."""
     given = (request.POST, request.FILES) if request.method == "POST" else (None, None)
     form = form_class(*given, user=request.user)
