@@ -15,7 +15,7 @@ from common.errors import ProblemsError
 from common.tables import DataTable
 from listening.analysis.tables import CONTENTS
 from listening.app.models import Study
-from listening.app.recordings.files import read_test_file
+from listening.app.recordings.files import LARGEST_TEST_FILE, read_test_file
 from listening.app.recordings.services import make_own_test
 from listening.app.results.context import visible_results
 from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
@@ -52,7 +52,9 @@ class NewStudySerializer(Shape):
     """A listening test of recordings of one's own, as a form of several parts."""
 
     test = serializers.CharField(
-        max_length=20_000, trim_whitespace=False, help_text="The file of the test, in TOML; only its title is needed."
+        max_length=LARGEST_TEST_FILE,
+        trim_whitespace=False,
+        help_text="The file of the test, in TOML; only its title is needed.",
     )
     archive = serializers.FileField(help_text="An archive with a folder for each condition: CONDITION/ITEM.wav.")
 
@@ -129,13 +131,12 @@ def create_study(api: ApiView) -> Response:
     """Make a listening test of recordings of your own; its design is made and its recordings are prepared."""
     require_organizer(api.user)
     given = api.body(NewStudySerializer)
-    archive = given["archive"]
     try:
         chosen, fields = read_test_file(given["test"])
     except ProblemsError as error:
         raise exceptions.ValidationError({"test": error.problems}) from None
     try:
-        study = make_own_test(chosen=chosen, archive=archive, file_name=archive.name, by=api.user, **fields)
+        study = make_own_test(chosen=chosen, archive=given["archive"], by=api.user, **fields)
     except ProblemsError as error:
         raise exceptions.ValidationError({"archive": error.problems}) from None
     study.refresh_from_db()

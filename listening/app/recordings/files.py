@@ -24,6 +24,7 @@ from listening.questions import AskedQuestion, list_question_problems, load_pres
 from listening.stimuli.anchors import ANCHORS_HZ
 
 LONGEST_TEXT = 200
+LARGEST_TEST_FILE = 256 << 10
 Check = tuple[Callable[[Any], bool], str]
 
 

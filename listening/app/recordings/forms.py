@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 
 from common.errors import ProblemsError
 from listening.app.models import LOUDNESS, Study
-from listening.app.recordings.files import read_test_file
+from listening.app.recordings.files import LARGEST_TEST_FILE, read_test_file
 from listening.app.recordings.services import (
     LARGEST_ARCHIVE,
     PRESETS,
@@ -42,8 +42,6 @@ ANCHORS = [
     ("none", "None"),
 ]
 
-LARGEST_TEST_FILE = 256 << 10
-
 
 class ArchiveForm(forms.Form):
     """An archive of recordings."""
@@ -62,20 +60,10 @@ class ArchiveForm(forms.Form):
         self.user = user
         super().__init__(data, files, **more)
 
-    def clean_archive(self) -> Any:
-        file = self.cleaned_data["archive"]
-        if not file.name.lower().endswith(ARCHIVE_ENDINGS):
-            raise ValidationError(f"Expected an archive ({ARCHIVE_FORMATS}), found {file.name[:80]}.")
-        if file.size > LARGEST_ARCHIVE:
-            sizes = LARGEST_ARCHIVE // MEGABYTE, file.size // MEGABYTE
-            raise ValidationError("Expected at most {:,} MB, found {:,} MB. Send shorter recordings.".format(*sizes))
-        return file
-
     def make_test(self, chosen: OwnTest, fields: Mapping[str, Any]) -> Study | None:
         """Return the test of a valid form; None with errors of the form where it cannot be made."""
-        archive = self.cleaned_data["archive"]
-        told = {"chosen": chosen, "archive": archive, "file_name": archive.name}
-        made: Study | None = or_errors(self, make_own_test, "archive", by=self.user, **told, **fields)
+        given = {"chosen": chosen, "archive": self.cleaned_data["archive"], "by": self.user}
+        made: Study | None = or_errors(self, make_own_test, "archive", **given, **fields)
         return made
 
 

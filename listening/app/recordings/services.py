@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
+from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 
 from common.errors import ProblemsError
@@ -28,7 +29,7 @@ from listening.stimuli.making import Loudness
 from portal.core import audit
 from portal.core.storage import adopt_file, content_key
 from portal.corpora.handlers import unpacking_folder
-from portal.intake.archives.limits import GIGABYTE
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, GIGABYTE, MEGABYTE
 
 LARGEST_ARCHIVE = 2 * GIGABYTE
 RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
@@ -80,7 +81,7 @@ class OwnTest:
         return find_form(self.asked) == Study.Form.TRANSCRIPTION
 
 
-def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any, **fields: Any) -> Study:
+def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: Any) -> Study:
     """Make a test of the recordings in an archive, design it and start making its stimuli.
 
     Args:
@@ -90,6 +91,12 @@ def make_own_test(*, chosen: OwnTest, archive: BinaryIO, file_name: str, by: Any
         ProblemsError: with every reason for which the archive, or what is chosen, cannot be used.
         ValidationError: the name or the title is taken.
     """
+    file_name, size = archive.name or "", archive.size or 0
+    if not file_name.lower().endswith(ARCHIVE_ENDINGS):
+        raise ProblemsError([f"Expected an archive ({ARCHIVE_FORMATS}), found {file_name[:80]}."])
+    if size > LARGEST_ARCHIVE:
+        sizes = LARGEST_ARCHIVE // MEGABYTE, size // MEGABYTE
+        raise ProblemsError(["Expected at most {:,} MB, found {:,} MB. Send shorter recordings.".format(*sizes)])
     with _unpacking_folder() as folder:
         path, unpacked = folder / "archive", folder / "unpacked"
         with path.open("wb") as file:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from common.errors import ProblemsError
@@ -179,6 +180,13 @@ def test_test_with_a_reference_is_refused_by_the_api_without_an_original():
     assert [one["detail"] for one in wrong.json()["errors"]] == [
         "Every trial plays the original as its reference. Say which it is; there are: clean, codec."
     ]
+
+
+@pytest.mark.django_db
+def test_api_refuses_what_is_no_archive_as_the_page_does():
+    file = SimpleUploadedFile("recordings.mp3", b"x")
+    wrong = post(make_organizer(), test=FILE, archive=file)
+    assert "Expected an archive (.zip, " in wrong.json()["errors"][0]["detail"]
 
 
 @pytest.mark.django_db
