@@ -168,8 +168,19 @@ def _answer_to(question):
 
 def names_of(study):
     """Everything that names a system, a team, the edition, the corpus, a speaker, an utterance, a file or an item."""
+    names = {study.name, study.title, *study.conditions.values_list("code", flat=True)}
+    if study.edition is not None:
+        names |= _names_of_edition(study)
+    names |= set(study.items.values_list("name", flat=True))
+    for source, file in study.stimulus_files.values_list("source", "file"):
+        names |= {source, file, file.rpartition("/")[2].partition(".")[0]}
+    names |= set(study.presentations.values_list("key", flat=True))
+    return {name.lower().encode() for name in names if len(name) > 2}
+
+
+def _names_of_edition(study):
     edition, corpus = study.edition, study.edition.corpus
-    names = {study.name, study.title, edition.name, edition.title, corpus.name, corpus.source}
+    names = {edition.name, edition.title, corpus.name, corpus.source}
     names |= {
         "quokka",
         "wombat",
@@ -191,10 +202,7 @@ def names_of(study):
     names |= set(corpus.speakers.values_list("name", flat=True))
     for name, transcript, audio in corpus.utterances.values_list("name", "transcript", "audio"):
         names |= {name, transcript, audio}
-    for source, file in study.stimulus_files.values_list("source", "file"):
-        names |= {source, file, file.rpartition("/")[2].partition(".")[0]}
-    names |= set(study.presentations.values_list("key", flat=True))
-    return {name.lower().encode() for name in names if len(name) > 2}
+    return names
 
 
 def _stands_in(name, whole):

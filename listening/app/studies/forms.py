@@ -285,7 +285,9 @@ class StudyForm(SharedForm):
         help_text="Trial sets give single utterances and samples A, enrolment sets samples B, always original.",
     )
     pages = radios("Pages", Study.Pages.choices)
-    plays_at_most = WholeField("Plays of a sample at most", 1, 20, "Empty: no limit.", required=False)
+    plays_at_most = WholeField(
+        "Plays of a sample at most", 1, 20, "Empty: no limit, as always in ABX and MUSHRA.", required=False
+    )
     role_play = radios(
         "Role play", Study.RolePlay.choices, "The role that evaluators imagine; its wording is on the page “Texts”."
     )

@@ -1,10 +1,15 @@
 """A listening test of one's own recordings in a browser: from the list of tests to the page of a trial."""
 
 import pytest
+from django.test import Client
+from playwright.sync_api import expect
 
 from listening.app.models import Study
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
+from tests.listening.browser.trials import listen, open_trials, wait_for_rows
+from tests.listening.edition_factories import TOLD
+from tests.listening.factories import make_session
 from tests.listening.own_factories import pack, recordings
 from tests.portal.factories import make_organizer
 
@@ -47,3 +52,42 @@ def test_archive_of_recordings_becomes_an_open_test(page, check_page, new_page):
     evaluator = new_page(None)
     evaluator.goto(f"/listen/join/{Study.objects.get().link_key}/")
     check_page(evaluator, "own-recordings-welcome")
+
+
+@pytest.mark.parametrize("preset", ["dcr", "ccr", "abx", "mushra"])
+def test_archive_of_recordings_becomes_a_test_that_somebody_answers(new_page, transactional_db, preset):
+    """From an archive of 48 kHz in stereo to an answer about what was heard, anchors among it."""
+    organizer, client = make_organizer(), Client()
+    client.force_login(organizer)
+    conditions = ("clean", "codec", "other")
+    sent = {"title": "Codecs", "preset": preset, "loudness": "as-is", "original": "clean", "keep_months": 12} | TOLD
+    archive = pack(recordings(conditions, rate_hz=48000, channels=2))
+    assert (
+        client.post("/studies/new/recordings/", {"archive": archive, "anchors": "3500 7000"} | sent).status_code == 302
+    )
+    run_jobs()
+    study = Study.objects.get()
+    assert client.post(f"{study.get_absolute_url()}launch/").status_code == 302
+    session = make_session(study)
+    page = open_trials(new_page(None), session)
+    samples = {one.slot: one for one in session.block.trials.get(position=1).presentation.samples.all()}
+    if preset in ("dcr", "ccr"):
+        listen(page, samples)
+        page.locator("label.point").first.click()
+    else:
+        for slot in samples:
+            page.locator(f"[data-hear='{slot}'][aria-disabled='false']").click()
+            expect(page.locator(f"[data-hear='{slot}']")).to_have_attribute("data-heard", "")
+        if preset == "mushra":
+            assert len(samples) == 1 + study.conditions.count() == 6
+            for slider in page.locator(".slider input").all():
+                slider.fill("40")
+        else:
+            page.locator("label.point").first.click()
+    page.locator("#next").click()
+    wait_for_rows(session.answers, 1, "answers")
+    answer = session.answers.get()
+    expected = {"dcr": 5, "ccr": 3, "abx": 1, "mushra": None}[preset]
+    assert answer.rating == expected
+    assert answer.data == ({"ratings": dict.fromkeys(map(str, range(1, 6)), 40)} if preset == "mushra" else {})
+    assert set(session.plays.values_list("slot", flat=True)) == set(samples)

@@ -1,6 +1,7 @@
 """Criterion 12: nothing that an evaluator's browser receives tells what is heard, from whom, or why."""
 
 import re
+from functools import partial
 
 import pytest
 from django.db import transaction
@@ -14,6 +15,7 @@ from listening.app.studies.services import best_sets
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission, SubmittedFile
+from tests.listening.comparing_factories import make_comparing_study
 from tests.listening.crawling import Crawler, found_in, names_of
 from tests.listening.edition_factories import TOLD
 from tests.listening.factories import make_session
@@ -194,7 +196,15 @@ def test_criterion_12_clips_have_unlinkable_addresses_bound_to_their_session_and
     assert found_in([*one.received, *other.received], names_of(study)) == []
 
 
-@pytest.mark.parametrize("make", [make_board_study, make_transcription_study])
+@pytest.mark.parametrize(
+    "make",
+    [
+        make_board_study,
+        make_transcription_study,
+        pytest.param(partial(make_comparing_study, "abx"), id="abx"),
+        pytest.param(partial(make_comparing_study, "mushra"), id="mushra"),
+    ],
+)
 def test_criterion_12_other_forms_name_nothing_either(make, visit):
     study = make()
     names = names_of(study)
