@@ -82,10 +82,10 @@ def words_of(path):
     return set(re.findall(r'data-word="([\w-]+)"', path.read_text()))
 
 
-@pytest.mark.parametrize("form", ["rating", "board", "transcription"])
+@pytest.mark.parametrize("form", ["rating", "board", "transcription", "sliders"])
 def test_every_word_of_the_script_stands_in_the_page(form):
     """What the script says is translated with the page, so none of its words may be missing there."""
-    own = {"board", "rating", "transcription", "screening", "copy", "monitor"}
+    own = {"board", "rating", "transcription", "sliders", "screening", "copy", "monitor"}
     scripts = [path for path in SCRIPTS.glob("*.js") if path.stem == form or path.stem not in own]
     calls = r'\b(?:word|tell|showNotice|showSaved)\("([\w-]+)"'
     asked = {name for path in scripts for name in re.findall(calls, path.read_text())}
