@@ -5,23 +5,15 @@ from django.test import Client
 from playwright.sync_api import expect
 
 from listening.app.models import Study
-from portal.jobs.models import Job, JobState
-from portal.jobs.runner import execute
 from tests.listening.browser.trials import listen, open_trials, wait_for_rows
-from tests.listening.edition_factories import TOLD
 from tests.listening.factories import make_session
-from tests.listening.own_factories import pack, recordings
+from tests.listening.own_factories import pack, recordings, run_jobs, send_recordings
 from tests.portal.factories import make_organizer
 
 
 @pytest.fixture
 def page(new_page, transactional_db):
     return new_page(make_organizer(name="Olga Organizer"))
-
-
-def run_jobs():
-    for job in Job.objects.exclude(state__in=[JobState.SUCCEEDED, JobState.FAILED]):
-        execute(job.pk)
 
 
 def test_archive_of_recordings_becomes_an_open_test(page, check_page, new_page):
@@ -60,11 +52,9 @@ def test_archive_of_recordings_becomes_a_test_that_somebody_answers(new_page, tr
     organizer, client = make_organizer(), Client()
     client.force_login(organizer)
     conditions = ("clean", "codec", "other")
-    sent = {"title": "Codecs", "preset": preset, "loudness": "as-is", "original": "clean", "keep_months": 12} | TOLD
-    archive = pack(recordings(conditions, rate_hz=48000, channels=2))
-    assert (
-        client.post("/studies/new/recordings/", {"archive": archive, "anchors": "3500 7000"} | sent).status_code == 302
-    )
+    files = recordings(conditions, rate_hz=48000, channels=2)
+    chosen = {"preset": preset, "loudness": "as-is", "original": "clean", "anchors": "3500 7000"}
+    assert send_recordings(client, files, **chosen).status_code == 302
     run_jobs()
     study = Study.objects.get()
     assert client.post(f"{study.get_absolute_url()}launch/").status_code == 302
