@@ -37,7 +37,7 @@ _COMPRESSED = (".svg", ".csv", ".json", ".txt", ".md", ".pdf", ".sha256")
 
 
 def write_inputs(inputs: Inputs, settings: Settings) -> bytes:
-    """A zip of the inputs and settings of an analysis; equal ones give equal bytes."""
+    """Return a zip of the inputs and settings of an analysis; equal ones give equal bytes."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for name, content in write_files(inputs, settings).items():
@@ -46,7 +46,7 @@ def write_inputs(inputs: Inputs, settings: Settings) -> bytes:
 
 
 def read_inputs(source: Path | bytes, name: str = "") -> tuple[Inputs, Settings]:
-    """The inputs in a zip of `write_inputs`, or in a whole bundle.
+    """Return the inputs in a zip of `write_inputs`, or in a whole bundle.
 
     Raises:
         ProblemsError: it is no such file, or something in it cannot be analysed; one sentence for each problem.
@@ -67,7 +67,7 @@ def compute_fingerprint(inputs: Inputs, settings: Settings) -> str:
 
 
 def write_bundle(inputs_zip: bytes, results: Results, figures: Mapping[str, bytes]) -> Iterator[bytes]:
-    """The pieces of a zip that holds everything about an analysis, and the command that makes it again.
+    """Yield the pieces of a zip that holds everything about an analysis, and the command that makes it again.
 
     Args:
         inputs_zip: of `write_inputs`.
@@ -91,7 +91,7 @@ def write_results(results: Results) -> dict[str, bytes]:
 
 
 def read_zip(source: Path | bytes, place: str, inside: str = "") -> dict[str, bytes]:
-    """The files of a zip.
+    """Return the files of a zip.
 
     Args:
         inside: only those below this folder, where the zip has it.
@@ -123,7 +123,7 @@ def read_zip(source: Path | bytes, place: str, inside: str = "") -> dict[str, by
 
 
 def _unzipped(archive: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo], place: str) -> list[bytes]:
-    """What the entries hold, never more of one than its header says, nor of all than is allowed.
+    """Return what the entries hold, never more of one than its header says, nor of all than is allowed.
 
     Raises:
         ProblemsError: there is more.

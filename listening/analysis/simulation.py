@@ -223,7 +223,7 @@ def simulate_transcripts(
     numbers: np.random.Generator,
     model: ListenerModel | None = None,
 ) -> list[str]:
-    """What listeners type, in the order of the sentences; empty where nothing was understood.
+    """Return what listeners type, in the order of the sentences; empty where nothing was understood.
 
     Of the errors a half are other words of these sentences, 0.35 are missing words and 0.15 are words too many.
 
@@ -261,7 +261,7 @@ def _qualities(
 
 
 def _effects(names: Texts | Ints, task: Ints, correlation: float, numbers: np.random.Generator) -> Floats:
-    """A standard normal effect of each name in each task, at each trial."""
+    """Return a standard normal effect of each name in each task, at each trial."""
     different, code = np.unique(names, return_inverse=True)
     shared = numbers.standard_normal((different.size, 1))
     own = numbers.standard_normal((different.size, int(task.max()) + 1))
@@ -274,7 +274,7 @@ def _voices(
     numbers: np.random.Generator,
     model: ListenerModel,
 ) -> Floats:
-    """What each sample sounds like, shape (samples, axes)."""
+    """Return what each sample sounds like, shape (samples, axes)."""
 
     def drawn(keys: Sequence[tuple[str, ...]]) -> Floats:
         different = {key: place for place, key in enumerate(sorted(set(keys)))}
@@ -295,7 +295,7 @@ def _voices(
 
 
 def _map(perceived: Floats, dimensions: int, numbers: np.random.Generator) -> list[tuple[float, ...]]:
-    """The leading principal axes, turned at random, within [0.05, 0.95], with four decimals."""
+    """Return the leading principal axes, turned at random, within [0.05, 0.95], with four decimals."""
     centred = perceived - perceived.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     flat = np.zeros((len(perceived), dimensions))

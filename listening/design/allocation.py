@@ -76,7 +76,7 @@ class Groups:
 
 
 def make_groups(request: DesignRequest, needs: DesignRequirements) -> Groups:
-    """Every constraint of `needs` that binds a session, whatever its order."""
+    """Return every constraint of `needs` that binds a session, whatever its order."""
     numbers: dict[str, int] = {}
     bounds: list[Bounds] = []
 
@@ -117,7 +117,7 @@ def make_groups(request: DesignRequest, needs: DesignRequirements) -> Groups:
 
 
 def count_excess(counts: Ints, lowest: Ints, highest: Ints) -> Ints:
-    """How far each count is outside of its bounds; shapes that broadcast."""
+    """Return how far each count is outside of its bounds; shapes that broadcast."""
     return np.asarray(np.maximum(counts - highest, 0) + np.maximum(lowest - counts, 0), dtype=np.int64)
 
 
@@ -154,7 +154,7 @@ def divide(left: Family, right: Family, parts: int, random: np.random.Generator)
 
 
 def choose(left: Family, right: Family, shares: Floats, random: np.random.Generator) -> Flags:
-    """Which items are taken; shares of shape (items,) in [0, 1] say how much of each should be."""
+    """Return which items are taken; shares of shape (items,) in [0, 1] say how much of each should be."""
     network = _Network()
     from_tree, from_leaf = network.add_tree(_nested(left), shares, is_left=True)
     to_tree, to_leaf = network.add_tree(_nested(right), shares, is_left=False)
@@ -173,7 +173,7 @@ def choose(left: Family, right: Family, shares: Floats, random: np.random.Genera
 
 
 def _nested(family: Family) -> list[Ints]:
-    """The same groups with numbers from 0 that no other group of their level has."""
+    """Return the same groups with numbers from 0 that no other group of their level has."""
     levels: list[Ints] = []
     for level in family:
         number = level - level.min(initial=0)
@@ -350,7 +350,7 @@ class _Dealing:
 
 
 def _levelled(before: Ints, ratings: int) -> Ints:
-    """What each system gets, so that in the end all have the same number, or some one more."""
+    """Return what each system gets, so that in the end all have the same number, or some one more."""
     after = before.copy()
     order = np.argsort(before, kind="stable")
     for rank in range(1, before.size + 1):
@@ -432,7 +432,7 @@ class _Search:
             self.counts[block, self.groups.member[more]] += 1
 
     def first_problem(self) -> str:
-        """What is wrong with the first session that is wrong."""
+        """Return what is wrong with the first session that is wrong."""
         for counts in self.counts[self.wrong > 0]:
             group = int(count_excess(counts, self.groups.lowest, self.groups.highest).argmax())
             room = Bounds(int(self.groups.lowest[group]), int(self.groups.highest[group]))
@@ -440,7 +440,7 @@ class _Search:
         return ""
 
     def _changes(self, one: int, place: int, others: Ints, places: Ints) -> tuple[Ints, Ints]:
-        """What each exchange adds to the excess of the one session and of the other, shapes (exchanges,)."""
+        """Return what each exchange adds to the excess of the one session and of the other, shapes (exchanges,)."""
         given = self.groups.member[self.sessions[one, place]][None]
         taken = self.groups.member[self.sessions[others, places]]
         differs = given != taken
@@ -451,7 +451,7 @@ class _Search:
         return (to_one * differs) @ _WEIGHTS, (to_other * differs) @ _WEIGHTS
 
     def _added(self, counts: Ints, of: Ints, by: int) -> Ints:
-        """What one more or one less (`by`) adds to the excess of counts."""
+        """Return what one more or one less (`by`) adds to the excess of counts."""
         low, high = self.groups.lowest[of], self.groups.highest[of]
         if by == 1:
             return np.asarray(np.subtract(counts >= high, counts < low, dtype=np.int64))
@@ -494,7 +494,7 @@ def fill_blocks(
 
 
 def _nothing_found(request: DesignRequest, blocks: int, attempts: int, found: str) -> str:
-    """What is known of a request that passes every count but for which the search ended without a design."""
+    """Return what is known of a request that passes every count but for which the search ended without a design."""
     return (
         f"No allocation was found in {attempts} attempts for {blocks} sessions of {request.trials} trials: in the best"
         f" one {found}. The rules that a session meets no utterance twice and has its share of systems, classes, sexes"
@@ -505,7 +505,7 @@ def _nothing_found(request: DesignRequest, blocks: int, attempts: int, found: st
 
 
 def allocate(request: DesignRequest, *, progress: Progress | None = None, shuffles: bool = True) -> Design:
-    """A design that meets every constraint at the head of `listening.design.requirements`.
+    """Return a design that meets every constraint at the head of `listening.design.requirements`.
 
     Args:
         progress: called with how many are done, of how many, and of what; what it raises ends the search.
@@ -533,7 +533,7 @@ BEGINNINGS = 5
 def extend(
     request: DesignRequest, design: Design, *, blocks: int, seed: int, progress: Progress | None = None
 ) -> Design:
-    """The whole design with `blocks` more: the old blocks first, as they were, then the new ones.
+    """Return the whole design with `blocks` more: the old blocks first, as they were, then the new ones.
 
     Args:
         request: of the design as it was launched; earlier extensions stand in the design.

@@ -56,7 +56,7 @@ class Check:
 
 
 def check_problems(name: str, required: str, found: str, problems: Iterable[str]) -> Check:
-    """A check that passes without problems; its sentence names the first ones."""
+    """Return a check that passes without problems; its sentence names the first ones."""
     listed = list(problems)
     start = f"{name[0].upper()}{name[1:]}: {required}; found {found}."
     if not listed:
@@ -66,7 +66,7 @@ def check_problems(name: str, required: str, found: str, problems: Iterable[str]
 
 
 def check_counts(name: str, what: str, rows: Sequence[tuple[str, int, Bounds]]) -> Check:
-    """A check of counts, each with its place and its bounds."""
+    """Return a check of counts, each with its place and its bounds."""
     required = " or ".join(sorted({str(bounds) for _, _, bounds in rows}, key=_first_number)) or "nothing"
     found = span_words(count for _, count, _ in rows) if rows else "nothing"
     problems = [f"{place}: {count} instead of {bounds}" for place, count, bounds in rows if count not in bounds]
@@ -74,7 +74,7 @@ def check_counts(name: str, what: str, rows: Sequence[tuple[str, int, Bounds]]) 
 
 
 def span_words(counts: Iterable[int]) -> str:
-    """The lowest and the highest count, such as ``3 to 5``."""
+    """Return the lowest and the highest count, such as ``3 to 5``."""
     found = list(counts) or [0]
     return str(Bounds(min(found), max(found)))
 
@@ -160,7 +160,7 @@ def _positions(request: DesignRequest, blocks: Blocks, extensions: int) -> Check
 
 
 def check_places(request: DesignRequest, needs: DesignRequirements, blocks: Blocks) -> Iterable[Check]:
-    """What places tell of kind, class and system, over all evaluators; two lines for each of the three."""
+    """Yield what places tell of kind, class and system, over all evaluators; two lines for each of the three."""
     kinds = find_kinds_by_place(request.trials, request.originals, needs.longest_run)
     if kinds is None:
         return
@@ -179,7 +179,7 @@ def _stands(
     request: DesignRequest,
     blocks: Blocks,
 ) -> Check:
-    """How often each group stands at each place: as its share says, or as the rules of order shift it there."""
+    """Return how often each group stands at each place: as its share says, or as the rules of order shift it there."""
     whole, problems, found, allowed = sum(map(len, blocks)), [], [], []
     for place, likely in enumerate(kinds.originals):
         here = Counter(group_of(block[place]) for block in blocks if place < len(block))
@@ -323,7 +323,7 @@ def certify(request: DesignRequest, design: Design) -> Certificate:
 def make_certificate(
     request: Any, design: Any, numbers: Mapping[str, int], relaxed: Iterable[str], checks: Iterable[Check]
 ) -> Certificate:
-    """The certificate of a design of any form."""
+    """Return the certificate of a design of any form."""
     sha256 = compute_digest(request, design)
     return Certificate(design.version, design.seed, sha256, numbers, tuple(relaxed), tuple(checks))
 
@@ -336,12 +336,12 @@ def compute_digest(request: Any, design: Any) -> str:
 
 
 def _as_plain(value: Any) -> Any:
-    """A dataclass as a dictionary, a set of systems as a list."""
+    """Return a dataclass as a dictionary, a set of systems as a list."""
     return {one.name: getattr(value, one.name) for one in fields(value)} if is_dataclass(value) else sorted(value)
 
 
 def _request(request: DesignRequest) -> Check:
-    """Whether there is anything that the other checks could be made of."""
+    """Return whether there is anything that the other checks could be made of."""
     of_system = Counter(candidate.system for candidate in request.candidates)
     wanted = {*request.systems, *([""] if request.originals else [])}
     is_twice = len(set(request.systems)) < len(request.systems)
@@ -376,7 +376,7 @@ def _form(request: DesignRequest, design: Design, known: Mapping[str, Candidate]
 
 
 def list_repeats(heard: Iterable[Sequence[str]], words: str = "meets {}") -> list[str]:
-    """A problem for each name that stands in one session more than once."""
+    """Return a problem for each name that stands in one session more than once."""
     return [
         f"evaluator {number} {words.format(name)} {count} times"
         for number, names in enumerate(heard, 1)
@@ -386,7 +386,7 @@ def list_repeats(heard: Iterable[Sequence[str]], words: str = "meets {}") -> lis
 
 
 def list_neighbours(heard: Iterable[Sequence[str]], words: str = ": {}") -> list[str]:
-    """A problem for each name that stands next to itself in a session; empty ones do not count."""
+    """Return a problem for each name that stands next to itself in a session; empty ones do not count."""
     return [
         f"evaluator {number}{words.format(name)} at {place} and {place + 1}"
         for number, names in enumerate(heard, 1)

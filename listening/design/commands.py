@@ -75,12 +75,12 @@ def read_candidates(text: str, name: str) -> tuple[Candidate, ...]:
 
 
 def write_design(request: DesignRequest, design: Design) -> str:
-    """A design with its request as JSON text."""
+    """Return a design with its request as JSON text."""
     return json.dumps({"request": asdict(request), "design": asdict(design)}, indent=1)
 
 
 def read_design(text: str, name: str) -> tuple[DesignRequest, Design]:
-    """What `write_design` wrote.
+    """Return what `write_design` wrote.
 
     Raises:
         ProblemsError: it is no such file.
@@ -98,7 +98,7 @@ def read_design(text: str, name: str) -> tuple[DesignRequest, Design]:
 
 
 def _request(values: Mapping[str, Any], systems: Iterable[Any], candidates: Sequence[Candidate]) -> DesignRequest:
-    """A request from its numbers and relaxed rules by name."""
+    """Return a request from its numbers and relaxed rules by name."""
     numbers: dict[str, Any] = {name: int(values[name]) for name in ("evaluators", "trials", "originals", "seed")}
     relaxed = {name: bool(values[name]) for name in _RELAXATIONS}
     return DesignRequest(systems=tuple(map(str, systems)), candidates=tuple(candidates), **numbers, **relaxed)

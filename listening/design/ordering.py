@@ -130,7 +130,7 @@ class Quarters:
                 self.heard[self.number[trial.system], quarter] += by
 
     def uneven(self) -> Ints:
-        """How far each system is outside of what it may stand in each quarter, shape (systems, quarters)."""
+        """Return how far each system is outside of what it may stand in each quarter, shape (systems, quarters)."""
         wrong = np.zeros_like(self.heard)
         for number, row in enumerate(self.heard):
             for quarter, places in enumerate(self.sizes):
@@ -140,7 +140,7 @@ class Quarters:
         return wrong
 
     def order(self, block: Sequence[Candidate]) -> tuple[Candidate, ...]:
-        """The trials of a block in the order of hearing, which then count.
+        """Return the trials of a block in the order of hearing, which then count.
 
         Raises:
             ProblemsError: no order was found; says what would give it room.
@@ -179,7 +179,7 @@ class Quarters:
         return int(self.random.choice(len(ordered), p=chances / chances.sum()))
 
     def _assign(self, trials: Sequence[Candidate], places: Sequence[tuple[Cell, int]], start: int) -> list[int]:
-        """A place of its own class for each trial, where its system has been heard least."""
+        """Return a place of its own class for each trial, where its system has been heard least."""
         from scipy.optimize import linear_sum_assignment
 
         cost = self.random.random((len(trials), len(places))) * _NOISE * 2.0 ** min(start, 8)
@@ -210,7 +210,7 @@ def _tables(cells: tuple[tuple[Cell, int], ...], sizes: tuple[int, ...]) -> list
 
 
 def _columns(cells: tuple[tuple[Cell, int], ...], size: int, trials: int, slack: int) -> list[tuple[int, ...]]:
-    """What one quarter of `size` places may hold of each cell."""
+    """Return what one quarter of `size` places may hold of each cell."""
     ranges = []
     for _, count in cells:
         bounds = Bounds.around(Fraction(count * size, trials))
@@ -245,7 +245,7 @@ def order_blocks(
     *,
     shuffles: bool = True,
 ) -> list[tuple[Candidate, ...]]:
-    """The trials of each block in the order of hearing.
+    """Return the trials of each block in the order of hearing.
 
     Args:
         earlier: ordered blocks that are there already and count for where the systems stand.
@@ -300,7 +300,7 @@ class _Filling:
         self.looks = _LOOKS_PER_PLACE * self.trials
 
     def run(self) -> list[Candidate] | None:
-        """The order, or None where none was found with the looks that there are."""
+        """Return the order, or None where none was found with the looks that there are."""
         if len(self.order) == self.trials:
             return self.order
         place = len(self.order)
@@ -316,7 +316,7 @@ class _Filling:
         return None
 
     def _choices(self, waiting: Sequence[Candidate], place: int) -> list[Candidate]:
-        """What fits here, at random, but first what has most of its speaker or its system still to come."""
+        """Return what fits here, at random, but first what has most of its speaker or its system still to come."""
         last = self.order[-1] if self.order else None
         run = self._run()
         systems = Counter(trial.system for trial in waiting if trial.system)
@@ -337,7 +337,7 @@ class _Filling:
         return [trial for *_, trial in sorted(rated)]
 
     def _run(self) -> int:
-        """How many of one kind stand at the end."""
+        """Return how many of one kind stand at the end."""
         run = 0
         for trial in reversed(self.order):
             if trial.is_original != self.order[-1].is_original:

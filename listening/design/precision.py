@@ -115,7 +115,7 @@ def plan_precision(
     inflation: float = NORMALISED_INFLATION,
     raw_inflation: float = RAW_INFLATION,
 ) -> PrecisionPlan:
-    """What each system's results will be worth, and what that takes.
+    """Return what each system's results will be worth, and what that takes.
 
     Args:
         systems: their names; the anonymised trials are shared evenly among them.

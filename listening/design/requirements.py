@@ -224,14 +224,14 @@ def quarter_of_place(trials: int) -> list[int]:
 
 
 def position_bounds(total: int, places: int, trials: int, extensions: int = 0) -> Bounds:
-    """How often a system with `total` ratings may stand in a quarter of `places` of `trials` places."""
+    """Return how often a system with `total` ratings may stand in a quarter of `places` of `trials` places."""
     share = Fraction(total * places, trials)
     slack = max(1, floor(share / 10)) + extensions
     return Bounds(max(0, floor(share) - slack), ceil(share) + slack)
 
 
 def weigh_candidates(request: DesignRequest) -> dict[str, Fraction]:
-    """How often a candidate would be in one session if all could be cut to pieces: its weight times its half."""
+    """Return how often a candidate would be in one session if all could be cut to pieces: its weight times its half."""
     sizes = Counter(candidate.system for candidate in request.candidates)
     kinds = max(1, len(request.systems))
     of_system = {
@@ -242,7 +242,7 @@ def weigh_candidates(request: DesignRequest) -> dict[str, Fraction]:
 
 
 def compute_requirements(request: DesignRequest) -> DesignRequirements:
-    """The numbers of every constraint (head of this module) for a request that `validation` has accepted."""
+    """Return the numbers of every constraint (head of this module) for a request that `validation` has accepted."""
     weight = weigh_candidates(request)
     relaxed: list[str] = []
     originals = _half(request, weight, original=True)
@@ -387,7 +387,7 @@ def _wrong_candidates(request: DesignRequest) -> Iterable[str]:
 
 
 def _uncovered(request: DesignRequest) -> Iterable[str]:
-    """Every trial must be rated at least once."""
+    """Yield why some trial would not be rated even once."""
     of_system = Counter(candidate.system for candidate in request.candidates)
     originals, kinds, evaluators = of_system.pop("", 0), len(request.systems), request.evaluators
     if originals > evaluators * request.originals:
@@ -447,7 +447,7 @@ def _too_few_utterances(request: DesignRequest, needs: DesignRequirements) -> It
 
 
 def _too_often(request: DesignRequest, role: str, limit: int) -> Iterable[str]:
-    """The ratings of all trials with one utterance, over all evaluators, who may each meet it `limit` times."""
+    """Yield why trials with one utterance have more ratings than evaluators who each meet it `limit` times."""
     what = "source" if role == "trial" else "enrolment"
     weight = weigh_candidates(request)
 

@@ -161,7 +161,7 @@ class _Choice:
         return found
 
     def _most(self, groups: Groups) -> int:
-        """The largest number of pairs of which every sex and class can give its part."""
+        """Return the largest number of pairs of which every sex and class can give its part."""
         room = {key: sum(self._room(key, trials) for trials in speakers.values()) for key, speakers in groups.items()}
 
         def is_too_many(pairs: int) -> bool:
@@ -232,7 +232,7 @@ class _Choice:
         return made
 
     def _is_full(self, trial: PoolUtterance, enrolment: PoolUtterance | None, share: float) -> bool:
-        """Whether a session would meet an utterance more than once if this pair were added."""
+        """Return whether a session would meet an utterance more than once if this pair were added."""
         full = 1 + 1e-9 - share
         once = [] if self.numbers.sources_may_repeat else [trial]
         once += [] if self.numbers.enrolments_may_repeat or enrolment is None else [enrolment]

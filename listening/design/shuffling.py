@@ -40,7 +40,7 @@ def shuffle_blocks(
     extensions: int = 0,
     progress: Progress | None = None,
 ) -> list[tuple[Candidate, ...]]:
-    """The same sessions in other orders.
+    """Return the same sessions in other orders.
 
     Args:
         blocks: ordered, and within all rules.
@@ -116,7 +116,7 @@ class _Shuffling:
         self.kept[:, rows, one], self.kept[:, rows, other] = self.kept[:, rows, other], self.kept[:, rows, one]
 
     def _keeps_rules(self) -> Flags:
-        """Which sessions keep every rule within a session."""
+        """Return which sessions keep every rule within a session."""
         is_original = self.system == 0
         found = np.ones(len(self.order), dtype=np.bool_)
         for groups, (low, high) in zip((is_original, self.target), self.parts, strict=True):
@@ -146,7 +146,7 @@ class _Shuffling:
         return True
 
     def _parts(self, groups: Flags) -> tuple[Ints, Ints]:
-        """The fewest and the most of a group in each quarter, shapes (sessions, quarters)."""
+        """Return the fewest and the most of a group in each quarter, shapes (sessions, quarters)."""
         trials = groups.shape[1]
         bounds = [
             [Bounds.around(Fraction(count * size, trials)) for size in self.sizes]

@@ -51,13 +51,13 @@ class UnratedPlan(Generic[_Trial]):
 
 
 def _attempt(make: type[_BoardMaker | _TranscriptionMaker], request: Any, attempts: int) -> Any:
-    """The blocks of the first attempt that succeeds; None where none does."""
+    """Return the blocks of the first attempt that succeeds; None where none does."""
     makers = (make(request, np.random.default_rng([request.seed, attempt])) for attempt in range(attempts))
     return next((blocks for maker in makers if (blocks := maker.blocks()) is not None), None)
 
 
 def _wrong_numbers(request: BoardRequest | TranscriptionRequest, what: str, each: int, own: str) -> list[str]:
-    """What is wrong with the numbers of a request; `own`: what is wrong with those of its form alone."""
+    """Return what is wrong with the numbers of a request; `own`: what is wrong with those of its form alone."""
     told = f"Expected at least one evaluator and one {what} each, found {request.evaluators} and {each}."
     is_named_once = bool(request.systems) and len(set(request.systems)) == len(request.systems)
     systems = "" if is_named_once else "Expected at least one system, each named once."
@@ -112,7 +112,7 @@ def plan_boards(request: BoardRequest) -> BoardPlan:
 
 
 def needed_of_each_kind(samples: int, speakers: int) -> int:
-    """How many originals, and how many anonymised utterances, one speaker must have for one board at most."""
+    """Return how many originals, and how many anonymised utterances, one speaker must have for one board at most."""
     return ceil(samples / speakers / 2)
 
 
@@ -379,7 +379,7 @@ class _TranscriptionMaker:
         return tuple(blocks[index] for index in self.rng.permutation(len(blocks)))
 
     def _forms(self) -> list[list[str]]:
-        """The forms of each evaluator's trials, taken from one endless row of the systems."""
+        """Return the forms of each evaluator's trials, taken from one endless row of the systems."""
         request = self.request
         names = [request.systems[index] for index in self.rng.permutation(len(request.systems))]
         anonymised = request.trials - request.originals
@@ -432,7 +432,7 @@ class _TranscriptionMaker:
 
 
 def order_trials(trials: Sequence[Writing], rng: np.random.Generator) -> list[Writing] | None:
-    """An order in which neither a speaker nor a system follows itself, where the numbers allow that at all.
+    """Return an order in which neither a speaker nor a system follows itself, where the numbers allow that at all.
 
     Originals are spread evenly: every quarter holds its share. None if no such order was found.
     """

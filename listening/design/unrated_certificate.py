@@ -81,7 +81,7 @@ def _is_even(counts: Iterable[int]) -> bool:
 
 
 def _uneven(places: Mapping[str, Counter[str]], names: Sequence[str]) -> list[str]:
-    """A problem for each place where the names do not occur equally often."""
+    """Return a problem for each place where the names do not occur equally often."""
     return [
         f"{place}: " + ", ".join(f"{name} {counts[name]}" for name in names)
         for place, counts in places.items()
@@ -188,7 +188,7 @@ def _halves(boards: Sequence[Board]) -> Check:
 
 
 def _sexes_on(request: BoardRequest, boards: Sequence[Board]) -> list[set[str]]:
-    """The sexes of each board's speakers."""
+    """Return the sexes of each board's speakers."""
     sex_of: dict[str, str] = {one.speaker: one.sex for one in request.pool}
     return [{sex_of.get(sample.speaker, "") for sample in board.samples} for board in boards]
 

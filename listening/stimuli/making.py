@@ -120,7 +120,7 @@ def padded_samples(speech_samples: int, form: StimulusFormat = USUAL) -> int:
 
 
 def make_uniform(samples: Samples | Signal, rate_hz: int, form: StimulusFormat = USUAL) -> UniformSpeech:
-    """The recording in the common form.
+    """Return the recording in the common form.
 
     Args:
         samples: int16, shape (n,); or float64, shape (n, channels), full scale 1.0.
@@ -197,7 +197,7 @@ def _mix(signal: Signal) -> Signal:
 
 
 def _fade_edges(signal: Signal, rate_hz: int) -> tuple[Signal, bool]:
-    """The signal with a raised-cosine start or end where it would otherwise begin or end with a step."""
+    """Return the signal with a raised-cosine start or end where it would otherwise begin or end with a step."""
     ramp = np.sin(np.linspace(0, np.pi / 2, round(FADE_S * rate_hz))) ** 2
     ramp = ramp.reshape(-1, *[1] * (signal.ndim - 1))
     is_cut_in, is_cut_off = (np.abs(signal[end]).max() > STEP_THAT_CLICKS for end in (0, -1))

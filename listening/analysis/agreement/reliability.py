@@ -66,7 +66,7 @@ class _Sums:
 
 
 def ordinal(votes: Votes) -> Votes:
-    """The same votes with their values as ranks, which turns the interval distance into the ordinal one.
+    """Return the same votes with their values as ranks, which turns the interval distance into the ordinal one.
 
     Krippendorff's ordinal distance of two values is the number of votes between them, each end counted half; that is
     the distance of their average ranks among the votes that can be compared.
@@ -239,14 +239,14 @@ def make_reliability_tables(all_ratings: Ratings, scored: Scored, settings: Sett
 
 
 def select_given(scored: Scored, task: str) -> Given:
-    """The ratings of a task that count."""
+    """Return the ratings of a task that count."""
     chosen = scored.ratings.task == task
     ratings = scored.ratings
     return Given(scored.listener[chosen], ratings.item[chosen], scored.score[chosen], ratings.rating[chosen])
 
 
 def select_bridge(all_ratings: Ratings, scored: Scored, task: str) -> Given:
-    """The ratings of the bridge set in a task, of listeners who have scored ratings of it and count."""
+    """Return the ratings of the bridge set in a task, of listeners who have scored ratings of it and count."""
     is_bridge = (all_ratings.purpose == BRIDGE) & (all_ratings.task == task) & (all_ratings.excluded == "")
     given = select_given(scored, task)
     known = scored.listeners[np.unique(given.listener)]
@@ -262,14 +262,14 @@ def select_bridge(all_ratings: Ratings, scored: Scored, task: str) -> Given:
 
 
 def take_first_votes(given: Given, listeners: int) -> Votes:
-    """The first rating of each listener for each item."""
+    """Return the first rating of each listener for each item."""
     items, item = np.unique(given.item, return_inverse=True)
     _, first = np.unique(item.astype(np.int64) * max(listeners, 1) + given.listener, return_index=True)
     return Votes(item[first].astype(np.int64), given.listener[first], given.score[first], items.size, listeners)
 
 
 def find_repeats(*parts: Given) -> Repeats:
-    """Each rating beside the one that its listener gave to the same item before, over all parts."""
+    """Return each rating beside the one that its listener gave to the same item before, over all parts."""
     listener, item, score, rating = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("listener", "item", "score", "rating")
     )
@@ -370,7 +370,7 @@ class _Rows:
         return measure
 
     def _row(self, row: Row, measure: _Measure, note: str = "") -> Row:
-        """The row with the measure of the data, and its interval over resamples if it has enough listeners."""
+        """Return the row with the measure of the data, and its interval over resamples if it has enough listeners."""
         value = float(measure(np.ones((1, self.scored.listeners.size)))[0])
         found = row | {"value": value, "remark": note.strip()}
         if not np.isfinite(value):
@@ -383,7 +383,7 @@ class _Rows:
 
 
 def complete_matrix(votes: Votes) -> tuple[Floats, Ints]:
-    """The items × listeners matrix of those who rated every item, and who they are."""
+    """Return the items × listeners matrix of those who rated every item, and who they are."""
     matrix = np.full((votes.items, votes.listeners), np.nan)
     matrix[votes.item, votes.listener] = votes.value
     complete = np.flatnonzero(np.isfinite(matrix).all(axis=0)).astype(np.int64)

@@ -101,7 +101,7 @@ def index_pairs(samples: int) -> tuple[Ints, Ints]:
 
 
 def read_boards(placements: Placements) -> list[FilledBoard]:
-    """The boards that count, those of excluded sessions left out.
+    """Return the boards that count, those of excluded sessions left out.
 
     Raises:
         ProblemsError: a sample lies twice on a filled board, has no place, or differs between listeners.
@@ -125,7 +125,7 @@ def _filled(rows: Placements) -> FilledBoard:
 
 
 def _changes(*columns: Texts) -> Flags:
-    """Where sorted rows begin again in any of the columns."""
+    """Return where sorted rows begin again in any of the columns."""
     begins = np.ones(columns[0].size, np.bool_)
     begins[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return begins
@@ -157,7 +157,7 @@ def _misplaced(rows: Placements) -> list[str]:
 
 
 def _different_samples(rows: Placements) -> list[str]:
-    """A slot of a board holds the same sample for everybody, or boards cannot be compared."""
+    """Return where a slot of a board holds different samples, as sentences: such boards cannot be compared."""
     known: dict[tuple[str, str], tuple[str, str, str]] = {}
     problems = {}
     columns = (rows.board, rows.slot, rows.system, rows.utterance, rows.speaker)
@@ -207,7 +207,7 @@ class ScoredPairs:
 
 
 def make_linkability_tables(placements: Placements, settings: Settings, kind: str) -> list[DataTable]:
-    """How well listeners link samples by closeness: ``pair_detection`` and ``pair_det``.
+    """Return how well listeners link samples by closeness: ``pair_detection`` and ``pair_det``.
 
     Args:
         kind: ``raw`` or ``normalised`` distances.
@@ -226,7 +226,7 @@ def make_linkability_tables(placements: Placements, settings: Settings, kind: st
 
 
 def score_pairs(boards: Sequence[FilledBoard], settings: Settings, kind: str) -> ScoredPairs:
-    """Every pair of samples of every board."""
+    """Return every pair of samples of every board."""
     listeners = sorted({board.listener for board in boards})
     number_of = {name: number for number, name in enumerate(listeners)}
     counts = [board.slot.size * (board.slot.size - 1) // 2 for board in boards]
@@ -245,7 +245,7 @@ def score_pairs(boards: Sequence[FilledBoard], settings: Settings, kind: str) ->
 
 
 def _pairs_of_board(board: FilledBoard) -> tuple[Flags, Ints, Texts]:
-    """Whether both are of one speaker, which kind of pair it is, and the system of what is anonymised."""
+    """Return whether both are of one speaker, which kind of pair it is, and the system of what is anonymised."""
     first, second = index_pairs(board.slot.size)
     originals = board.is_original[first].astype(np.int64) + board.is_original[second]
     kind = np.array([1, 2, 0])[originals]  # by the number of originals in the pair, as `PAIRS` stand
@@ -256,7 +256,7 @@ def _pairs_of_board(board: FilledBoard) -> tuple[Flags, Ints, Texts]:
 
 
 def _tests(pairs: ScoredPairs) -> Iterator[tuple[dict[str, str], Flags]]:
-    """Each kind of pairs, of all systems and of each."""
+    """Yield each kind of pairs, of all systems and of each."""
     for kind, name in enumerate(PAIRS):
         of_kind = pairs.kind == kind
         if of_kind.any():
@@ -268,7 +268,7 @@ def _tests(pairs: ScoredPairs) -> Iterator[tuple[dict[str, str], Flags]]:
 
 
 def _detection(pairs: ScoredPairs, chosen: Flags, draws: Floats | None, settings: Settings) -> Row:
-    """What a row of ``pair_detection`` says of the chosen pairs."""
+    """Return what a row of ``pair_detection`` says of the chosen pairs."""
     is_target = pairs.is_target[chosen]
     listeners = int(np.unique(pairs.listener[chosen]).size)
     row: Row = {"n_target": int(is_target.sum()), "n_nontarget": int((~is_target).sum())}
@@ -293,7 +293,7 @@ def _pooled(target: Floats, nontarget: Floats) -> tuple[Floats, Floats]:
 
 
 def _curve(pairs: ScoredPairs, chosen: Flags) -> list[dict[str, float]]:
-    """The corners of the DET curve, thinned where they are more than a figure can show, both ends kept.
+    """Return the corners of the DET curve, thinned where they are more than a figure can show, both ends kept.
 
     No curve where there are no targets, or no nontargets.
     """
@@ -307,7 +307,7 @@ def _curve(pairs: ScoredPairs, chosen: Flags) -> list[dict[str, float]]:
 
 
 def _evenly_along(miss_rate: Floats, false_alarm_rate: Floats, least: float) -> Ints:
-    """Which points to keep: as even as can be along the curve on probit axes that are clipped at `least`."""
+    """Return which points to keep: as even as can be along the curve on probit axes that are clipped at `least`."""
     if miss_rate.size <= _CURVE_POINTS:
         return np.arange(miss_rate.size)
     from scipy.special import ndtri
@@ -344,7 +344,7 @@ class _ResampledLinkability:
 
 
 def make_grouping_table(placements: Placements, settings: Settings) -> DataTable:
-    """The table ``grouping``.
+    """Return the table ``grouping``.
 
     Raises:
         ProblemsError: boards that cannot be read, see `read_boards`.
@@ -365,7 +365,7 @@ def make_grouping_table(placements: Placements, settings: Settings) -> DataTable
 
 
 def drawn_groups(board: FilledBoard) -> Ints | None:
-    """The group of each sample as the listener drew it, shape (samples,); None if some sample is in none."""
+    """Return the group of each sample as the listener drew it, shape (samples,); None if some sample is in none."""
     if not board.group.size or (board.group == "").any():
         return None
     return np.unique(board.group, return_inverse=True)[1].astype(np.int64)
@@ -461,7 +461,7 @@ def _measure_boards(
 
 
 def _rows(measured: _ResampledLinkability, draws: Floats | None, settings: Settings) -> list[Row]:
-    """A row for each measure: mean over boards, its interval, and the chance line."""
+    """Return a row for each measure: mean over boards, its interval, and the chance line."""
     boards, listeners = measured.listener.size, int(np.unique(measured.listener).size)
     means, resampled = measured.value.mean(0), None
     if draws is not None and listeners >= settings.least_clusters:
@@ -485,7 +485,7 @@ def _rows(measured: _ResampledLinkability, draws: Floats | None, settings: Setti
 
 
 def _note(source: str, left: int, measured: _ResampledLinkability, settings: Settings) -> str:
-    """Why boards or intervals are missing; empty if none are."""
+    """Return why boards or intervals are missing; empty if none are."""
     notes = []
     if left:
         why = "groups were not drawn" if source == DRAWN else "no usable number of speakers was declared"

@@ -194,7 +194,7 @@ def stress_1(dissimilarities: Floats, distances: Floats) -> float:
 
 
 def _make_map(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[Row], Row]:
-    """The places and the fit of one board, from all its placings."""
+    """Return the places and the fit of one board, from all its placings."""
     slots = max((board.slot for board in boards), key=len)
     whole = [board for board in boards if np.array_equal(board.slot, slots)]
     dimensions = min(board.dimensions for board in whole)
@@ -225,7 +225,7 @@ def _laid_out(averages: Floats, boards: Sequence[FilledBoard], dimensions: int) 
 
 
 def _points(board: FilledBoard, places: Floats, listeners: int) -> list[Row]:
-    """A row of ``map`` for each sample; y stays empty in one dimension."""
+    """Return a row of ``map`` for each sample; y stays empty in one dimension."""
     names = ("slot", "system", "utterance", "speaker")
     samples = zip(*(getattr(board, name).tolist() for name in names), strict=True)
     return [
@@ -246,12 +246,12 @@ def _note(incomplete: int, listeners: int) -> str:
 
 
 def _systems_of(board: FilledBoard) -> set[str]:
-    """The systems whose map a board tells something of: those that anonymised some of it, else the original."""
+    """Return the systems whose map a board tells something of: those that anonymised some of it, else the original."""
     return set(board.system.tolist()) - {ORIGINAL} or {ORIGINAL}
 
 
 def _map_of_system(system: str, boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[Row], Row]:
-    """The places and the fit of the voices of one system, from all boards that hold it."""
+    """Return the places and the fit of the voices of one system, from all boards that hold it."""
     listeners: dict[_Voice, set[str]] = defaultdict(set)
     for board in boards:
         for voice in filter(None, _voices_of(board, system)):
@@ -281,7 +281,7 @@ def _map_of_system(system: str, boards: Sequence[FilledBoard], settings: Setting
 
 
 def _voices_of(board: FilledBoard, system: str) -> list[_Voice | None]:
-    """The voice of each sample; None of a sample of another system."""
+    """Return the voice of each sample; None of a sample of another system."""
     samples = zip(board.speaker.tolist(), board.system.tolist(), strict=True)
     return [(speaker, of != ORIGINAL) if of in (ORIGINAL, system) else None for speaker, of in samples]
 

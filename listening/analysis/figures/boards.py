@@ -114,7 +114,7 @@ def _make_map(view: View, name: str, place: int, board: str, rows: Sequence[Reco
 
 
 def _count_neighbours(rows: Sequence[Record], points: str) -> str:
-    """How many points have one of their own speaker next to them."""
+    """Return how many points have one of their own speaker next to them."""
     if len(rows) < 2:
         return ""
 

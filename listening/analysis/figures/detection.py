@@ -75,7 +75,7 @@ def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
 
 
 def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """The DET curves of all systems, and one figure of each system before the others in grey."""
+    """Yield the DET curves of all systems, and one figure of each system before the others in grey."""
     points = {system: rows for (system,), rows in group_rows(view.rows(scores, "det", task), "system").items()}
     rates = {name: row for name, row in view.by_system(scores, "detection", task).items() if name in points}
     if not rates:
@@ -132,7 +132,7 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
 
 
 def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
-    """The curve of each kind of pairs over all systems; of single systems where a board has but those."""
+    """Yield the curve of each kind of pairs over all systems; of single systems where a board has but those."""
     points = group_rows(view.rows(scores, "pair_det"), "pairs", "system")
     if any(system == EVERY_SYSTEM for _, system in points):
         points = {key: rows for key, rows in points.items() if key[1] == EVERY_SYSTEM}
@@ -335,7 +335,7 @@ def _make_curve(name: str, points: Sequence[Record], rate: Record, *, is_anchor:
 
 
 def _explain_rates(*, compares_voices: bool) -> str:
-    """What a miss and a false alarm are, and which way is better."""
+    """Return what a miss and a false alarm are, and which way is better."""
     if compares_voices:
         return (
             "Listeners tell pairs of the same speaker from pairs of different ones, speech of one system; near 50 % "

@@ -29,7 +29,7 @@ def number(value: Value, digits: int = 2) -> str:
 
 
 def percent(value: Value, digits: int = 1) -> str:
-    """A share in per cent, without the sign."""
+    """Return a share in per cent, without the sign."""
     return number(100 * value, digits) if isinstance(value, (int, float)) else "–"
 
 
@@ -45,12 +45,12 @@ def interval(row: Mapping[str, Any], name: str, write: Callable[[Value], str], l
 
 
 def slug(name: str) -> str:
-    """A name as it may stand in an address and, with what is put around it, as the name of a file."""
+    """Return a name as it may stand in an address and, with what is put around it, as the name of a file."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:LONGEST_SLUG] or "unnamed"
 
 
 def find_free(name: str, taken: Collection[str], first: int = 2) -> str:
-    """The name, or where it is taken the first of ``name-2``, ``name-3``… that is not."""
+    """Return the name, or where it is taken the first of ``name-2``, ``name-3``… that is not."""
     return next(one for one in chain([name], (f"{name}-{again}" for again in numbers_from(first))) if one not in taken)
 
 
@@ -60,7 +60,7 @@ def sentence(words: str) -> str:
 
 
 def first_words(text: str, most: int = MOST_WORDS) -> str:
-    """The first sentences of a text that have at most so many words together; of a longer one its first clauses.
+    """Return the first sentences of a text that have at most so many words together; of a longer one its first clauses.
 
     Example:
         >>> first_words("Outline: share of ratings. Box: quartiles and median.", 6)
@@ -87,7 +87,7 @@ def listed(items: Sequence[str], *, first: int = 4, last: int = 2) -> str:
 
 
 def short_names(labels: Mapping[str, str]) -> dict[str, str]:
-    """Each system's label as it fits beside a figure: short, printable, and different for different systems.
+    """Return each system's label as it fits beside a figure: short, printable, and different for different systems.
 
     Args:
         labels: by the names of systems.

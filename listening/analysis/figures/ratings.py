@@ -48,7 +48,7 @@ _MEASURES = {
 
 
 def violin_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """How the scores of each system are distributed: violin, box, median, and mean with its interval.
+    """Yield how the scores of each system are distributed: violin, box, median, and mean with its interval.
 
     For verifiability violins are split: pairs of one speaker above the line, of two speakers below it. As figure 6 of
     the results of VoicePrivacy 2022, boxes with median and mean, turned so that names stay readable. A line through all
@@ -216,7 +216,7 @@ def histogram_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]
 
 
 def _choose_top(systems: Sequence[HistogramPanel], panels: Sequence[HistogramPanel], *, is_split: bool) -> int:
-    """Where every panel ends, in per cent: above all bars of systems; what is higher of the originals is cut."""
+    """Return where every panel ends, in per cent: above all bars of systems; what is higher of the originals is cut."""
     bins = [one for panel in systems for one in (*panel.filled, *(panel.line if is_split else ()))]
     highest = max((share for *_, share in bins), default=100.0)
     overall = max((share for panel in panels for *_, share in (*panel.filled, *panel.line)), default=100.0)
@@ -226,7 +226,7 @@ def _choose_top(systems: Sequence[HistogramPanel], panels: Sequence[HistogramPan
 
 
 def _find_mode(bins: Sequence[Record]) -> str:
-    """The fullest bin in words."""
+    """Return the fullest bin in words."""
     if not bins:
         return "nothing"
     fullest = max(bins, key=lambda row: float(row["share"] or 0))
@@ -235,7 +235,7 @@ def _find_mode(bins: Sequence[Record]) -> str:
 
 
 def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """Which systems differ: every system against every other, by the p-values that decide."""
+    """Yield which systems differ: every system against every other, by the p-values that decide."""
     cells: dict[tuple[str, str], tuple[float, float]] = {}
     rows = []
     for row in view.rows(scores, "differences", task):
@@ -255,7 +255,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
     levels = [alpha, *(level for level in _LEVELS if level < alpha - 1e-9)][:3]
 
     def weigh(first: str, second: str) -> int | None:
-        """How many levels hold, negative where the first is lower."""
+        """Return how many levels hold, negative where the first is lower."""
         if (first, second) not in cells:
             return None
         difference, p = cells[first, second]
@@ -353,7 +353,7 @@ def _scatter(
 
 
 def _make_measure(view: View, scores: Scores, column: str, values: Floats) -> Measure:
-    """The axis of a measure, with the cells in which its values are counted."""
+    """Return the axis of a measure, with the cells in which its values are counted."""
     if column == _WER:
         # The last cell, without width, holds those in which every word was recognised; the first all those below 0.
         below = [-1 / _CELLS] if values.min() < 0 else []
@@ -380,7 +380,7 @@ _LEFT_WORDS = {
 
 
 def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """How each listener used the scores, and whether they agree with those of all others, sorted by agreement.
+    """Yield how each listener used the scores, and whether they agree with those of all others, sorted by agreement.
 
     Those left out are hollow, those that a screening rule would catch are named.
     """

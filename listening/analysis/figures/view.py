@@ -99,16 +99,16 @@ class Figure:
 
     @property
     def is_for_organizers(self) -> bool:
-        """Whether nobody but the organizers of the study may see it."""
+        """Return whether nobody but the organizers of the study may see it."""
         return self.is_about_listeners or self.is_about_utterances or self.is_about_screening
 
     @cached_property
     def numbers(self) -> DataTable:
-        """The table of what is drawn, names in full."""
+        """Return the table of what is drawn, names in full."""
         return self.count()
 
     def draw(self, theme: Theme, image_format: ImageFormat) -> bytes:
-        """The figure as a file; equal results give equal bytes."""
+        """Return the figure as a file; equal results give equal bytes."""
         if theme == PRINTED or image_format != "svg":
             return self._draw([image_format], theme)[image_format]
         return darken(self._draw(["svg"])["svg"])
@@ -172,7 +172,7 @@ class View:
 
     @cached_property
     def names(self) -> list[str]:
-        """Every system that any table names, the original first."""
+        """Return every system that any table names, the original first."""
         found: dict[str, None] = {}
         for table in self.results.tables.values():
             for column in _NAMING if table.name not in _NAMES_NO_SYSTEM else ():
@@ -182,14 +182,14 @@ class View:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """What each system is called on pages."""
+        """Return what each system is called on pages."""
         given = self.results.study.get("labels") or {}
         usual = {ORIGINAL: "Original", EVERY_SYSTEM: "All systems"}
         return {name: str(given.get(name) or usual.get(name, name)) for name in self.names}
 
     @cached_property
     def short(self) -> dict[str, str]:
-        """What each system is called within a figure."""
+        """Return what each system is called within a figure."""
         return short_names(self.labels)
 
     @cached_property
@@ -200,12 +200,12 @@ class View:
         return {name: places[label] for name, label in labels.items()}
 
     def told(self, system: str) -> tuple[str, str]:
-        """A system's label and its name, of which a page makes a link."""
+        """Return a system's label and its name, of which a page makes a link."""
         return self.labels.get(system, system), system
 
     @cached_property
     def slugs(self) -> dict[str, str]:
-        """Each system as part of the name of a figure."""
+        """Return each system as part of the name of a figure."""
         taken: dict[str, str] = {}
         for name in self.names:
             taken[name] = find_free(slug(name), taken.values())
@@ -219,11 +219,11 @@ class View:
         return asked + sorted(str(task) for task in found.difference(asked))
 
     def compares_voices(self, scores: Scores, task: str) -> bool:
-        """Whether A was judged against B, so that pairs of one speaker and of two have means of their own."""
+        """Return whether A was judged against B, so that pairs of one speaker and of two have means of their own."""
         return any(row["kind"] != "all" for row in self.rows(scores, "summary", task))
 
     def rows(self, scores: Scores, name: str, task: str | None = None) -> list[Record]:
-        """The rows of a table, those of a task where one is given; none where there is no such table."""
+        """Return the rows of a table, those of a task where one is given; none where there is no such table."""
         if (scores, name) not in self._rows:
             self._rows[scores, name] = self.results.records(scores, name)
         return [row for row in self._rows[scores, name] if task in (None, row.get("task"))]
@@ -256,7 +256,7 @@ class View:
         intervals: bool | None = None,
         **more: Any,
     ) -> Figure:
-        """A figure of these results.
+        """Return a figure of these results.
 
         Args:
             caption: sentences; empty ones are left out. Which scores these are is said first where ratings of a task
@@ -280,18 +280,18 @@ class View:
         return Figure(scores, name, title, sentences, alt, plot, count, is_simulated=self.is_simulated, **more)
 
     def _labelled(self, row: Record) -> Record:
-        """The row with the labels of the systems that it names."""
+        """Return the row with the labels of the systems that it names."""
         named = {f"{one}_label".removeprefix("system_"): one for one in _NAMING if one in row}
         return row | {label: self.labels.get(str(row[one]), row[one]) for label, one in named.items()}
 
     def score_words(self, scores: Scores, task: str) -> str:
-        """What the axis of scores is called."""
+        """Return what the axis of scores is called."""
         low, high = self.scale(scores, task)
         what = "normalised rank" if scores == "normalised" else "rating"
         return f"{sentence(task)}: {what}, {low:g} to {high:g}"
 
     def kind_words(self, scores: Scores, task: str) -> str:
-        """The sentence of a caption that says which scores these are; without a task, of all tasks together."""
+        """Return the sentence of a caption that says which scores these are; without a task, of all tasks together."""
         if scores == "normalised":
             formula = self.results.settings.get("normalisation")
             return f"Ratings normalised to ranks within each listener{f' ({formula})' if formula else ''}, 0 to 1."
@@ -308,7 +308,7 @@ class View:
         return f"n = {count(n)} {of} by {count(listeners)} listeners (the clusters)."
 
     def interval_words(self, *, are_drawn: bool = True) -> str:
-        """Where the intervals come from."""
+        """Return where the intervals come from."""
         settings = self.results.settings
         if not are_drawn:
             fewest = settings.get("least_clusters")
@@ -324,7 +324,7 @@ class View:
 
 
 def ordered(records: dict[str, Record], by: str, *, highest_first: bool = True) -> list[str]:
-    """The original first, then the systems by a column, those without a value last."""
+    """Return the original first, then the systems by a column, those without a value last."""
 
     def place(name: str) -> tuple[bool, bool, float, str]:
         value = records[name].get(by)
@@ -336,7 +336,7 @@ def ordered(records: dict[str, Record], by: str, *, highest_first: bool = True) 
 
 
 def group_rows(rows: Iterable[Record], *columns: str) -> dict[tuple[str, ...], list[Record]]:
-    """Rows by their cells in some columns, in the order of the first of each."""
+    """Return rows by their cells in some columns, in the order of the first of each."""
     found: dict[tuple[str, ...], list[Record]] = {}
     for row in rows:
         found.setdefault(tuple(str(row[column]) for column in columns), []).append(row)
@@ -348,7 +348,7 @@ def has_interval(records: Iterable[Record], name: str) -> bool:
 
 
 def find_limits(values: Iterable[float | None], least_span: float = 0.0) -> tuple[float, float]:
-    """The lowest and the highest of all values, widened upwards to a span."""
+    """Return the lowest and the highest of all values, widened upwards to a span."""
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=least_span)
     return low, max(high, low + least_span)

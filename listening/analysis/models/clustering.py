@@ -99,7 +99,7 @@ def _lacking(weight: Floats) -> Floats:
 
 
 def _expected(added: Floats, group: Ints) -> Floats:
-    """The mean over ratings of the same system and class: what is no matter of the utterance."""
+    """Return the mean over ratings of the same system and class: what is no matter of the utterance."""
     count = np.maximum(np.bincount(group), 1)
     means = [np.bincount(group, column)[group] / count[group] for column in added.T]
     return np.stack(means, axis=1)
@@ -117,7 +117,7 @@ def _between_listeners(added: Floats, listener: Ints, item: Ints) -> Floats:
 
 
 def _lost_by_centring(added: Floats, listener: Ints, item: Ints, group: Ints) -> Floats:
-    """What `_between_listeners` lacks because the means of systems were estimated from the same listeners.
+    """Return what `_between_listeners` lacks because the means of systems were estimated from the same listeners.
 
     An estimated mean makes any two listeners covary by minus its own variance. This is the variance by listener, for
     each two ratings of one utterance by two listeners; shape (cells, cells).
@@ -146,7 +146,7 @@ class RatedCell:
 
     @property
     def names(self) -> Row:
-        """The first columns of each row about it."""
+        """Return the first columns of each row about it."""
         return {"task": self.task, "system": self.system, "kind": self.kind}
 
 
@@ -176,7 +176,7 @@ class Clustered:
 
 
 def cluster_means(scored: Scored, cells: Sequence[RatedCell], settings: Settings) -> Clustered:
-    """The variances and covariances of the means of all cells that have `least_clusters` listeners."""
+    """Return the variances and covariances of the means of all cells that have `least_clusters` listeners."""
     kept = [one for one in cells if np.unique(scored.listener[one.rating]).size >= settings.least_clusters]
     by = scored.listener, number_items(scored.ratings.utterance)
     ratings = scored.score, *by, class_strata(scored)

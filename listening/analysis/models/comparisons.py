@@ -330,7 +330,7 @@ def listener_differences(scored: Scored, pairs: Pairs) -> Floats:
 
 
 def mann_whitney(counts: Floats, first: Ints, second: Ints) -> MannWhitney:
-    """The test of all pairs at once, from how often each distinct score was given.
+    """Return the test of all pairs at once, from how often each distinct score was given.
 
     With A_v and B_v ratings of score v: U = Σ_v A_v (Σ_{w<v} B_w + B_v / 2), and the variance under no difference is
     mn/12 · (N + 1 − Σ_v (t_v³ − t_v) / (N (N − 1))), t_v = A_v + B_v, N = m + n.
@@ -415,7 +415,7 @@ class _TwoWay:
 
 
 def _two_way(scored: Scored, pairs: Pairs, clustered: Clustered) -> _TwoWay:
-    """The t tests of the means of each pair, for other listeners and other utterances.
+    """Return the t tests of the means of each pair, for other listeners and other utterances.
 
     Pairs of voices are compared class by class: how many of either a system has would move its mean. Left out are
     systems of which one utterance only was rated: nothing can be said of others.
@@ -446,7 +446,7 @@ def _two_way(scored: Scored, pairs: Pairs, clustered: Clustered) -> _TwoWay:
 
 
 def _mean_of_classes(scored: Scored, rating: Ints) -> float:
-    """The mean score of ratings; of pairs of voices that of the means of their classes."""
+    """Return the mean score of ratings; of pairs of voices that of the means of their classes."""
     _, number = np.unique(class_strata(scored)[rating], return_inverse=True)
     return float(np.mean(np.bincount(number, scored.score[rating]) / np.bincount(number)))
 

@@ -19,7 +19,7 @@ MOST_COLUMNS = 400
 
 
 def assign_letters(ordered_names: Sequence[str], is_apart: Callable[[str, str], bool]) -> dict[str, str]:
-    """The letters of each system; a is where the first names stand.
+    """Return the letters of each system; a is where the first names stand.
 
     Letters are written one after the other, ``ab``. Where more than 26 are needed, they go on as aa, ab, … and blanks
     separate all of them, ``z aa ab``.
@@ -51,7 +51,7 @@ def assign_letters(ordered_names: Sequence[str], is_apart: Callable[[str, str], 
 
 
 def letter(number: int) -> str:
-    """The letter of a column from 0: a to z, aa, ab, …, as columns of a spreadsheet are named.
+    """Return the letter of a column from 0: a to z, aa, ab, …, as columns of a spreadsheet are named.
 
     Example:
         >>> letter(0), letter(25), letter(26), letter(27), letter(702)
@@ -126,7 +126,7 @@ def _without_needless(columns: list[int]) -> list[int]:
 
 
 def _is_joined(column: int, others: list[int]) -> bool:
-    """Whether each two members share one of the other columns, and a single member has one."""
+    """Return whether each two members share one of the other columns, and a single member has one."""
     for member in _members(column):
         reached = 0
         for other in others:
@@ -138,5 +138,5 @@ def _is_joined(column: int, others: list[int]) -> bool:
 
 
 def _members(column: int) -> tuple[int, ...]:
-    """The places of the bits that are set."""
+    """Return the places of the bits that are set."""
     return tuple(bit for bit in range(column.bit_length()) if column >> bit & 1)

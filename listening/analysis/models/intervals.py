@@ -48,7 +48,7 @@ from listening.analysis.reading.inputs import Settings
 
 
 def draw_listeners(listeners: int, settings: Settings) -> Floats | None:
-    """How often each listener occurs in each resample.
+    """Return how often each listener occurs in each resample.
 
     Returns:
         Shape (resamples, listeners), rows sum to `listeners`; None with fewer listeners than `least_clusters`.
@@ -118,7 +118,7 @@ class TwoWay:
         return _total(np.diag(self.listener), np.diag(self.item), np.diag(self.both))
 
     def with_missed(self, missed: Floats) -> TwoWay:
-        """The same with V_I − V_LI as given, shape (statistics, statistics)."""
+        """Return the same with V_I − V_LI as given, shape (statistics, statistics)."""
         return replace(self, item=self.both + missed)
 
     def stretches(self) -> Floats:
@@ -173,7 +173,7 @@ def cluster_two_way(influences: Sequence[Influence], listener: Ints, item: Ints)
 
 @lru_cache(maxsize=1024)
 def small_sample_stretch(clusters: int, degrees: int, level: float) -> float:
-    """What a bootstrap interval lacks with few clusters: √(G / (G − 1)) times t over normal quantile."""
+    """Return what a bootstrap interval lacks with few clusters: √(G / (G − 1)) times t over normal quantile."""
     from scipy.special import ndtri, stdtrit
 
     upper = (1 + level) / 2
@@ -191,7 +191,7 @@ def t_limits(estimate: float, variance: float, degrees: int, level: float) -> tu
 def stretched_interval(
     estimate: float, resampled: Floats, stretch: float, level: float, limits: tuple[float, float]
 ) -> tuple[float, float]:
-    """A percentile interval as much wider as told, within the range of the measure.
+    """Return a percentile interval as much wider as told, within the range of the measure.
 
     Further quantiles of the resamples are taken, as many normal deviations out as the stretch asks for (Hesterberg's
     expanded percentiles), so that a skewed or discrete measure stays what it is. Beyond 2.5 deviations resamples are

@@ -95,7 +95,7 @@ class _Solution:
 
 
 def fit_reml(y: Floats, x: Floats, parts: Sequence[Ints]) -> Fit:
-    """The model with the given columns and random parts.
+    """Return the model with the given columns and random parts.
 
     Args:
         y: shape (ratings,).
@@ -123,7 +123,7 @@ def fit_reml(y: Floats, x: Floats, parts: Sequence[Ints]) -> Fit:
 
 
 def _intercept(x: Floats) -> Floats:
-    """The effects that give one everywhere, to put the mean back that was taken from y."""
+    """Return the effects that give one everywhere, to put the mean back that was taken from y."""
     return np.asarray(np.linalg.lstsq(x, np.ones(len(x)), rcond=None)[0], np.float64)
 
 
@@ -172,7 +172,7 @@ def _solve(products: _Products, theta: Floats) -> _Solution:
 
 
 def _without_largest(products: _Products, theta: Floats, diagonal: Floats, weighted: Floats) -> tuple[Any, Floats]:
-    """The Cholesky factor of what is left of A once the largest part is divided out, and of Λ Z' [X y]."""
+    """Return the Cholesky factor of what is left of A once the largest part is divided out, and of Λ Z' [X y]."""
     from scipy.linalg import cho_factor
 
     of_others = theta[products.part_of_other]
@@ -231,7 +231,7 @@ def _slope_at_zero(products: _Products, theta: Floats, place: int) -> float:
 
 
 def _polished(products: _Products, theta: Floats) -> tuple[Floats, bool]:
-    """The zero of the gradient near θ, and whether it was reached.
+    """Return the zero of the gradient near θ, and whether it was reached.
 
     Differences of deviances tell θ to six digits or so, and which six depends on the order in which a processor adds.
     Newton's method on the exact gradient ends at the same place wherever it starts.
@@ -341,7 +341,7 @@ def make_model_tables(scored: Scored, settings: Settings) -> list[DataTable]:
 
 
 def make_model(scored: Scored, task: str) -> Model:
-    """The model of a task without whatever its ratings cannot tell."""
+    """Return the model of a task without whatever its ratings cannot tell."""
     chosen = scored.ratings.task == task
     ratings = scored.ratings.rows(chosen)
     systems = scored.systems(task)
@@ -380,7 +380,7 @@ def _covariates(
 
 
 def _is_new(column: Floats, others: Floats) -> bool:
-    """Whether a column is no combination of the others."""
+    """Return whether a column is no combination of the others."""
     length = float(column @ column)
     if length == 0:
         return False
@@ -403,7 +403,7 @@ def _random_parts(columns: dict[str, Texts], system: Ints) -> tuple[dict[str, In
 
 
 def _why_untold(name: str, values: Texts, level: Ints, system: Ints, parts: dict[str, Ints]) -> str:
-    """Why a part cannot be told from what is in the model already; empty where it can."""
+    """Return why a part cannot be told from what is in the model already; empty where it can."""
     levels = int(level.max()) + 1
     if (values == "").any():
         return f"the {name} of some ratings is not known."
@@ -420,13 +420,13 @@ def _why_untold(name: str, values: Texts, level: Ints, system: Ints, parts: dict
 
 
 def _determines(first: Ints, second: Ints) -> bool:
-    """Whether equal levels of the first always have equal levels of the second."""
+    """Return whether equal levels of the first always have equal levels of the second."""
     pairs = first.astype(np.int64) * (int(second.max(initial=0)) + 1) + second
     return bool(np.unique(first).size == np.unique(pairs).size)
 
 
 def _fitted(model: Model) -> tuple[Fit | None, str]:
-    """The fit, or why there is none."""
+    """Return the fit, or why there is none."""
     if not model.parts:
         return None, "The random parts cannot be distinguished, so there is no mixed model."
     if model.y.size <= model.x.shape[1] + 1:
@@ -446,7 +446,7 @@ def _fitted(model: Model) -> tuple[Fit | None, str]:
 
 
 def _effect_rows(model: Model, fit: Fit | None, why_not: str, settings: Settings) -> list[Row]:
-    """The reference first, with what is to be said about the whole model."""
+    """Return the reference first, with what is to be said about the whole model."""
     from scipy.stats import norm
 
     rows: list[Row] = []
@@ -493,5 +493,5 @@ def _variance_rows(model: Model, fit: Fit | None, why_not: str) -> list[Row]:
 
 
 def _told(value: float) -> float:
-    """What is certain of a number that a search ended at, so that tables made elsewhere are the same."""
+    """Return what is certain of a number that a search ended at, so that tables made elsewhere are the same."""
     return float(f"{value:.{CERTAIN_DIGITS}g}")

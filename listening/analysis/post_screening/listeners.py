@@ -22,7 +22,7 @@ from listening.analysis.tables import Row, make_table
 
 
 def add_left_out(scored: Scored, with_excluded: Scored) -> Scored:
-    """The scores that count, and after them those of listeners of whom nothing counts.
+    """Return the scores that count, and after them those of listeners of whom nothing counts.
 
     A listener with two sessions, one of them left out, is told about by the one that counts.
     """
@@ -70,7 +70,7 @@ class Deviations:
 
 
 def select_rated(scored: Scored, task: str) -> Rated:
-    """The scores of a task, with its cells and items numbered."""
+    """Return the scores of a task, with its cells and items numbered."""
     ratings = scored.ratings.rows(scored.ratings.task == task)
     _, cell = np.unique(ratings.system, return_inverse=True)
     if task in scored.comparing:
@@ -207,7 +207,7 @@ def _repeated(task: str, everyone: Scored, all_ratings: Ratings) -> dict[int, Ro
 
 
 def _reasons(ratings: Ratings) -> dict[str, str]:
-    """Why sessions of a listener are left out, by listener; how many of them where others count."""
+    """Return why sessions of a listener are left out, by listener; how many of them where others count."""
     found: dict[str, str] = {}
     for name in np.unique(ratings.listener[ratings.excluded != ""]).tolist():
         own = ratings.listener == name

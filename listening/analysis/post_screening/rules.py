@@ -90,7 +90,7 @@ class Panel:
         return found
 
     def points(self, task: str) -> float:
-        """How far apart neighbours on a five-point scale would be on this one."""
+        """Return how far apart neighbours on a five-point scale would be on this one."""
         lowest, highest = self.scale[task]
         return (highest - lowest) / 4
 
@@ -428,7 +428,7 @@ def _panel(
 
 
 def _sessions(ratings: Ratings) -> dict[str, str]:
-    """The sessions of each listener in the order of the rows, by blanks."""
+    """Return the sessions of each listener in the order of the rows, by blanks."""
     found: dict[str, dict[str, None]] = {}
     for listener, session in zip(ratings.listener.tolist(), ratings.session.tolist(), strict=True):
         found.setdefault(listener, {})[session] = None
@@ -438,7 +438,7 @@ def _sessions(ratings: Ratings) -> dict[str, str]:
 def _effect_rows(
     rule: str, before: Mapping[tuple[str, str], Point], after: Mapping[tuple[str, str], Point]
 ) -> list[Row]:
-    """A system that nobody is left to rate has empty cells after."""
+    """Return rows with the numbers before and after; a system that nobody is left to rate has empty cells after."""
     rows = []
     for (task, system), point in before.items():
         row = {"rule": rule, "task": task, "system": system, "listeners_after": 0, "n_after": 0}

@@ -202,7 +202,7 @@ Part = TypeVar("Part")
 
 
 def write_files(inputs: Inputs, settings: Settings) -> dict[str, bytes]:
-    """Each file by its name, in the order in which they are kept."""
+    """Return each file by its name, in the order in which they are kept."""
     files = {STUDY: _json(inputs.study.as_data()), SETTINGS: _json(settings.as_data())}
     for name in PARTS:
         part = getattr(inputs, name.removesuffix(".csv"))
@@ -214,7 +214,7 @@ def write_files(inputs: Inputs, settings: Settings) -> dict[str, bytes]:
 
 
 def read_files(files: Mapping[str, bytes], place: str) -> tuple[Inputs, Settings]:
-    """What `write_files` was made from.
+    """Return what `write_files` was made from.
 
     Args:
         place: what the files lie in, for what is said about them.
@@ -293,7 +293,7 @@ def _whole(written: str) -> int:
 
 
 def _csv(part: Any) -> bytes:
-    """A column for each attribute."""
+    """Return a column for each attribute."""
     columns = {one.name: _written(getattr(part, one.name)) for one in fields(part)}
     lines = [",".join(columns), *(",".join(map(_quoted, row)) for row in zip(*columns.values(), strict=True))]
     return ("\n".join(lines) + "\n").encode()
@@ -304,7 +304,7 @@ def _quoted(cell: str) -> str:
 
 
 def _written(values: Any) -> list[str]:
-    """A column as its cells."""
+    """Return a column as its cells."""
     if values.dtype.kind == "U":
         return map_cells(values.tolist(), mark_text)
     if values.dtype.kind in "bi":

@@ -96,7 +96,7 @@ _NAMES: Mapping[str, str] = {alias: one.name for one in COLUMNS for alias in (on
 
 
 def find_usual_name(header: str) -> str | None:
-    """The column that a header means, whatever its case, blanks and hyphens; None where it means none."""
+    """Return the column that a header means, whatever its case, blanks and hyphens; None where it means none."""
     return _NAMES.get(re.sub(r"[\s\-]+", "_", header.strip().lower()))
 
 
@@ -117,7 +117,7 @@ class ReadOptions:
 
 
 def make_slug(text: str) -> str:
-    """A name for addresses and files."""
+    """Return a name for addresses and files."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "study"
 
 
@@ -147,7 +147,7 @@ def find_scale(task: Texts, rating: Floats, given: Scale | tuple[float, float] |
 
 
 def find_rated_lines(table: TextTable, ratings: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Rows that hold a rating, and a note on the others.
+    """Return rows that hold a rating, and a note on the others.
 
     Raises:
         ProblemsError: no row does.
@@ -223,7 +223,7 @@ def _points(highest: float) -> int:
 
 
 def _with_usual_names(table: TextTable) -> TextTable:
-    """The columns by their usual names; those of `COLUMNS` that the file has not are empty."""
+    """Return the columns by their usual names; those of `COLUMNS` that the file has not are empty."""
     written: dict[str, str] = {}
     for header in table.columns:
         name = find_usual_name(header)
@@ -365,7 +365,7 @@ def _positions(table: TextTable) -> Any:
 
 
 def _excluded(table: TextTable) -> Texts:
-    """Why each rating does not count: in words, or as a flag of either direction."""
+    """Return why each rating does not count: in words, or as a flag of either direction."""
     reasons = np.array(table.columns["excluded"], np.str_)
     lower = np.char.lower(reasons)
     if np.isin(lower, ("", *YES, *NO)).all():
@@ -403,7 +403,7 @@ def is_vcc2020(table: TextTable) -> bool:
 
 
 def vcc2020_inputs(table: TextTable, options: ReadOptions) -> Inputs:
-    """The ratings of a table for which `is_vcc2020` holds.
+    """Return the ratings of a table for which `is_vcc2020` holds.
 
     Raises:
         ProblemsError: lines of it cannot be read; one sentence for each.
@@ -517,7 +517,7 @@ def _tells_two(sample: _Sample) -> bool:
 
 
 def _gender_of(speaker: str) -> str:
-    """The third letter of speakers such as SEF1 or TGM1."""
+    """Return the third letter of speakers such as SEF1 or TGM1."""
     found = _GENDER.match(speaker)
     return found[1].lower() if found else ""
 
@@ -543,7 +543,7 @@ def read_ratings(source: Source, name: str, options: ReadOptions | None = None) 
 
 
 def read_objective(source: Source, name: str) -> Objective:
-    """What was computed on each utterance of each system, from a CSV file.
+    """Return what was computed on each utterance of each system, from a CSV file.
 
     Needed are the columns ``system, utterance``; ``errors, words`` (of the recogniser) and ``pitch_correlation`` are
     unknown where they are missing or empty.

@@ -84,7 +84,7 @@ class TextTable:
         return len(self.lines)
 
     def take(self, rows: Sequence[int]) -> TextTable:
-        """The same columns with the chosen rows."""
+        """Return the same columns with the chosen rows."""
         columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
         return replace(self, columns=columns, lines=[self.lines[row] for row in rows])
 
@@ -94,7 +94,7 @@ class TextTable:
         self.problems.add_lines(expected, [(line, quote(cell)) for wrong, line, cell in rows if wrong], remedy)
 
     def read_numbers(self, cells: Sequence[str]) -> list[float | None]:
-        """The finite number in each cell, with a decimal comma where commas do not separate cells."""
+        """Return the finite number in each cell, with a decimal comma where commas do not separate cells."""
         return map_cells(cells, lambda cell: parse_number(to_number(cell, self.delimiter)))
 
 
@@ -128,7 +128,7 @@ def read_text(source: Source, name: str) -> str:
 def split_table(
     text: str, name: str, known: Callable[[str], bool], *, is_exact: bool = False, longest_cell: int = LONGEST_CELL
 ) -> TextTable:
-    """The columns of a CSV text.
+    """Return the columns of a CSV text.
 
     Args:
         known: whether a name in a header is one that is looked for; decides what separates the cells.
@@ -174,12 +174,12 @@ def split_table(
 
 
 def map_cells(cells: Iterable[str], of: Callable[[str], Value]) -> list[Value]:
-    """A function of each cell, called once for each different one."""
+    """Return a function of each cell, called once for each different one."""
     return list(map(cache(of), cells))
 
 
 def parse_number(cell: str) -> float | None:
-    """The finite number that a cell holds; None where it holds none."""
+    """Return the finite number that a cell holds; None where it holds none."""
     if not _NUMBER.match(cell):
         return None
     number = float(cell)
@@ -192,7 +192,7 @@ def make_floats(numbers: Iterable[float | None]) -> Floats:
 
 
 def quote(cell: str) -> str:
-    """A cell as sentences quote it."""
+    """Return a cell as sentences quote it."""
     return "nothing" if not cell else f"“{cell}”" if len(cell) <= 60 else f"“{cell[:57]}…”"
 
 

@@ -110,7 +110,7 @@ class Fit:
 
 
 def deal_folds(listeners: int, seed: int) -> Ints:
-    """The fold of each listener, at random: `FOLDS` of equal size, or as many as there are listeners."""
+    """Return the fold of each listener, at random: `FOLDS` of equal size, or as many as there are listeners."""
     order = np.random.default_rng([seed, FOLDS]).permutation(listeners)
     folds = np.empty(listeners, np.int64)
     folds[order] = np.arange(listeners) % min(FOLDS, max(listeners, 1))

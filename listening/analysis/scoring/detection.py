@@ -125,7 +125,7 @@ def _limit(of_first: Collection[_Pair], level: float) -> float:
 
 
 def _against_later(rates: Sequence[Rate], place: int, clustering: TwoWay, settings: Settings) -> _Pair:
-    """The differences of a rate from the later ones; NaN where one of them has no resamples."""
+    """Return the differences of a rate from the later ones; NaN where one of them has no resamples."""
     first, later = rates[place], rates[place + 1 :]
     missing = np.full(first.resampled.size, np.nan)
     others = np.stack([rate.resampled if rate.resampled.size else missing for rate in later], axis=1)
@@ -219,7 +219,7 @@ class Found:
 
 
 def list_tests(scored: Scored, task: str) -> list[Test]:
-    """The tests of a task: of each system, and of the originals where voices are compared."""
+    """Return the tests of a task: of each system, and of the originals where voices are compared."""
     ratings = scored.ratings
     of_task = ratings.task == task
     if task in scored.comparing:
@@ -249,7 +249,7 @@ def count_by_class(scored: Scored, test: Test) -> tuple[Floats, Floats, Floats]:
 
 
 def make_detection_tables(scored: Scored, settings: Settings) -> list[DataTable]:
-    """The tables ``detection``, ``det`` and ``eer_differences``."""
+    """Return the tables ``detection``, ``det`` and ``eer_differences``."""
     draws = draw_listeners(scored.listeners.size, settings)
     item = number_items(scored.ratings.utterance)
     rows: list[Row] = []
@@ -316,7 +316,7 @@ def measure_test(
 
 
 def make_intervals(found: Sequence[Found], listener: Ints, item: Ints, settings: Settings) -> dict[str, Row]:
-    """The columns of the intervals of rate, area and C_llr, by system."""
+    """Return the columns of the intervals of rate, area and C_llr, by system."""
     columns: dict[str, Row] = {one.test.system: {} for one in found}
     for name, limits in (("eer", (0.0, 1.0)), ("auc", (0.0, 1.0)), ("cllr", (0.0, _MOST_BITS))):
         measures = {one.test.system: getattr(one, name) for one in found if one.has_interval}
@@ -332,7 +332,7 @@ def make_intervals(found: Sequence[Found], listener: Ints, item: Ints, settings:
 
 
 def _training(tests: Sequence[Test], test: Test) -> Test | None:
-    """What ratings are calibrated on: see `calibration`."""
+    """Return what ratings are calibrated on: see `calibration`."""
     if not test.compares_voices:
         return test
     return next((one for one in tests if one.system == ORIGINAL and one.has_both), None)
@@ -355,7 +355,7 @@ def _fewer(cluster: Ints, test: Test) -> int:
 
 
 def _eer_influence(target: Floats, nontarget: Floats) -> tuple[Floats, Floats]:
-    """What a target and a nontarget of each distinct score add to the rate, but for a constant.
+    """Return what a target and a nontarget of each distinct score add to the rate, but for a constant.
 
     At the crossing with slopes f_T and f_N of misses and false alarms, a change of the rates moves the equal error rate
     by (f_N ΔP_miss + f_T ΔP_fa) / (f_T + f_N). Slopes are read over a stretch of the curve: those of one segment say
@@ -393,7 +393,7 @@ def _points(found: Found, scored: Scored) -> Row:
 
 
 def _curve(scored: Scored, test: Test) -> list[Row]:
-    """A point for each distinct score, and the end where none is accepted."""
+    """Return a point for each distinct score, and the end where none is accepted."""
     curve = det_curve(scored.score[test.target], scored.score[test.nontarget])
     points = zip(curve.thresholds, curve.miss_rate, curve.false_alarm_rate, strict=True)
     return [

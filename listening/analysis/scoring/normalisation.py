@@ -101,7 +101,7 @@ def score_ratings(
     comparing: frozenset[str] = COMPARING,
     with_excluded: bool = False,
 ) -> Scored:
-    """The ratings that count for a kind of scores, with their scores.
+    """Return the ratings that count for a kind of scores, with their scores.
 
     Args:
         ratings: all that were read.
@@ -126,7 +126,7 @@ def score_ratings(
 
 
 def count_left_out(ratings: Ratings, settings: Settings) -> LeftOut:
-    """What `score_ratings` leaves out of raw and of normalised scores, and which listeners are flagged."""
+    """Return what `score_ratings` leaves out of raw and of normalised scores, and which listeners are flagged."""
     is_scored, stands = ratings.purpose == SCORED, ratings.excluded == ""
     counting: Ratings = ratings.rows(is_scored & stands)
     short = _in_short_session(counting, settings)
@@ -148,7 +148,7 @@ def count_left_out(ratings: Ratings, settings: Settings) -> LeftOut:
 
 
 def _in_short_session(ratings: Ratings, settings: Settings) -> Flags:
-    """Whether a rating is of a session that was not finished and holds too few ratings of its task."""
+    """Return whether a rating is of a session that was not finished and holds too few ratings of its task."""
     if not len(ratings) or ratings.is_finished.all():
         return np.zeros(len(ratings), np.bool_)
     tasks, task = np.unique(ratings.task, return_inverse=True)

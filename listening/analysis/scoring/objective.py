@@ -76,7 +76,7 @@ class RatedUtterances:
         return np.asarray(self.system != ORIGINAL)
 
     def ratings(self, task: str) -> Ints:
-        """How often each was rated, shape (utterances,)."""
+        """Return how often each was rated, shape (utterances,)."""
         return np.asarray(self.counts[task].sum(0), np.int64)
 
 
@@ -95,7 +95,7 @@ def make_objective_tables(scored: Scored, objective: Objective | None, settings:
 
 
 def index_objective(objective: Objective | None) -> dict[tuple[str, str], ObjectiveMeasures]:
-    """What was computed, by system and utterance.
+    """Return what was computed, by system and utterance.
 
     Raises:
         ProblemsError: an utterance with two results.
@@ -151,7 +151,7 @@ def join_utterances(scored: Scored, objective: Objective | None) -> RatedUtteran
 
 
 def _speakers(speaker: Texts, place: Ints, utterances: int) -> Texts:
-    """The speaker of each utterance: the first name by the alphabet that is not empty."""
+    """Return the speaker of each utterance: the first name by the alphabet that is not empty."""
     found = [""] * utterances
     for name, at in sorted(zip(speaker.tolist(), place.tolist(), strict=True), reverse=True):
         found[at] = name or found[at]
@@ -168,7 +168,7 @@ def _utterance_rows(rated: RatedUtterances) -> Iterator[Row]:
 
 
 def _correlation_rows(rated: RatedUtterances, draws: Floats | None, settings: Settings) -> Iterator[Row]:
-    """Each two measures that some anonymised utterance has both of."""
+    """Yield each two measures that some anonymised utterance has both of."""
     for first, second in combinations((*SUBJECTIVE, ONE_MINUS_WER, PITCH), 2):
         has_both = np.isfinite(rated.measures[first]) & np.isfinite(rated.measures[second]) & rated.is_anonymised
         utterances = int(has_both.sum())

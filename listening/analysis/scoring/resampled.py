@@ -26,7 +26,7 @@ _CELLS_AT_ONCE = 4_000_000  # of a histogram: 32 MB
 
 
 def count_by_listener(listener: Ints, value: Ints, *, listeners: int, values: int) -> Floats:
-    """How often each listener gave each value.
+    """Return how often each listener gave each value.
 
     Args:
         listener: shape (ratings,), numbers below `listeners`.

@@ -54,7 +54,7 @@ class _Shared:
 
 
 def make_summary_tables(scored: Scored, settings: Settings, differences: DataTable) -> list[DataTable]:
-    """The tables ``summary`` and ``histogram``.
+    """Return the tables ``summary`` and ``histogram``.
 
     Args:
         differences: of the same scores; letters say which are not significant.
@@ -208,7 +208,7 @@ def _letters(means: Mapping[str, float], differences: Sequence[Mapping[str, Any]
 
 
 def _bins(cell: RatedCell, scored: Scored) -> list[Row]:
-    """How often each part of the scale was used: its points if they are few whole numbers, else twenty parts."""
+    """Return how often each part of the scale was used: its points if they are few whole numbers, else twenty parts."""
     low, high = scored.scale[cell.task]
     score = scored.score[cell.rating]
     of_task = scored.score[scored.ratings.task == cell.task]

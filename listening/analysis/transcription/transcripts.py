@@ -121,7 +121,7 @@ def _readings_of_piece(piece: str) -> tuple[Words, ...]:
 
 
 def _readings_of_word(word: str) -> tuple[Words, ...]:
-    """What a word in small letters stands for, contractions written out, other apostrophes dropped."""
+    """Return what a word in small letters stands for, contractions written out, other apostrophes dropped."""
     if word in _SHORT_FORMS:
         return _SHORT_FORMS[word]
     for ending, meanings in _ENDINGS.items():
@@ -246,7 +246,7 @@ class TranscriptErrors:
 def make_transcription_tables(
     transcripts: Transcripts, objective: Objective | None, settings: Settings, language: str = ENGLISH
 ) -> list[DataTable]:
-    """The tables ``transcription`` and ``transcripts``.
+    """Return the tables ``transcription`` and ``transcripts``.
 
     Args:
         objective: word errors of the recogniser; None where nothing was computed.
@@ -317,7 +317,7 @@ def _by_system(counted: Sequence[TranscriptErrors]) -> dict[str, list[Transcript
 def _understood(
     counted: Sequence[TranscriptErrors], listeners: Sequence[str], draws: Floats | None, settings: Settings
 ) -> tuple[Row, str]:
-    """What a row of ``transcription`` says of listeners, and its note."""
+    """Return what a row of ``transcription`` says of listeners, and its note."""
     summed = ("words", "errors", "substitutions", "deletions", "insertions", "keywords", "keywords_heard", "is_nothing")
     total = {name: sum(getattr(one, name) for one in counted) for name in summed}
     heard_by = {one.listener for one in counted}

@@ -21,14 +21,14 @@ from portal.jobs.services import NotPossible
 @require_safe
 @study_page
 def monitor(request: HttpRequest, study: Study) -> HttpResponse:
-    """How a study goes, renewed every few seconds; no rating is shown."""
+    """Return how a study goes, renewed every few seconds; no rating is shown."""
     return render(request, "listening/studies/monitor.html", pages.monitor_page(request, study, read_clock()))
 
 
 @require_safe
 @study_page
 def live(request: HttpRequest, study: Study) -> HttpResponse:
-    """The live part of `monitor`."""
+    """Return the live part of `monitor`."""
     return render(request, "listening/studies/_monitor_live.html", pages.monitor_page(request, study, read_clock()))
 
 
@@ -53,7 +53,7 @@ def free_place(request: HttpRequest, study: Study, session: int) -> HttpResponse
 
 @study_page
 def exclusion_list(request: HttpRequest, study: Study) -> HttpResponse:
-    """The rules of a study; with ``?flag=…`` or ``?session=…`` what another would do, and a post makes it."""
+    """Return the rules of a study; with ``?flag=…`` or ``?session=…`` what another would do, and a post makes it."""
     rule = pages.chosen_rule(study, request.GET)
     form = RuleForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and rule is None:
@@ -97,5 +97,5 @@ def export_csv(request: HttpRequest, study: Study, table: str) -> HttpResponse:
 @require_safe
 @study_page
 def export_all(request: HttpRequest, study: Study, extension: str) -> HttpResponse:  # noqa: ARG001
-    """The whole study as one file, JSON or zip."""
+    """Return the whole study as one file, JSON or zip."""
     return exports.file_response(study, timezone.now(), extension)

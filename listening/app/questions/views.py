@@ -18,7 +18,7 @@ from listening.app.studies.views import study_page
 
 @study_page
 def questions(request: HttpRequest, study: Study) -> HttpResponse:
-    """The questions of a study with their form until the launch, and how a trial looks in each language."""
+    """Return the questions of a study with their form until the launch, and how a trial looks in each language."""
     is_open = study.state in DESIGNABLE
     formset = QuestionFormSet(request.POST if request.method == "POST" else None, study=study)
     saves = formset.is_bound and formset.is_valid()
@@ -37,7 +37,7 @@ def questions(request: HttpRequest, study: Study) -> HttpResponse:
 @require_safe
 @study_page
 def question_preview(request: HttpRequest, study: Study, language: str) -> HttpResponse:
-    """What a trial asks in a language, by the template of evaluators' pages; nothing can be heard."""
+    """Return what a trial asks in a language, by the template of evaluators' pages; nothing can be heard."""
     if language not in study.languages:
         raise Http404
     with speak(study, language):

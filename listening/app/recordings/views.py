@@ -20,7 +20,7 @@ from portal.core.fields import show_form
 def new_own_test(
     request: HttpRequest, *, form_class: type[OwnTestForm | RepeatedTestForm] = OwnTestForm
 ) -> HttpResponse:
-    """The form of a test of own recordings, filled in by hand or by the file of another test."""
+    """Return the form of a test of own recordings, filled in by hand or by the file of another test."""
     given = (request.POST, request.FILES) if request.method == "POST" else (None, None)
     form = form_class(*given, user=request.user)
     study = form.save() if form.is_valid() else None

@@ -84,7 +84,7 @@ def run_import(context: JobContext) -> dict[str, Any]:
 
 
 def _load_inputs(analysis: Analysis) -> tuple[Inputs, Settings]:
-    """The stored inputs, stored now where they are not there yet."""
+    """Return the stored inputs, stored now where they are not there yet."""
     if not analysis.inputs:
         settings = parse_settings(analysis.chosen)
         with read_one_state():

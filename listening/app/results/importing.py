@@ -85,7 +85,7 @@ def import_study(
     run_here: bool = False,
     check: Callable[[], None] = ignore_progress,
 ) -> Imported:
-    """A closed study of the ratings in a file, whose analysis is started.
+    """Return a closed study of the ratings in a file, whose analysis is started.
 
     Args:
         file: CSV, plain or gzipped, in one of the forms that `listening.analysis.reading.ratings` knows.
@@ -142,7 +142,7 @@ def start_import(
 
 
 def finish_import(job: Job, check: Callable[[], None]) -> Imported:
-    """What the job of a large file makes.
+    """Return what the job of a large file makes.
 
     Raises:
         ProblemsError: as of `import_study`, or the file is not kept any more.
@@ -198,7 +198,7 @@ def _read_apart(file: BinaryIO, file_name: str, options: ReadOptions, check: Cal
 
 
 def child_limits(text_bytes: int) -> ChildLimits:
-    """What reading so many bytes of text, unzipped, may use: about four times what an honest file needs."""
+    """Return what reading so many bytes of text, unzipped, may use: about four times what an honest file needs."""
     cpu_s = CPU_S + CPU_S_PER_MEGABYTE * text_bytes / MEGABYTE
     memory_bytes = min(MEMORY_BYTES + MEMORY_PER_BYTE * text_bytes, MOST_MEMORY_BYTES)
     return ChildLimits(cpu_s, memory_bytes, SLOWEST * cpu_s)
@@ -254,7 +254,7 @@ def _ratings(found: Inputs, file_name: str) -> Ratings:
 
 
 def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: str, is_simulated: bool) -> Study:
-    """The row of the study: closed, never launched, without a design."""
+    """Return the row of the study: closed, never launched, without a design."""
     study = Study(
         name=name,
         title=title,
@@ -274,7 +274,7 @@ def _make_study(edition: Edition, by: Any, found: Inputs, *, name: str, title: s
 
 
 def _with_keys(study: Study, ratings: Ratings, now: datetime) -> Ratings:
-    """The ratings with keys in place of listeners and sessions, for which people and sessions are made."""
+    """Return the ratings with keys in place of listeners and sessions, for which people and sessions are made."""
     pairs = list(zip(ratings.listener.tolist(), ratings.session.tolist(), strict=True))
     finished = dict(zip(pairs, ratings.is_finished.tolist(), strict=True))
     people = {

@@ -26,7 +26,7 @@ KINDS = {"target": ("Same speaker", "same"), "nontarget": ("Different speakers",
 
 
 def system_page(results: Results, reader: Reader, name: str, figures: Sequence[ShownFigure]) -> dict[str, Any] | None:
-    """Everything of a system that everybody sees; None where the study does not have it."""
+    """Return everything of a system that everybody sees; None where the study does not have it."""
     shape = Shape(reader, results)
     own = [one for one in figures if one["system"] == name]
     tasks = [made for task in tasks_of(results, reader.scores) if (made := _task(shape, task, name, own)) is not None]
@@ -70,7 +70,7 @@ def heard_page(
 
 
 def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) -> dict[str, Any] | None:
-    """A system in a task."""
+    """Return a system in a task."""
     systems = {one.name: one for one in tables.read_systems(shape, task)}
     own, original = systems.pop(name, None), systems.pop(ORIGINAL, None)
     if own is None:
@@ -93,7 +93,7 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
 
 
 def _number_alone(own: System, task: str, shape: Shape) -> str:
-    """The number that a task is about, with what it rests on, compared with nothing."""
+    """Return the number that a task is about, with what it rests on, compared with nothing."""
     if not shape.results.questions[task].compares_voices:
         number, _ = labels.number_and_span(own.all, tables.find_column(CONTENTS["summary"], "mean"))
         return f"mean {number} of {counted(int(own.all.get('n') or 0), 'rating')}"
@@ -105,7 +105,7 @@ def _number_alone(own: System, task: str, shape: Shape) -> str:
 
 
 def _alike(own: System, others: Sequence[System], task: str, shape: Shape) -> str:
-    """Which systems cannot be told from this one."""
+    """Return which systems cannot be told from this one."""
 
     def group(one: System) -> str:
         return str((one.detection if shape.results.questions[task].compares_voices else one.all).get("group") or "")
@@ -142,7 +142,7 @@ _NUMBERS = (
 
 
 def _numbers(own: System, original: System | None, others: Sequence[System], task: str, shape: Shape) -> Table:
-    """The system beside the originals and what the other systems reach."""
+    """Return the system beside the originals and what the other systems reach."""
     rows = []
     for name, kind in _OF_RATES if shape.results.questions[task].compares_voices else _OF_MEANS:
         column = tables.find_column(CONTENTS["summary"] if kind else CONTENTS["detection"], name)
@@ -178,7 +178,7 @@ def _det(shape: Shape, task: str, name: str) -> dict[str, Any] | None:
 
 
 def _curve(shape: Shape, task: str, name: str) -> Table | None:
-    """The points of its curve, as numbers."""
+    """Return the points of its curve, as numbers."""
     caption = f"{caption_of(task, shape)}: the points of the DET curve"
     records = shape.records("det", task=task, system=name)
     return shown_table("det", caption, shape.without("task", "system"), records, title="DET curve")
@@ -202,7 +202,7 @@ def _histograms(shape: Shape, task: str, name: str) -> list[dict[str, Any]]:
 
 
 def _comparisons(shape: Shape, task: str, name: str) -> Table | None:
-    """Each comparison of the system, turned so that it stands first; by rates in a task that is about one."""
+    """Return each comparison of the system, turned so that it stands first; by rates in a task that is about one."""
     paths = ("eer_differences", "differences") if shape.results.questions[task].compares_voices else ("differences",)
     for path in paths:
         records = [

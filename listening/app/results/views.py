@@ -32,7 +32,7 @@ UNUSABLE = 422
 @require_safe
 @open_page
 def results(request: HttpRequest, study: str) -> HttpResponse:
-    """What listeners said in a study; for its organizers also what they may do with it."""
+    """Return what listeners said in a study; for its organizers also what they may do with it."""
     shown = _shown(request, study)
     if request.headers.get("HX-Request"):
         return _progress(request, shown)
@@ -43,7 +43,7 @@ def results(request: HttpRequest, study: str) -> HttpResponse:
 @require_safe
 @open_page
 def system_results(request: HttpRequest, study: str, system: str) -> HttpResponse:
-    """What listeners said of one system; its team and organizers also meet its utterances."""
+    """Return what listeners said of one system; its team and organizers also meet its utterances."""
     shown = _shown(request, study)
     return render(request, "listening/results/system.html", context.system_context(shown, system, request))
 
@@ -51,7 +51,7 @@ def system_results(request: HttpRequest, study: str, system: str) -> HttpRespons
 @require_safe
 @member_page
 def listeners(request: HttpRequest, study: str) -> HttpResponse:
-    """Each listener, and whom screening rules would leave out: for organizers alone."""
+    """Return each listener, and whom screening rules would leave out: for organizers alone."""
     shown = selectors.shown_analysis_for(request.user, study, ResultsPart.LISTENERS)
     return render(request, "listening/results/listeners.html", context.listeners_context(shown, request.GET))
 
@@ -69,7 +69,7 @@ def _shown(request: HttpRequest, study: str) -> selectors.Shown:
 
 
 def _progress(request: HttpRequest, shown: selectors.Shown) -> HttpResponse:
-    """The part that renews itself while a study is analysed; the page comes again once that has ended."""
+    """Return the part that renews itself while a study is analysed; the page comes again once that has ended."""
     told = context.page_context(shown, request.GET) | organizer_actions(shown) | {"page": shown.analysis}
     response = render(request, "listening/results/_analysis.html", told)
     if not told.get("is_busy"):
@@ -116,7 +116,7 @@ def bundle(request: HttpRequest, study: str) -> HttpResponse:
 
 @member_page
 def analyse(request: HttpRequest, study: str) -> HttpResponse:
-    """The settings of an analysis; a post starts it."""
+    """Return the settings of an analysis; a post starts it."""
     shown = selectors.shown_analysis_for(request.user, study, ResultsPart.BUNDLE)
     form = AnalyseForm(request.POST if request.method == "POST" else None, study=shown.study, analysis=shown.analysis)
     if form.is_valid() and form.save(request.user) is not None:
@@ -176,7 +176,7 @@ def screen(request: HttpRequest, study: str) -> HttpResponse:
 
 @member_page
 def import_ratings(request: HttpRequest) -> HttpResponse:
-    """A study of ratings that were collected elsewhere."""
+    """Return a study of ratings that were collected elsewhere."""
     given = (request.POST, request.FILES) if request.method == "POST" else (None, None)
     form = ImportForm(*given, user=request.user)
     made = form.save() if form.is_valid() else None

@@ -37,7 +37,7 @@ class TimingVerdict:
 
 
 def judge(clips: Sequence[Clip], *, since: datetime, now: datetime) -> TimingVerdict:
-    """Whether somebody who listened since then can have heard all of these clips by now."""
+    """Return whether somebody who listened since then can have heard all of these clips by now."""
     if any(clip.complete_at is None for clip in clips):
         return TimingVerdict(FETCH_FIRST_S, None)
     heard_at = since

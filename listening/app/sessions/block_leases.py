@@ -60,28 +60,28 @@ def assign_block(session: Session, now: datetime) -> Block | None:
 
 
 def has_free_block(study: Study, now: datetime) -> bool:
-    """Whether somebody who came to the trials now would get a block."""
+    """Return whether somebody who came to the trials now would get a block."""
     return study.blocks.filter(Q(holder=None) | Q(lease_expires_at__lte=now), is_finished=False).exists()
 
 
 def is_complete(study: Study) -> bool:
-    """Whether every block is finished: nobody can get one any more."""
+    """Return whether every block is finished: nobody can get one any more."""
     return not study.blocks.filter(is_finished=False).exists() and study.blocks.exists()
 
 
 def network_share(study: Study) -> int:
-    """How many places one network address may hold at once: as the study says, else a quarter of them."""
+    """Return how many places one network address may hold at once: as the study says, else a quarter of them."""
     return places_for_one_network(study, study.blocks.count())
 
 
 def is_share_taken(study: Study, network: str, now: datetime) -> bool:
-    """Whether those who came from this address hold all places that it may have."""
+    """Return whether those who came from this address hold all places that it may have."""
     held = study.blocks.filter(holder__network=network, is_finished=False, lease_expires_at__gt=now)
     return bool(network) and held.count() >= network_share(study)
 
 
 def is_silent(session: Session, now: datetime) -> bool:
-    """Whether nothing was heard of the session for the length of a lease."""
+    """Return whether nothing was heard of the session for the length of a lease."""
     return now - (session.last_seen_at or session.started_at) >= _length(session.study)
 
 
@@ -101,7 +101,7 @@ def extend_lease(session: Session, now: datetime) -> None:
 
 
 def is_extension_due(seen_before: datetime | None, now: datetime) -> bool:
-    """Whether a new minute has begun since the session was seen last: then its lease may be extended."""
+    """Return whether a new minute has begun since the session was seen last: then its lease may be extended."""
     return seen_before is None or seen_before.replace(second=0, microsecond=0) != now.replace(second=0, microsecond=0)
 
 

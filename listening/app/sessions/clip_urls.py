@@ -19,21 +19,21 @@ NAME_LENGTH = 24
 
 
 def clip_address(session: Session, trial: Trial, slot: str) -> str:
-    """Where this session fetches the sound of a slot of a trial; worthless in any other session."""
+    """Return where this session fetches the sound of a slot of a trial; worthless in any other session."""
     return reverse("listen:clip", args=[session.token, clip_names(session, trial, slot)[0]])
 
 
 def clip_names(session: Session, trial: Trial, slot: str) -> list[str]:
-    """What the last part of the address may be: first by the secret key, then by former ones."""
+    """Return what the last part of the address may be: first by the secret key, then by former ones."""
     marks = keyed_hashes(SALT, f"{session.token}/{trial.pk}/{slot}")
     return [urlsafe_b64encode(mark)[:NAME_LENGTH].decode() for mark in marks]
 
 
 def can_be_name(name: str) -> bool:
-    """Whether the last part of an address has the form of all that are given out."""
+    """Return whether the last part of an address has the form of all that are given out."""
     return re.fullmatch(rf"[\w-]{{{NAME_LENGTH}}}", name, re.ASCII) is not None
 
 
 def is_clip_name(name: str, session: Session, trial: Trial, slot: str) -> bool:
-    """Whether the last part of an address was given to this session for this slot of this trial."""
+    """Return whether the last part of an address was given to this session for this slot of this trial."""
     return any(constant_time_compare(one, name) for one in clip_names(session, trial, slot))

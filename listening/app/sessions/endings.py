@@ -30,7 +30,7 @@ class Ending:
 
 
 def describe_end(session: Session) -> Ending:
-    """The end of a session that is over."""
+    """Return the end of a session that is over."""
     code = "" if session.is_preview else session.completion_code
     is_reference = session.study.platform == Platform.PROLIFIC and bool(code) and not platforms.way_back(session)
     return Ending(_reason(session), code, is_reference, _pay(session, code), _to_do(session, code))

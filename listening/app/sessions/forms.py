@@ -53,7 +53,7 @@ class QuestionsForm(forms.Form):
 
 
 def _label(labels: Mapping[str, str], language: str) -> str:
-    """The label in this language; another one is translated where the words of the study know it."""
+    """Return the label in this language; another one is translated where the words of the study know it."""
     return labels.get(language) or _(label_in(labels, language))
 
 
@@ -82,7 +82,7 @@ def language_choices(further: tuple[str, ...] = ()) -> list[tuple[str, str]]:
 
 
 def _without_marks(name: str) -> str:
-    """A name as lists sort it: Čeština among those with C."""
+    """Return a name as lists sort it: Čeština among those with C."""
     letters = unicodedata.normalize("NFKD", name).casefold()
     return "".join(one for one in letters if not unicodedata.combining(one))
 

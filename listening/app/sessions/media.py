@@ -48,7 +48,7 @@ class Clip:
 
 
 def clip_for(token: str, name: str) -> Clip:
-    """The sound behind an address.
+    """Return the sound behind an address.
 
     Raises:
         Refused: 404 no such session or file, 403 not of this session or not yet, 410 the session is over, 503 the
@@ -184,7 +184,7 @@ def merged(ranges: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def first_missing(ranges: Sequence[Sequence[int]], start: int, stop: int) -> int | None:
-    """The first of these places that lies in none of the ranges, which are sorted; None if there is none."""
+    """Return the first of these places that lies in none of the ranges, which are sorted; None if there is none."""
     for first, behind in ranges:
         if first <= start < behind:
             start = behind

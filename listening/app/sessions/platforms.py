@@ -102,7 +102,7 @@ class Arrival:
 
 
 def read_arrival(plan: PlatformPlan, query: Mapping[str, str]) -> Arrival:
-    """Who comes, by the parameters of the address.
+    """Return who comes, by the parameters of the address.
 
     Raises:
         InputError: what the platform adds is missing or cannot be its id.
@@ -166,7 +166,7 @@ def read_own_id(query: Mapping[str, str], name: str) -> str:
 
 
 def mturk_submit_address(given: str) -> str:
-    """Where a finished assignment is posted: on one of Mechanical Turk's own hosts, and nowhere else.
+    """Return where a finished assignment is posted: on one of Mechanical Turk's own hosts, and nowhere else.
 
     Raises:
         InputError: the address names another host, another scheme, a port, a user, a path, or nothing.
@@ -182,7 +182,7 @@ def mturk_submit_address(given: str) -> str:
 
 
 def person_keys(study: Study, person: str) -> list[str]:
-    """The keyed hash by which exports name a person of this study; not to be undone without the portal's key.
+    """Return the keyed hash by which exports name a person of this study; not to be undone without the portal's key.
 
     It is followed by those by former keys, under which the person may have come before.
     """
@@ -209,7 +209,7 @@ def way_back(session: Session) -> str:
 
 
 def mturk_form(session: Session) -> dict[str, str]:
-    """What the browser posts to Mechanical Turk at the end; empty elsewhere and while there is no code."""
+    """Return what the browser posts to Mechanical Turk at the end; empty elsewhere and while there is no code."""
     data = session.platform_data
     is_complete = data.get("submit_to") and data.get("session") and session.completion_code
     if session.study.platform != Study.Platform.MTURK or not is_complete:
@@ -254,7 +254,7 @@ class HttpApi:
     timeout_s: float = TIMEOUT_S
 
     def submission(self, submission: str) -> Submission | None:
-        """The submission of this id; None where there is none.
+        """Return the submission of this id; None where there is none.
 
         Raises:
             Unreachable: nothing can be said.
@@ -281,14 +281,14 @@ class HttpApi:
 
 
 def configured_api() -> HttpApi | None:
-    """The API that the settings name; None without a token."""
+    """Return the API that the settings name; None without a token."""
     if not settings.PROLIFIC_TOKEN:
         return None
     return HttpApi(settings.PROLIFIC_URL, settings.PROLIFIC_TOKEN)
 
 
 def confirm_submission(api: HttpApi | None, submission: str, participant: str, study: str) -> str:
-    """Whether this participant is at work on this submission: ``confirmed``, ``contradicted`` or ``unproven``.
+    """Return whether this participant is at work on this submission: ``confirmed``, ``contradicted`` or ``unproven``.
 
     Unproven is what cannot be asked: no API, no answer. Nobody is turned away for that; the record tells it.
     """
@@ -308,7 +308,7 @@ def confirm_submission(api: HttpApi | None, submission: str, participant: str, s
 
 
 def release_code(session: Session) -> str:
-    """The code of a session that has ended, kept in its row; empty where its outcome has none.
+    """Return the code of a session that has ended, kept in its row; empty where its outcome has none.
 
     The same however often it is called, at once or one after the other.
     """

@@ -48,12 +48,12 @@ class Test:
 
 
 def attempts_at(kind: str, screening: Screening) -> int:
-    """How often this test may be taken."""
+    """Return how often this test may be taken."""
     return SOUND_ATTEMPTS if kind == Kind.SOUND else screening.headphones_attempts
 
 
 def open_test(session: Session, kind: str, screening: Screening) -> Test:
-    """The attempt that is to be answered; the first one, or the next one after a failure, is made here."""
+    """Return the attempt that is to be answered; the first one, or the next one after a failure, is made here."""
     row = _open_row(session, kind)
     if row is None:
         attempt = session.screening_results.filter(kind=kind).count() + 1
@@ -75,7 +75,7 @@ def verdict(session: Session, kind: str, screening: Screening) -> str:
 
 
 def next_headphone_test(session: Session, screening: Screening) -> str | None:
-    """The first headphone check that is neither passed nor used up."""
+    """Return the first headphone check that is neither passed nor used up."""
     undecided = (kind for kind in screening.headphone_tests if verdict(session, kind, screening) in {OPEN, AGAIN})
     return next(undecided, None)
 
@@ -94,7 +94,7 @@ def answer_test(session: Session, kind: str, attempt: int, given: Sequence[int])
 
 
 def check_native_language(session: Session, given: str, screening: Screening) -> bool:
-    """Whether the study is for people of this native language; kept with the session."""
+    """Return whether the study is for people of this native language; kept with the session."""
     is_passed = given.partition("-")[0] in {one.partition("-")[0] for one in screening.native_languages}
     session.screening_results.update_or_create(
         kind=Kind.LANGUAGE,
@@ -119,7 +119,7 @@ def list_unheard(session: Session, kind: str, attempt: str) -> list[int]:
 
 
 def sound_names(session: Session, row: ScreeningResult, place: int) -> list[str]:
-    """What the last part of a sound's address may be, first by the secret key, then by former ones.
+    """Return what the last part of a sound's address may be, first by the secret key, then by former ones.
 
     It is opaque, and another one in every session and attempt.
     """
@@ -129,7 +129,7 @@ def sound_names(session: Session, row: ScreeningResult, place: int) -> list[str]
 
 @transaction.atomic
 def make_sound(session: Session, name: str) -> bytes:
-    """The file of a sound of the attempt that is open, which is noted as sent.
+    """Return the file of a sound of the attempt that is open, which is noted as sent.
 
     Raises:
         Http404: any other sound, before consent, and after the end.
@@ -170,5 +170,5 @@ def _new_secret(kind: str) -> dict[str, Any]:
 
 
 def _sounds_of(kind: str) -> int:
-    """How many files a test has: the sound test plays one, a headphone check one for each round."""
+    """Return how many files a test has: the sound test plays one, a headphone check one for each round."""
     return 1 if kind == Kind.SOUND else ROUNDS

@@ -54,19 +54,19 @@ ALREADY = gettext_lazy("You have already taken part in this study.")
 
 
 def study_of_link(key: str) -> Study:
-    """The study of an address that evaluators were given; one that was never launched is not found."""
+    """Return the study of an address that evaluators were given; one that was never launched is not found."""
     return get_object_or_404(Study, link_key=key, launched_at__isnull=False)
 
 
 def study_for_withdrawal(key: str) -> Study | None:
-    """The study in whose words somebody is told how to withdraw; None where the address names none."""
+    """Return the study in whose words somebody is told how to withdraw; None where the address names none."""
     return Study.objects.filter(link_key=key, launched_at__isnull=False).first() if key else None
 
 
 def join(
     study: Study, plan: PlatformPlan, arrival: Arrival, *, language: str, agent: str, network: str, now: datetime
 ) -> Session:
-    """The session of the person who came; a new one if they have none. Ten calls at once give one session.
+    """Return the session of the person who came; a new one if they have none. Ten calls at once give one session.
 
     Args:
         network: keyed hash of the address they come from; empty where it is unknown.
@@ -95,7 +95,7 @@ def join(
 
 @transaction.atomic
 def start_again(session: Session, network: str, now: datetime) -> Session:
-    """A new session for somebody whose block went to another; what they answered before stays as it is.
+    """Return a new session for somebody whose block went to another; what they answered before stays as it is.
 
     Raises:
         NotPossible: the study takes nobody just now, or this session did not end that way.
@@ -126,7 +126,7 @@ def note_refusal(study: Study, kind: str, now: datetime) -> None:
 
 
 def find_session(study: Study, arrival: Arrival) -> Session | None:
-    """The newest session that the person who came has under this submission; None where they have none."""
+    """Return the newest session that the person who came has under this submission; None where they have none."""
     if not arrival.person:
         return None
     found = Session.objects.filter(
@@ -137,7 +137,7 @@ def find_session(study: Study, arrival: Arrival) -> Session | None:
 
 
 def _is_alike(session: Session, data: Mapping[str, str]) -> bool:
-    """Whether a session belongs to this submission of the platform."""
+    """Return whether a session belongs to this submission of the platform."""
     return str(session.platform_data.get("session", "")) == data.get("session", "")
 
 
@@ -329,7 +329,7 @@ def answer_headphone_check(token: str, kind: str, attempt: int, given: Sequence[
 
 @transaction.atomic
 def begin_trials(token: str, now: datetime) -> Session:
-    """The role play was read: the session gets its place, and time runs from here.
+    """Give a session its place once the role play was read; time runs from here.
 
     Raises:
         NotPossible: there is none to be had just now; they may try again.
@@ -347,7 +347,7 @@ def begin_trials(token: str, now: datetime) -> Session:
 
 
 def _lock_study(token: str) -> Study:
-    """The study of a session, as it is now and until the transaction ends: it is locked before its session."""
+    """Return the study of a session, as it is now and until the transaction ends: it is locked before its session."""
     return get_object_or_404(Study.objects.select_for_update(no_key=True, of=("self",)), sessions__token=token)
 
 

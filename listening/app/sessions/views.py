@@ -44,7 +44,7 @@ REMEMBERED_S = 60 * 60 * 24 * 14
 
 
 def session_view(view: View) -> View:
-    """A view of the session in the address, in its language, framed by its platform alone."""
+    """Return a view of the session in the address, in its language, framed by its platform alone."""
 
     @csrf_exempt
     @wraps(view)
@@ -92,7 +92,7 @@ def finish_response(response: HttpResponse, study: Study, *, may_submit: bool = 
 
 
 def visitor_address(request: HttpRequest) -> str:
-    """The network address that a request comes from, behind our own proxy, too."""
+    """Return the network address that a request comes from, behind our own proxy, too."""
     return plain_address(str(BaseThrottle().get_ident(request) or ""))  # type: ignore[arg-type]
 
 
@@ -102,7 +102,7 @@ def visitor_address(request: HttpRequest) -> str:
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, key: str) -> HttpResponse:
-    """The address that evaluators are given; it leads each of them into their session."""
+    """Return the address that evaluators are given; it leads each of them into their session."""
     study = services.study_of_link(key)
     language = pages.choose_language(request, study.languages)
     if request.method == "HEAD":  # programs that look at links make no session
@@ -159,7 +159,7 @@ def _cookie(study: Study) -> str:
 
 
 def _remembered(request: HttpRequest, study: Study) -> Session | None:
-    """The newest session that was begun in this browser by a bare link, unless it was withdrawn."""
+    """Return the newest session that was begun in this browser by a bare link, unless it was withdrawn."""
     token = request.COOKIES.get(_cookie(study), "")
     if not slug_re.fullmatch(token):  # what no session could be called, the database is not asked for
         return None
@@ -179,7 +179,7 @@ def _remember(request: HttpRequest, response: HttpResponse, study: Study, sessio
 @require_safe
 @session_view
 def session_page(request: HttpRequest, session: Session) -> HttpResponse:
-    """Where the session stands: the same address from consent to code."""
+    """Return where the session stands: the same address from consent to code."""
     return render(request, *pages.current_page(session))
 
 
@@ -214,7 +214,7 @@ def language(request: HttpRequest, session: Session) -> HttpResponse:
 
 @sending_view
 def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
-    """What was filled in at a step; a step that is over or not yet reached changes nothing."""
+    """Take what was filled in at a step; a step that is over or not yet reached changes nothing."""
     if step == "again":
         return _start_again(request, session)
     if session.state != Session.State.ACTIVE or session.step != step:
@@ -237,7 +237,7 @@ def _told_before(request: HttpRequest) -> dict[str, Any]:
 
 
 def _take(session: Session, form: Any, given: QueryDict) -> None:
-    """What a valid form of the session's step says."""
+    """Store what a valid form of the session's step says."""
     token, now = session.token, read_clock()
     match session.step:
         case Step.CONSENT:
@@ -264,7 +264,7 @@ def _start_again(request: HttpRequest, session: Session) -> HttpResponse:
 @require_safe
 @session_view
 def sound(request: HttpRequest, session: Session, sound: str) -> HttpResponse:  # noqa: ARG001
-    """A sound of the test that is open; a page that comes back for it need not fetch it again."""
+    """Return a sound of the test that is open; a page that comes back for it need not fetch it again."""
     response = HttpResponse(pre_screening.make_sound(session, sound), content_type="audio/wav")
     response["X-Content-Type-Options"] = "nosniff"
     patch_cache_control(response, private=True, max_age=KEPT_S)
@@ -274,13 +274,13 @@ def sound(request: HttpRequest, session: Session, sound: str) -> HttpResponse:  
 @require_safe
 @session_view
 def offline(request: HttpRequest, session: Session) -> HttpResponse:  # noqa: ARG001
-    """The script by which a browser has the page of the trials again without a connection."""
+    """Return the script by which a browser has the page of the trials again without a connection."""
     return render(request, "listening/sessions/offline.js", content_type="text/javascript")
 
 
 @require_GET
 def state(request: HttpRequest, token: str) -> JsonResponse:  # noqa: ARG001
-    """Where the session stands, and its next trials."""
+    """Return where the session stands, and its next trials."""
     session = session_for(token)
     if session.state != Session.State.ACTIVE:
         return _told(answers.ended(session))
@@ -288,7 +288,7 @@ def state(request: HttpRequest, token: str) -> JsonResponse:  # noqa: ARG001
 
 
 def _receiver(receive: Callable[[str, bytes], dict[str, Any]]) -> View:
-    """A view of what the page of the trials sends: its answer, or the refusal."""
+    """Return a view of what the page of the trials sends: its answer, or the refusal."""
 
     @csrf_exempt
     @require_POST
@@ -310,7 +310,7 @@ report = _receiver(lambda token, body: answers.receive_report(token, body, read_
 
 
 def _body(request: HttpRequest) -> bytes:
-    """What was sent; what is announced as far too long is not read at all."""
+    """Return what was sent; what is announced as far too long is not read at all."""
     if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES_OF_BOARD:
         return b" " * (MOST_BYTES_OF_BOARD + 1)
     try:
@@ -335,7 +335,7 @@ KEPT_S = 3600
 
 @require_safe
 def clip(request: HttpRequest, token: str, clip: str) -> HttpResponseBase:
-    """The sound of a slot of a trial, whole or the byte range asked for."""
+    """Return the sound of a slot of a trial, whole or the byte range asked for."""
     try:
         found = clip_for(token, clip)
     except Refused as refused:

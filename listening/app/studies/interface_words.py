@@ -69,13 +69,13 @@ class Word:
 
 
 def ships_words(language: str) -> bool:
-    """Whether the pages of evaluators are shipped in this language."""
+    """Return whether the pages of evaluators are shipped in this language."""
     return language.partition("-")[0] in SHIPPED_LANGUAGES
 
 
 @cache
 def list_words(language: str) -> tuple[Word, ...]:
-    """Everything to translate, in the order of the catalogue, then that of the questions."""
+    """Return everything to translate, in the order of the catalogue, then that of the questions."""
     found: list[Word] = []
     for one, many in _sources().items():
         found += _plural_words(one, many, language) if many else [Word(one, one)]
@@ -84,13 +84,13 @@ def list_words(language: str) -> tuple[Word, ...]:
 
 @cache
 def _words_by_row(language: str) -> dict[tuple[str, str], Word]:
-    """Each word by what stands in the columns source and form of its row."""
+    """Return each word by what stands in the columns source and form of its row."""
     return {(word.english, str(word.form or "")): word for word in list_words(language)}
 
 
 @cache
 def _sources() -> dict[str, str]:
-    """Each sentence with its plural, which is empty for most."""
+    """Return each sentence with its plural, which is empty for most."""
     found: dict[str, str] = {}
     for entry in re.split(r"\n\s*\n", CATALOGUE.read_text(encoding="utf-8")):
         parts: dict[str, str] = {}
@@ -128,7 +128,7 @@ def _plural_words(one: str, many: str, language: str) -> Iterator[Word]:
 
 
 def find_problem(word: Word, translation: str) -> str:
-    """Why a translation cannot be taken, as a sentence; empty where it can."""
+    """Return why a translation cannot be taken, as a sentence; empty where it can."""
     if len(translation) > LONGEST:
         return f"Expected at most {LONGEST} characters, found {len(translation)}."
     wanted, found = set(PLACE.findall(word.english)), set(PLACE.findall(translation))
@@ -152,7 +152,7 @@ def _named(places: set[str]) -> str:
 
 
 def write_words(language: str, translations: Mapping[Key, str], *, is_whole: bool = True) -> str:
-    """The CSV text of translations.
+    """Return the CSV text of translations.
 
     Args:
         is_whole: with a row for each word, to be filled in; else only for those that are translated.
@@ -166,7 +166,7 @@ def write_words(language: str, translations: Mapping[Key, str], *, is_whole: boo
 
 
 def read_words(data: bytes, name: str, language: str) -> dict[Key, str]:
-    """The translations of a filled-in file; rows without one are left out.
+    """Return the translations of a filled-in file; rows without one are left out.
 
     Args:
         data: CSV in UTF-8, with commas, semicolons or tabs between its columns.
@@ -207,7 +207,7 @@ def read_words(data: bytes, name: str, language: str) -> dict[Key, str]:
 
 
 def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
-    """The rows of a file with the line of each, those without any content left out."""
+    """Return the rows of a file with the line of each, those without any content left out."""
     try:
         rows = list(read_csv(text, COLUMNS.__contains__).rows())
     except InputError as error:
@@ -221,7 +221,7 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
 
 
 def _cell(row: Mapping[str, str], column: str) -> str:
-    """The text of a cell; an apostrophe of its own stays, one that guards against formulas goes."""
+    """Return the text of a cell; an apostrophe of its own stays, one that guards against formulas goes."""
     cell = row[column].replace("\r\n", "\n").replace("\0", "").strip()
     plain = unmark_text(cell)
     return plain if mark_text(plain) == cell else cell
@@ -231,7 +231,7 @@ def _cell(row: Mapping[str, str], column: str) -> str:
 
 
 def translations_of(study: Study, language: str) -> dict[Key, str]:
-    """The newest translations of a study in a language, of words that the portal still has."""
+    """Return the newest translations of a study in a language, of words that the portal still has."""
     kept = study.texts.filter(kind=StudyText.Kind.WORDS, language=language).order_by("-version")
     text = kept.values_list("text", flat=True).first()
     rows = _rows(text, "words") if text else []
@@ -240,7 +240,7 @@ def translations_of(study: Study, language: str) -> dict[Key, str]:
 
 
 def count_missing(study: Study, language: str) -> tuple[int, int]:
-    """How many words are not translated, and how many there are."""
+    """Return how many words are not translated, and how many there are."""
     words = list_words(language)
     return len(words) - len(translations_of(study, language)), len(words)
 
@@ -270,11 +270,11 @@ class StudyTranslation(NullTranslations):
         return str(self._django.ngettext(msgid1, msgid2, n))
 
     def language(self) -> str:
-        """As Django asks its own translations."""
+        """Return the language, as Django asks its own translations for it."""
         return self._language
 
     def to_language(self) -> str:
-        """The same."""
+        """Return the language, as Django asks its own translations for it."""
         return self._language
 
 

@@ -79,7 +79,7 @@ class Screening:
 
     @property
     def headphone_tests(self) -> tuple[str, ...]:
-        """The headphone checks in the order of their asking."""
+        """Return the headphone checks in the order of their asking."""
         return HEADPHONE_TESTS[self.headphones]
 
 
@@ -115,7 +115,7 @@ class PlatformPlan:
 
 
 def label_in(labels: Mapping[str, str], language: str) -> str:
-    """The label in this language, else the first one there is."""
+    """Return the label in this language, else the first one there is."""
     return labels.get(language) or next(iter(labels.values()), "")
 
 
@@ -126,7 +126,7 @@ DEFAULT_SCREENING: dict[str, Any] = asdict(Screening(headphones="huggins")) | {"
 
 
 def parse_screening(given: Any) -> Screening:
-    """The screening of a study; what is not given is as `Screening` says.
+    """Return the screening of a study; what is not given is as `Screening` says.
 
     Raises:
         ProblemsError: names every field that cannot be used.
@@ -240,7 +240,7 @@ DEFAULT_PARAMETERS = {
 
 
 def parse_platform(study: Study) -> PlatformPlan:
-    """Where the evaluators of a study come from, by its `platform` and `platform_settings`.
+    """Return where the evaluators of a study come from, by its `platform` and `platform_settings`.
 
     Raises:
         ProblemsError: names every field that cannot be used.
@@ -336,7 +336,7 @@ LONGEST_NAME = 40
 
 
 def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """The questions of a text as the questionnaire of a study holds them.
+    """Return the questions of a text as the questionnaire of a study holds them.
 
     Args:
         taken: names that other questions have.
@@ -370,7 +370,7 @@ def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] 
 
 
 def write_questions(questions: Iterable[Mapping[str, Any]], *, languages: Sequence[str]) -> str:
-    """The lines that `read_questions` makes these questions of."""
+    """Return the lines that `read_questions` makes these questions of."""
     lines = []
     for question in questions:
         optional = "" if question.get("required", True) else f" {OPTIONAL}"

@@ -31,7 +31,7 @@ REFUSED = 409
 
 
 def study_page(view: View) -> View:
-    """A page of a study for its organizers; the view gets the study in place of its name."""
+    """Return a page of a study for its organizers; the view gets the study in place of its name."""
     return member_page(_with_study(view))
 
 
@@ -89,7 +89,7 @@ def _chosen_edition(request: HttpRequest) -> Edition | None:
 @require_safe
 @member_page
 def study_list(request: HttpRequest) -> HttpResponse:
-    """The studies of the editions that this person organises, or of one of them (``?edition=…``)."""
+    """Return the studies of the editions that this person organises, or of one of them (``?edition=…``)."""
     no_edition, edition = selectors.explain_no_edition(request.user), _chosen_edition(request)
     studies = selectors.studies_with_counts(request.user, edition)
     page = Paginator(studies, PAGE_SIZE).get_page(request.GET.get("page"))
@@ -132,14 +132,14 @@ def edit_study(request: HttpRequest, study: Study) -> HttpResponse:
 @require_safe
 @study_page
 def planner(request: HttpRequest, study: Study) -> HttpResponse:
-    """What the numbers of the form would give: a part of the page of a study."""
+    """Return what the numbers of the form would give: a part of the page of a study."""
     form = StudyForm(request.GET or None, study=study)
     return render(request, "listening/studies/_planner.html", {"study": study} | pages.planner(study, form))
 
 
 @study_page
 def design(request: HttpRequest, study: Study) -> HttpResponse:
-    """The design with its certificate; a post makes it again, at once or as a job."""
+    """Return the design with its certificate; a post makes it again, at once or as a job."""
     problems: list[str] = []
     if request.method == "POST":
         try:
@@ -157,7 +157,7 @@ def design(request: HttpRequest, study: Study) -> HttpResponse:
 @require_safe
 @study_page
 def certificate(request: HttpRequest, study: Study) -> HttpResponse:  # noqa: ARG001
-    """The certificate as a file."""
+    """Return the certificate as a file."""
     if not study.certificate:
         raise Http404
     text = json.dumps(study.certificate, ensure_ascii=False, indent=2, sort_keys=True)
@@ -176,7 +176,7 @@ resume = study_action(lambda study, by: services.resume_study(study=study, by=by
 
 @study_page
 def close(request: HttpRequest, study: Study) -> HttpResponse:
-    """Who is still listening; a post closes the study, with their sessions or without."""
+    """Return who is still listening; a post closes the study, with their sessions or without."""
     problems = rules.closing_problems(study)
     if request.method == "POST":
         try:

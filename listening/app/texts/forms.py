@@ -43,7 +43,7 @@ class TextForm(forms.Form):
         return language
 
     def save(self, *, by: Any) -> StudyText | None:
-        """The new version of a valid form; None where it says nothing new, or with an error of the form."""
+        """Return the new version of a valid form; None where it says nothing new, or with an error of the form."""
         return or_errors(self, services.change_text, study=self.study, by=by, **self.cleaned_data)
 
 
@@ -71,7 +71,7 @@ class WordsForm(forms.Form):
         return given
 
     def save(self, *, by: Any) -> StudyText | None:
-        """The new version of a valid form; None where it says nothing new, or with an error of the form."""
+        """Return the new version of a valid form; None where it says nothing new, or with an error of the form."""
         found = {word.key: self.cleaned_data[word.name] for word in interface_words.list_words(self.language)}
         return or_errors(
             self, services.change_words, study=self.study, language=self.language, translations=found, by=by

@@ -16,14 +16,14 @@ from listening.texts import LANGUAGES, direction_of
 
 
 def chosen_text(study: Study, query: Mapping[str, str]) -> tuple[str, str]:
-    """The kind and the language that an address asks for; the first ones where it asks for none that exist."""
+    """Return the kind and the language that an address asks for; the first ones where it asks for none that exist."""
     kind, language = query.get("kind", ""), query.get("language", "")
     kind = kind if kind in list(StudyText.READ) else StudyText.Kind.CONSENT.value
     return kind, language if language in study.languages else study.languages[0]
 
 
 def text_page(study: Study, kind: str, language: str) -> dict[str, Any]:
-    """A text as evaluators read it, its history, and the way to the others."""
+    """Return a text as evaluators read it, its history, and the way to the others."""
     return _common(study, kind, language) | {
         "is_shipped": language in LANGUAGES,
         "shown": shown_text(study, kind, language, below=1),
@@ -31,7 +31,7 @@ def text_page(study: Study, kind: str, language: str) -> dict[str, Any]:
 
 
 def words_page(study: Study, language: str) -> dict[str, Any]:
-    """The words of buttons and hints in a language that ships none, their history, and the way to the texts."""
+    """Return the words of buttons and hints in a language that ships none, their history, and the way to the texts."""
     translations = translations_of(study, language)
     rows = [(word, translations.get(word.key, "")) for word in list_words(language)]
     return _common(study, StudyText.Kind.WORDS, language) | {

@@ -17,7 +17,7 @@ from portal.core.downloads import as_download
 
 @study_page
 def texts(request: HttpRequest, study: Study) -> HttpResponse:
-    """A text of a study in a language (``?kind=…&language=…``), its form and its history."""
+    """Return a text of a study in a language (``?kind=…&language=…``), its form and its history."""
     kind, language = pages.chosen_text(study, request.GET)
     form = TextForm(request.POST if request.method == "POST" else None, study=study, kind=kind, language=language)
     if form.is_valid() and not (form.save(by=request.user) is None and form.errors):

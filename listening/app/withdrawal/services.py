@@ -210,7 +210,7 @@ def remind_of_people(now: datetime) -> int:
 
 
 def _remind(study: Study) -> bool:
-    """Whether its organizers are told; where a mail fails, it is tried again with the next reminders."""
+    """Mail the organizers, and return whether that worked; if not, it is tried again with the next reminders."""
     readers = [person.email for person in organizers_of(study).filter(is_active=True)]
     if not readers:
         return False
