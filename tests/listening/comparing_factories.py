@@ -25,7 +25,7 @@ def open_test(questions, **fields):
 
 
 def make_comparing_study(
-    preset, *, trials=2, evaluators=2, seconds=None, questions=None, make=store_stimulus, **fields
+    preset, *, trials=2, evaluators=2, seconds=None, codes=CODES, questions=None, make=store_stimulus, **fields
 ):
     """Return an open test that asks the questions of a preset about tones, `trials` of them in each block.
 
@@ -37,7 +37,7 @@ def make_comparing_study(
     asked = questions or load_preset(preset).questions
     study = open_test(asked, evaluators=evaluators, trials_per_evaluator=trials, **fields)
     original = original_of(study)
-    conditions = [original, *(study.conditions.create(code=code, kind="folder") for code in CODES)]
+    conditions = [original, *(study.conditions.create(code=code, kind="folder") for code in codes)]
     slots = list_slots(asked[0].screen, len(conditions))
     blocks = [study.blocks.create(number=number) for number in range(1, evaluators + 1)]
     for position in range(1, trials + 1):

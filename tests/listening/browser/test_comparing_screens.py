@@ -80,7 +80,7 @@ def hear(page, *names):
 
 
 def slider(page, number):
-    return page.get_by_role("slider", name=f"Rating of recording {number}")
+    return page.get_by_role("slider", name=f"Rating of recording {number}", exact=True)
 
 
 def expect_incomplete(page):
@@ -217,6 +217,21 @@ def test_every_recording_gets_a_slider_by_mouse_and_by_keyboard(page):
     assert answers_of(session, 2) == {1: {"1": 50, "2": 100, "3": 0}, 2: {"1": 52, "2": 100, "3": 0}}
     slots = [slot for _, slot in sorted(plays_of(session, "trial__position", "slot"))]
     assert slots == ["1", "2", "3", "r"] * 2
+
+
+def test_twelve_recordings_are_heard_and_told_apart_by_their_numbers(page):
+    session = make_session(make_comparing_study("mushra", trials=1, codes=[f"c{number}" for number in range(11)]))
+    open_trials(page, session)
+    expect(page.locator(".slider")).to_have_count(12)
+    expect(recording(page, "Recording 10")).to_have_attribute("aria-disabled", "false")
+    press(page, "0")
+    expect(recording(page, "Recording 10")).to_have_attribute("data-heard", "")
+    expect(slider(page, 10)).to_be_focused()
+    hear(page, "Reference", *(f"Recording {number}" for number in range(1, 13) if number != 10))
+    for number in range(1, 13):
+        slider(page, number).fill(str(5 * number))
+    page.locator("#next").click()
+    assert answers_of(session, 1) == {1: {str(number): 5 * number for number in range(1, 13)}}
 
 
 def tone_of(hertz, seconds=None, *, rate_hz=16000, sides=(1,)):
