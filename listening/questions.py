@@ -274,7 +274,7 @@ def list_question_problems(questions: Sequence[AskedQuestion]) -> list[str]:
 
 def _problems(one: AskedQuestion) -> list[str]:
     problems = []
-    if not (isinstance(one.key, str) and KEY.fullmatch(one.key)):
+    if not KEY.fullmatch(one.key):
         problems.append("expected a key of small letters, digits and hyphens, such as naturalness.")
     if one.screen not in SCREENS.get(one.kind, ()):
         problems.append(f"a {one.kind} cannot be asked on the screen {one.screen}.")
@@ -286,20 +286,15 @@ def _problems(one: AskedQuestion) -> list[str]:
         problems.append(f"expected at most {_MOST_CHOICES[one.screen]} choices, found {one.points}.")
     problems += [] if one.wording else ["expected its wording in at least one language."]
     for language, words in one.wording.items():
-        if not all(isinstance(text, str) for text in (words.question, words.hint, *words.labels)):
-            problems.append(f"expected text as wording in the language {language}.")
-        elif not words.question.strip():
+        if not words.question.strip():
             problems.append(f"the question is empty in the language {language}. Write it, or remove the language.")
-        if one.kind == Kind.SCALE and len(words.labels) not in (0, 2, one.points):
-            problems.append(
-                f"expected a label for each of the {one.points} points or for the two ends, found {len(words.labels)} "
-                f"in the language {language}."
-            )
-        elif one.kind == Kind.CHOICE and len(words.labels) != one.points:
-            found = len(words.labels)
-            problems.append(
-                f"expected a label for each of the {one.points} choices, found {found} in the language {language}."
-            )
+        labels, expected = len(words.labels), ""
+        if one.kind == Kind.SCALE and labels not in (0, 2, one.points):
+            expected = f"{one.points} points or for the two ends"
+        elif one.kind == Kind.CHOICE and labels != one.points:
+            expected = f"{one.points} choices"
+        if expected:
+            problems.append(f"expected a label for each of the {expected}, found {labels} in the language {language}.")
     return problems
 
 
