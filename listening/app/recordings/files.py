@@ -18,6 +18,7 @@ from typing import Any
 from common.errors import ProblemsError
 from listening.app.models import LOUDNESS, Condition, Study
 from listening.app.recordings.services import PRESETS, RATES_HZ, OwnTest
+from listening.app.studies.forms import MOST_EVALUATORS, MOST_TRIALS
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import find_unfit_questions
 from listening.questions import AskedQuestion, list_question_problems, load_preset, parse_question
@@ -76,10 +77,10 @@ TABLES: dict[str, dict[str, Check]] = {
         "loudness": _one_of(*(name for name, _ in LOUDNESS)),
     },
     "sessions": {
-        "evaluators": _whole(1, 1000),
-        "trials": _whole(1, 200),
+        "evaluators": _whole(1, MOST_EVALUATORS),
+        "trials": _whole(1, MOST_TRIALS),
         "half_width": (lambda value: type(value) in (int, float) and 0.001 <= value <= 100, "a number, 0.001 to 100"),
-        "most_evaluators": _whole(1, 1000),
+        "most_evaluators": _whole(1, MOST_EVALUATORS),
         "pages": _one_of(*Study.Pages.values),
         "seed": _whole(0, 2**31 - 1),
         "plays_at_most": _whole(1, 20),

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,7 +21,7 @@ from common.wording import name_some
 from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.recordings.archives import CONTROL, ITEMS, PRACTICE, FoundRecordings, read_recordings
 from listening.app.studies.designing import draw_lot
-from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, read_right_answer
+from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, plan_number_problems, read_right_answer
 from listening.app.studies.services import create_study, explain_missing_texts, prepare_study, start_design
 from listening.design.crossed import CrossedRequest, find_crossed_problems, list_versions
 from listening.questions import NEEDS_REFERENCE, OWN_SCREENS, AskedQuestion, Screen, find_form, load_preset, presets_on
@@ -113,6 +114,9 @@ def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: 
         planned = _plan_sound(chosen, found)
         anchors, left_out = _choose_anchors(chosen, found, planned["rate_hz"])
         planned |= _plan_numbers(chosen, found, anchors)
+        numbers = planned | fields | {"asked": chosen.asked, "is_crossed": True}
+        if wrong := plan_number_problems(numbers):
+            raise ProblemsError(list(chain.from_iterable(wrong.values())))
         warnings = [*found.warnings, *left_out]
         with transaction.atomic():
             study = create_study(

@@ -120,7 +120,8 @@ OF_EDITIONS = (
     *("systems", "data_sets", "originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials"),
     *("relaxations", "gold_gate"),
 )
-OF_OWN = ("rate_hz", "channels", "loudness", "half_width", "most_evaluators")
+SOUND, PRECISION = ("rate_hz", "channels", "loudness"), ("half_width", "most_evaluators")
+OF_OWN = (*SOUND, *PRECISION)
 ABSENT = {
     Study.Form.RATING: OF_BOARDS,
     Study.Form.ANSWERS: OF_BOARDS,
@@ -140,12 +141,12 @@ SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "na
 # By the id of its heading each section: its title and its fields.
 SECTIONS = {
     "study": ("The study", ("title", "name")),
-    "heard": ("What is heard", ("systems", "data_sets", "rate_hz", "channels", "loudness")),
+    "heard": ("What is heard", ("systems", "data_sets", *SOUND)),
     "asked": ("How it is asked", ("pages", "plays_at_most", "role_play", "languages")),
     "plan": (
         "Evaluators and trials",
         (
-            *("evaluators", "half_width", "most_evaluators", "trials_per_evaluator", "originals_per_evaluator"),
+            *("evaluators", *PRECISION, "trials_per_evaluator", "originals_per_evaluator"),
             *("practice_trials", "gold_trials", "bridge_trials", *OF_BOARDS, "relaxations"),
             *("seed", "pay_per_hour", "currency"),
         ),
@@ -470,8 +471,6 @@ class StudyForm(SharedForm):
             lowest_hz = rate_of_anchor(anchor.low_pass_hz or 0)
             if given["rate_hz"] < lowest_hz:
                 self.add_error("rate_hz", f"{anchor} needs at least {lowest_hz:,} Hz. Choose a higher sampling rate.")
-        if given.get("half_width") and (given.get("most_evaluators") or 0) <= (given.get("evaluators") or 0):
-            self.add_error("most_evaluators", "Give more evaluators than there are at first.")
         if given.get("data_sets") and (problems := selectors.set_problems(given["data_sets"])):
             self.add_error("data_sets", problems)
         screening = DEFAULT_SCREENING | {name: given[name] for name in SCREENED if name in given}

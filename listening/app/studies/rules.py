@@ -177,6 +177,11 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
             the answers of control trials came with their recordings.
     """
     problems: dict[str, list[str]] = {}
+    evaluators, most = numbers.get("evaluators") or 0, numbers.get("most_evaluators") or 0
+    if numbers.get("half_width") and most <= evaluators:
+        problems["most_evaluators"] = [
+            f"A wanted half width needs more evaluators at most than the {evaluators} at first, found {most}."
+        ]
     trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
     asked: Sequence[AskedQuestion] = numbers.get("asked", ())
     is_rating = find_form(asked) == Study.Form.RATING

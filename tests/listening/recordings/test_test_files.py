@@ -175,6 +175,14 @@ def test_numbers_that_no_design_has_are_refused_before_anything_is_made():
 
 
 @pytest.mark.django_db
+def test_half_width_without_more_evaluators_is_refused_by_the_api_as_on_the_page():
+    wrong = post(make_organizer(), test='title = "x"\n[sessions]\nhalf_width = 0.2\n', archive=pack(recordings()))
+    assert [one["detail"] for one in wrong.json()["errors"]] == [
+        "A wanted half width needs more evaluators at most than the 24 at first, found 0."
+    ]
+
+
+@pytest.mark.django_db
 def test_test_with_a_reference_is_refused_by_the_api_without_an_original():
     wrong = post(make_organizer(), test='title = "x"\npreset = "dcr"\n', archive=pack(recordings()))
     assert [one["detail"] for one in wrong.json()["errors"]] == [

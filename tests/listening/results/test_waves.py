@@ -99,4 +99,5 @@ def test_most_evaluators_are_more_than_those_at_first():
     form = client.get(page).context["form"]
     given = {name: value for name, value in form.initial.items() if value not in (None, [])} | {"half_width": "0.2"}
     reply = client.post(page, given | {"most_evaluators": study.evaluators})
-    assert reply.context["form"].errors["most_evaluators"] == ["Give more evaluators than there are at first."]
+    [error] = reply.context["form"].errors["most_evaluators"]
+    assert error == "A wanted half width needs more evaluators at most than the 4 at first, found 4."
