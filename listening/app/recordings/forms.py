@@ -160,7 +160,7 @@ class OwnTestForm(ArchiveForm):
         if chosen is not None and chosen.questions[0].screen in NEEDS_REFERENCE and not given.get("original"):
             self.add_error("original", f"{chosen.title} plays a reference. Name the condition that is the original.")
         elif given.get("anchors", "none") not in ("", "none") and not given.get("original"):
-            self.add_error("original", "Anchors are made of the original. Name the condition that it is.")
+            self.add_error("original", "Anchors are made from the original. Name the condition that is the original.")
         return given
 
     def save(self) -> Study | None:

@@ -140,7 +140,7 @@ def _find_unusable(chosen: OwnTest, found: FoundRecordings) -> Iterator[str]:
     for purpose, most in ((PRACTICE, PRACTICE_AT_MOST), (CONTROL, GOLD_AT_MOST)):
         items = found.items_for(purpose)
         if items and (chosen.screen != Screen.SINGLE or find_form(chosen.asked) != Study.Form.RATING):
-            yield f"{purpose}: such recordings are rated one by one. Leave them out, or ask about each on a scale."
+            yield f"{purpose}: only tests that rate single recordings on a scale have such trials. Leave it out."
         elif len(items) > most:
             yield f"{purpose}: expected at most {most} recordings, found {len(items)}."
         elif purpose == CONTROL:
@@ -162,7 +162,7 @@ def _find_unknown(chosen: OwnTest, conditions: Collection[str]) -> Iterator[str]
     if not chosen.original and chosen.screen in NEEDS_REFERENCE:
         yield f"Every trial plays the original as its reference. Say which it is; there are: {', '.join(conditions)}."
     if not chosen.original and chosen.anchors:
-        yield f"Anchors are made of the original. Say which it is; there are: {', '.join(conditions)}."
+        yield f"Anchors are made from the original. Say which condition it is; there are: {', '.join(conditions)}."
 
 
 def _plan_sound(chosen: OwnTest, found: FoundRecordings) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _choose_anchors(chosen: OwnTest, found: FoundRecordings, rate_hz: int) -> tu
     for low_pass_hz in usual if chosen.anchors is None else chosen.anchors:
         name = name_anchor(low_pass_hz)
         if name in found.conditions:
-            problems.append(f"{name} is a condition of the archive already, so no such anchor is made of the original.")
+            problems.append(f"{name} is already a condition of the archive, so this anchor is not made.")
         elif lowest_hz < rate_of_anchor(low_pass_hz):
             problems.append(
                 f"{name} cannot be made: the original and the stimuli have {lowest_hz:,} Hz, expected at least "

@@ -223,7 +223,7 @@ def find_unfit_questions(questions: Iterable[AskedQuestion], *, is_own: bool) ->
     fitting, whose = (OWN_SCREENS, "your own recordings") if is_own else (EDITION_SCREENS, "the systems of an edition")
     if all(one.screen in fitting for one in asked):
         return []
-    return [f"A test of {whose} can be heard on these screens: {', '.join(sorted(fitting))}."]
+    return [f"Questions about {whose} need one of these screens: {', '.join(sorted(fitting))}."]
 
 
 def explain_missing_texts(names: Iterable[str]) -> list[str]:

@@ -87,4 +87,4 @@ def test_answer_that_is_not_on_the_scale_is_refused(place):
 
 def test_they_are_refused_where_recordings_are_compared(place):
     told = errors(send_recordings(place.client, recordings() | UNSCORED | TABLE, preset="ab"))
-    assert "practice-trials: such recordings are rated one by one" in told
+    assert "practice-trials: only tests that rate single recordings on a scale have such trials" in told
