@@ -132,10 +132,7 @@ def test_questions_of_a_file_are_read_as_presets_have_them():
         ('key = "x"\nwording = "en"', "expected a question with a key and its wording by language"),
         ('key = "x"\nsize = 3\nwording = {en = {question = "?"}}', "unexpected keyword argument 'size'"),
         ('key = "x"\npoints = 5.5\nwording = {en = {question = "?"}}', "expected 2 to 10 points, found 5.5"),
-        (
-            'key = "x"\nscreen = "voices"\nwording = {en = {question = "?"}}',
-            "need one of these screens",
-        ),
+        ('key = "x"\nscreen = "voices"\nwording = {en = {question = "?"}}', "need one of these screens"),
     ],
 )
 def test_question_that_cannot_be_asked_is_refused_with_a_sentence(lines, sentence):
