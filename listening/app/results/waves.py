@@ -29,7 +29,7 @@ MAIN = (MEAN, MEAN_RATING, WINS, RIGHT)
 
 
 def end_waves() -> int:
-    """Look at every open test whose wave has ended since it was last looked at; how many were."""
+    """Measure every open test whose wave has ended since it was measured last, and return how many there were."""
     waiting = Study.objects.filter(state=Study.State.OPEN, half_width__gt=0).exclude(blocks__is_finished=False)
     return sum(_end_wave(study) for study in waiting)
 
