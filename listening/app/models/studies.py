@@ -287,7 +287,9 @@ class Item(NumberedRow):
     sex = models.CharField(max_length=1, choices=Gender.choices, blank=True)
     language = models.CharField(max_length=8, blank=True)
     transcript = models.TextField(blank=True)
-    answer = models.CharField(max_length=20, blank=True)  # the right one of a control trial, such as 1 or 4-5
+    answer = models.CharField(
+        max_length=20, blank=True
+    )  # the right one: of a control trial such as 1 or 4-5, of a choice a label
     utterance = models.ForeignKey(Utterance, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
 
     class Meta(NumberedRow.Meta):

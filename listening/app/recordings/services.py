@@ -136,7 +136,11 @@ def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: 
 
 
 def _find_unusable(chosen: OwnTest, found: FoundRecordings) -> Iterator[str]:
-    """Yield why recordings for practice and control trials cannot be used, as sentences."""
+    """Yield which right answers are none, and why recordings for practice and control trials cannot be used."""
+    labels = chosen.asked[0].labels("en").values() if chosen.asked[0].analysed_as == "choice" else ()
+    for item in found.common_items if labels else ():
+        if (answer := found.describe(item).answer) and answer not in labels:
+            yield f"{ITEMS}: expected the right answer to {item} as one of {', '.join(labels)}, found {answer}."
     for purpose, most in ((PRACTICE, PRACTICE_AT_MOST), (CONTROL, GOLD_AT_MOST)):
         items = found.items_for(purpose)
         if items and (chosen.screen != Screen.SINGLE or find_form(chosen.asked) != Study.Form.RATING):

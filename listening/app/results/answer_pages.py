@@ -53,7 +53,10 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
         "reading": question.results.get("reading", "") if question else "",
         "sentences": [sentence for sentence in _say_estimates(shape, question, estimates) if sentence],
         "figures": [figure for figure in figures if figure["task"] == name and figure["place"] == "answers"],
-        "tables": [_make_table(shape, title, rows) for measure, rows in estimates.items() if measure in OPEN],
+        "tables": [
+            *(_make_table(shape, title, rows) for measure, rows in estimates.items() if measure in OPEN),
+            *_make_confusion(shape, name, title),
+        ],
         "further": _make_table(shape, title, further) if further else None,
         "caught": len({row["listener"] for row in screening if row["is_caught"]}),
         "screened": len({row["listener"] for row in screening}),
@@ -82,6 +85,17 @@ def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
     cells = [Row(tuple(make_cell(column, row, shape) for column in columns)) for row in rows]
     csv = shape.reader.csv("common", content.name)
     return make_table(heading, caption, columns, cells, note=content.note, csv=csv)
+
+
+def _make_confusion(shape: Shape, name: str, caption: str) -> Iterator[Table]:
+    """Yield how often each label was given for each true one, where the truth is known."""
+    rows = shape.records("confusion", scores="common", question=name)
+    if rows:
+        content, shape = CONTENTS["confusion"], shape.without("question")
+        columns = table_columns(content, rows, shape)
+        cells = [Row(tuple(make_cell(column, row, shape) for column in columns)) for row in rows]
+        csv = shape.reader.csv("common", content.name)
+        yield make_table("Confusion", caption, columns, cells, note=content.note, csv=csv)
 
 
 # Sentences -----------------------------------------------------------------------------------------

@@ -352,6 +352,7 @@ def _answered(
         truth = next(slot.upper() for slot in "ab" if item.samples[slot] == item.samples["x"])
     for slot, value in values.items():
         sample, shown = item.samples[slot], slot.upper() if len(values) > 1 else ""
+        truth = sample.answer if kind == "choice" else truth
         heard = (question.key, sample.utterance, sample.system or ORIGINAL, shown)
         yield (visit.listener, visit.session, *heard, value, order.get(slot, 0), position, truth, visit.excluded)
 

@@ -441,6 +441,7 @@ class Presented:
     speaker: str
     sex: str
     transcript: str
+    answer: str  # the right one, where it is known
     source: str
     file: str
 
@@ -465,7 +466,8 @@ def read_presentations(study: Study) -> dict[int, StoredPresentation]:
     """Return the presentations of a study by their number, as they were made: two queries of plain values."""
     rows = PresentationSample.objects.filter(presentation__study=study).values_list(
         *("presentation", "slot", "stimulus__condition__code", "stimulus__item__name", "stimulus__item__speaker"),
-        *("stimulus__item__sex", "stimulus__item__transcript", "stimulus__source", "stimulus__file"),
+        *("stimulus__item__sex", "stimulus__item__transcript", "stimulus__item__answer", "stimulus__source"),
+        "stimulus__file",
     )
     samples: dict[int, dict[str, Presented]] = defaultdict(dict)
     for item, slot, system, *heard in sorted(rows, key=lambda row: slot_order(row[1])):

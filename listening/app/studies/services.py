@@ -196,7 +196,7 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     numbers = {name: getattr(study, name) for name in (*rules.NUMBERS, "is_crossed")}
     problems = rules.plan_number_problems(numbers)
     lowest, highest = study.asked[0].ends
-    for item in study.items.exclude(answer=""):
+    for item in study.items.filter(stimuli__condition__kind=Condition.Kind.CONTROL):
         if not rules.read_right_answer(item.answer, lowest, highest):
             sentence = f"The right answer to {item}, {item.answer}, is not on a scale from {lowest} to {highest}."
             problems.setdefault("questions", []).append(sentence)
