@@ -287,9 +287,7 @@ class Item(NumberedRow):
     sex = models.CharField(max_length=1, choices=Gender.choices, blank=True)
     language = models.CharField(max_length=8, blank=True)
     transcript = models.TextField(blank=True)
-    answer = models.CharField(
-        max_length=20, blank=True
-    )  # the right one: of a control trial such as 1 or 4-5, of a choice a label
+    answer = models.CharField(max_length=20, blank=True)  # the right one: a label, or of a control trial 1 or 4-5
     utterance = models.ForeignKey(Utterance, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
 
     class Meta(NumberedRow.Meta):

@@ -19,7 +19,16 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS
 from listening.app.results import labels
 from listening.app.results.figures import ShownFigure
-from listening.app.results.tables import Record, Shape, as_number, make_cell, make_table, place_column, table_columns
+from listening.app.results.tables import (
+    Record,
+    Shape,
+    as_number,
+    make_cell,
+    make_table,
+    place_column,
+    shown_table,
+    table_columns,
+)
 from listening.questions import AskedQuestion
 
 SHARES = frozenset({WINS, TIES, FIRST_HEARD, RIGHT, RECALL, AVERAGE_RECALL, GIVEN})  # measures that read in percent
@@ -45,6 +54,13 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
         estimates.setdefault(str(row["measure"]), []).append(row)
     title = question.title if question else name
     further = [row for measure, rows in estimates.items() if measure not in OPEN for row in rows]
+    confusion = shape.records("confusion", scores="common", question=name)
+    tables = [
+        *(_make_table(shape, title, rows) for measure, rows in estimates.items() if measure in OPEN),
+        shown_table(
+            "confusion", title, shape.without("question"), confusion, csv=shape.reader.csv("common", "confusion")
+        ),
+    ]
     screening = shape.records("screening", scores="common", task=name) if shape.reader.sees_listeners else []
     return {
         "name": name,
@@ -53,10 +69,7 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
         "reading": question.results.get("reading", "") if question else "",
         "sentences": [sentence for sentence in _say_estimates(shape, question, estimates) if sentence],
         "figures": [figure for figure in figures if figure["task"] == name and figure["place"] == "answers"],
-        "tables": [
-            *(_make_table(shape, title, rows) for measure, rows in estimates.items() if measure in OPEN),
-            *_make_confusion(shape, name, title),
-        ],
+        "tables": [table for table in tables if table],
         "further": _make_table(shape, title, further) if further else None,
         "caught": len({row["listener"] for row in screening if row["is_caught"]}),
         "screened": len({row["listener"] for row in screening}),
@@ -85,17 +98,6 @@ def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
     cells = [Row(tuple(make_cell(column, row, shape) for column in columns)) for row in rows]
     csv = shape.reader.csv("common", content.name)
     return make_table(heading, caption, columns, cells, note=content.note, csv=csv)
-
-
-def _make_confusion(shape: Shape, name: str, caption: str) -> Iterator[Table]:
-    """Yield how often each label was given for each true one, where the truth is known."""
-    rows = shape.records("confusion", scores="common", question=name)
-    if rows:
-        content, shape = CONTENTS["confusion"], shape.without("question")
-        columns = table_columns(content, rows, shape)
-        cells = [Row(tuple(make_cell(column, row, shape) for column in columns)) for row in rows]
-        csv = shape.reader.csv("common", content.name)
-        yield make_table("Confusion", caption, columns, cells, note=content.note, csv=csv)
 
 
 # Sentences -----------------------------------------------------------------------------------------

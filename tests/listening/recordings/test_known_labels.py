@@ -1,7 +1,6 @@
 """Choices about own recordings whose right label is known: in items.csv, from which recall and confusion follow."""
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -12,17 +11,9 @@ from listening.app.studies.services import close_study
 from tests.listening.own_factories import recordings, run_jobs, send_recordings
 from tests.listening.results.answered import analysed
 from tests.listening.session_factories import make_finished_session
-from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 ANSWERS = {"a": "happy", "b": "sad", "c": "sad"}
-
-
-@pytest.fixture
-def client():
-    client = Client()
-    client.force_login(make_organizer())
-    return client
 
 
 def send(client, answers):
@@ -31,7 +22,8 @@ def send(client, answers):
 
 
 @pytest.mark.usefixtures("figures_of_pages")
-def test_recall_and_confusion_stand_on_the_page_of_results(client):
+def test_recall_and_confusion_stand_on_the_page_of_results(place):
+    client = place.client
     send(client, ANSWERS)
     run_jobs()
     study = Study.objects.get()
@@ -54,8 +46,8 @@ def test_recall_and_confusion_stand_on_the_page_of_results(client):
     ]
 
 
-def test_label_that_cannot_be_chosen_is_refused_with_its_item(client):
-    reply = send(client, ANSWERS | {"b": "melancholic"})
+def test_label_that_cannot_be_chosen_is_refused_with_its_item(place):
+    reply = send(place.client, ANSWERS | {"b": "melancholic"})
     assert reply.context["form"].errors["archive"] == [
         "items.csv: expected the right answer to b as one of neutral, happy, sad, angry, afraid, found melancholic."
     ]
