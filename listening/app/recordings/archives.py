@@ -69,7 +69,7 @@ class FoundItem:
     speaker: str = ""
     sex: str = ""
     language: str = ""
-    text: str = ""
+    transcript: str = ""
     answer: str = ""
 
 

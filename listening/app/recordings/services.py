@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from math import ceil
 from pathlib import Path, PurePosixPath
@@ -106,7 +106,7 @@ def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: 
         found = read_recordings(path, file_name, unpacked)
         problems = list(_find_unknown(chosen, found.conditions))
         if chosen.is_written:
-            problems += explain_missing_texts(one for one in found.common_items if not found.describe(one).text)
+            problems += explain_missing_texts(one for one in found.common_items if not found.describe(one).transcript)
         problems += _find_unusable(chosen, found)
         if problems:
             raise ProblemsError(problems)
@@ -245,19 +245,7 @@ def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, anchors: 
     made = [Condition(study=study, code=name_anchor(hz), kind=Kind.ANCHOR, low_pass_hz=hz) for hz in anchors]
     Condition.objects.bulk_create([*conditions.values(), *made])
     names = sorted({one.item for one in found.recordings})
-    items = {
-        name: Item(
-            study=study,
-            name=name,
-            speaker=about.speaker,
-            sex=about.sex,
-            language=about.language,
-            transcript=about.text,
-            answer=about.answer,
-        )
-        for name in names
-        for about in [found.describe(name)]
-    }
+    items = {name: Item(study=study, name=name, **asdict(found.describe(name))) for name in names}
     Item.objects.bulk_create(items.values())
     stimuli = []
     for one in found.recordings:
