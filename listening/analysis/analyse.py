@@ -49,7 +49,7 @@ from listening.analysis.tables import Results
 from listening.analysis.transcription.transcripts import make_transcription_tables
 
 # Raised whenever equal inputs and settings give other tables; it is part of the fingerprint of an analysis.
-ANALYSIS_VERSION = "5"
+ANALYSIS_VERSION = "6"
 KINDS = (RAW, NORMALISED)
 _STEPS_OF_RATINGS = 9
 
