@@ -501,7 +501,7 @@ RATED_ONCE = "One evaluator hears each item, so that agreement between evaluator
 WIDEST = 0.25  # half an interval of a rate that is given as a number
 TOO_FEW = (
     f"The results of fewer than {FEWEST_FOR_INTERVALS} evaluators are points without intervals. Plan at least "
-    f"{FEWEST_FOR_INTERVALS} to compare systems."
+    f"{FEWEST_FOR_INTERVALS} for comparisons."
 )
 
 
