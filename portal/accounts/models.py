@@ -78,7 +78,7 @@ class AccessToken(models.Model):
     class Scope(models.TextChoices):
         READ = "read", "see what you may see"
         SUBMIT = "submit", "register a team, and submit archives for your teams or withdraw these submissions"
-        ORGANIZE = "organize", "manage your editions, and who belongs to your teams"
+        ORGANIZE = "organize", "manage your editions and listening tests, and who belongs to your teams"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_tokens")
     name = models.CharField(max_length=80)

@@ -483,10 +483,12 @@ def next_steps(corpora: list[CorpusSummary], editions: list[Edition]) -> Iterato
     in_editions = {edition.corpus_id for edition in editions}
     if not corpora:
         text = (
-            "Everything starts with original speech: a folder on the server with recordings, speakers and "
+            "A challenge starts with original speech: a folder on the server with recordings, speakers and "
             "transcripts. The import checks every file and reports everything at once."
         )
         yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
+        text = "Needs no challenge: an archive with a folder of recordings for each condition is enough."
+        yield NextStep("Or make a listening test", text, "Test your own recordings", reverse("studies:own"))
     elif not editions:
         text = "Choose its corpus, who evaluates, the limits and the dates. You see the rules before they are public."
         yield NextStep("Set up your first challenge", text, "New challenge", reverse("editions:new"))

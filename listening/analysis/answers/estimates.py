@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from common.arrays import Floats, Ints
+from common.wording import counted
 from listening.analysis.models.comparisons import adjust_p
 from listening.analysis.models.grouping import assign_letters
 from listening.analysis.models.intervals import Influence, TwoWay, cluster_two_way, mean_influence, t_limits
@@ -94,7 +95,7 @@ def count(answers: DataFrame) -> dict[str, Any]:
 def why_no_interval(listeners: int, settings: Settings) -> str:
     """Return why there is no interval; empty where there is one."""
     least = settings.least_clusters
-    return "" if listeners >= least else f"No interval: {listeners} listeners, {least} are needed."
+    return "" if listeners >= least else f"No interval: {counted(listeners, 'listener')}, {least} are needed."
 
 
 def estimate_means(

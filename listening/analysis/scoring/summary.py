@@ -20,6 +20,7 @@ import numpy as np
 
 from common.arrays import Flags, Floats, Ints
 from common.tables import DataTable
+from common.wording import counted
 from listening.analysis.models.clustering import ALL, RatedCell, class_strata, cluster_means, make_cells
 from listening.analysis.models.grouping import assign_letters
 from listening.analysis.models.intervals import (
@@ -113,7 +114,7 @@ def _note(cell: RatedCell, shared: _Shared) -> str:
     items = np.unique(shared.item[cell.rating]).size
     least = shared.settings.least_clusters
     if listeners < least:
-        return f"No intervals: {listeners} listeners, {least} are needed."
+        return f"No intervals: {counted(listeners, 'listener')}, {least} are needed."
     if not shared.is_known[cell.rating].all():
         return "Which utterances were rated is not known of all: intervals hold for other listeners only."
     if items == 1:

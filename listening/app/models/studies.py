@@ -9,8 +9,19 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.urls import reverse
 from django.utils.functional import cached_property
+from django.utils.text import capfirst
 
-from listening.questions import FEWEST_POINTS, MOST_POINTS, AskedQuestion, Kind, Screen, find_form, read_question
+from listening.questions import (
+    FEWEST_POINTS,
+    MOST_POINTS,
+    OWN_SCREENS,
+    AskedQuestion,
+    Kind,
+    Screen,
+    find_form,
+    read_question,
+    title_of_preset,
+)
 from listening.stimuli.making import USUAL, Loudness, StimulusFormat
 from portal.challenges.models import DataSet, Edition, Gender, Utterance
 from portal.jobs.models import Job
@@ -174,6 +185,12 @@ class Study(models.Model):
     def form(self) -> Form:
         """Return what evaluators do on the whole, as the kinds of its questions say."""
         return self.Form(find_form(self.asked))
+
+    @property
+    def form_title(self) -> str:
+        """Return what evaluators do, in a few words: of one's own recordings the preset, such as ``MUSHRA``."""
+        preset = title_of_preset(self.asked, OWN_SCREENS) if self.is_crossed else ""
+        return preset or capfirst(self.form.label)
 
     @property
     def screen(self) -> Screen:

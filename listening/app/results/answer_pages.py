@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from django.utils.text import capfirst
+
 from common.tables import Row, Table, Value
 from common.wording import counted
 from listening.analysis.answers.choices import AVERAGE_RECALL, CHANCE_OF_ABX, D_PRIME, GIVEN, RECALL, RIGHT
@@ -81,7 +83,7 @@ def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
     content, measure = CONTENTS["estimates"], str(rows[0]["measure"])
     shape, heading = shape.without("question", "p"), "Further numbers"
     if measure in OPEN:
-        shape, heading = shape.without("measure"), measure[:1].upper() + measure[1:]
+        shape, heading = shape.without("measure"), measure if measure == D_PRIME else capfirst(measure)
     if not any(row["against"] for row in rows):
         rows = sorted(rows, key=lambda row: (str(row["measure"]), -(as_number(row["value"]) or 0)))
     if measure in OF_LABELS:

@@ -222,14 +222,14 @@ def results_file(shown: Shown) -> HttpResponse:
 
 
 def latex_file(shown: Shown, query: Mapping[str, str]) -> HttpResponse:
-    """Return the tables that the page shows unfolded, for booktabs, without drawings and prose."""
+    """Return the unfolded tables of the page and further numbers of questions, for booktabs; no drawings or prose."""
     if shown.analysis is None:
         raise Http404
     context = study_context(shown, query)
     study, page = shown.study, context["page"]
     tables = [one["headline"] for one in page["tasks"]]
     tables += [one["tables"][0] for one in page["sections"] if one.get("is_open") and one["tables"]]
-    tables += [table for one in page["answered"] for table in one["tables"]]
+    tables += [table for one in page["answered"] for table in (*one["tables"], one["further"]) if table]
     start = f"{study}{', simulated answers' if study.is_simulated else ''}"
     lines = [f"% {latex_text(start)}; needs \\usepackage{{booktabs}}"]
     for table in tables:

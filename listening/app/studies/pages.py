@@ -73,7 +73,7 @@ def studies_table(studies: Iterable[Any]) -> Table:
         (
             Cell(str(one), link=one.get_absolute_url(), ribbon="simulated answers" if one.is_simulated else ""),
             Cell(str(one.edition or OWN)),
-            Cell(", ".join(one.asked_keys)),
+            Cell(one.form_title if one.is_crossed else ", ".join(one.asked_keys)),
             Cell(drawing=_state_with_results(one)),
             Cell(str(one.sessions_begun)),
             Cell(f"{one.blocks_finished} of {one.blocks_made}" if one.blocks_made else "–"),
@@ -191,7 +191,7 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
 def plan_facts(study: Study) -> list[tuple[str, str]]:
     """Return the plan of a study in words."""
     is_rating = study.form == Study.Form.RATING
-    facts = [("What evaluators do", capfirst(study.form.label)), ("Tasks", ", ".join(study.asked_keys))]
+    facts = [("What evaluators do", study.form_title), ("Tasks", ", ".join(study.asked_keys))]
     if len(study.asked) > 1:
         facts.append(("Pages", capfirst(study.get_pages_display())))
     if scales := list(dict.fromkeys(_scale_in_words(one) for one in study.asked if one.is_judged)):
@@ -267,7 +267,7 @@ def _count_trials(study: Study) -> Table:
     if study.is_crossed:
         rated = PresentationSample.objects.filter(presentation__in=scored, slot__in=COMPARED_SLOTS)
         what, original, code = "condition", "original", "stimulus__condition__code"
-        numbers = Count("presentation", distinct=True), Count("presentation__trials")
+        numbers = Count("stimulus__item", distinct=True), Count("presentation__trials")
         counted = rated.order_by(code).values_list(code).annotate(*numbers)
     columns = Column(what, capfirst(what)), Column("items", "Items", kind="num"), Column("trials", "Trials", kind="num")
     rows = ((Cell(name or original), *(Cell(f"{many:,}") for many in counts)) for name, *counts in counted)
@@ -337,13 +337,15 @@ def _is_busy(study: Study) -> bool:
 def launching(study: Study) -> dict[str, Any]:
     """Return what a page says before a study is launched."""
     counts = [("Evaluators", study.blocks.count()), ("Trials of each", study.trials_per_evaluator)]
+    counts.append(("Minutes of each", selectors.expected_effort(study)["minutes"]))
+    fixed = "conditions" if study.is_crossed else "systems, data sets"
     told = _asking(study, [State.PREPARED], "launched")
     told["problems"] += [sentence for sentence, _ in missing_for_launch(study)]
     return told | {
         "question": f"Launch {study}?",
         "sentences": [
             "Evaluators can then begin, and the plan cannot change any more: "
-            "systems, data sets, numbers, questions and screening.",
+            f"{fixed}, numbers, questions and screening.",
             "“Edit” can still change title, languages, pay, what evaluators are told before they consent, "
             "completion codes and how long a place is kept.",
             *filter(None, (explain_english_words(study, language) for language in study.languages)),

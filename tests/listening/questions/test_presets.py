@@ -6,7 +6,15 @@ import pytest
 
 from common.errors import ProblemsError
 from listening.app.models import Study
-from listening.questions import list_presets, list_question_problems, load_preset, parse_question
+from listening.questions import (
+    OWN_SCREENS,
+    list_presets,
+    list_question_problems,
+    load_preset,
+    parse_question,
+    presets_on,
+    title_of_preset,
+)
 from listening.texts import SHIPPED_LANGUAGES
 from tests.listening.rated import ASKED
 
@@ -30,6 +38,14 @@ def test_preset_has_its_words_in_every_shipped_language(name):
 def test_settings_of_a_preset_are_fields_of_a_study_with_values_that_it_takes(name):
     for field, value in PRESETS[name].study.items():
         Study._meta.get_field(field).clean(value, None)
+
+
+@pytest.mark.parametrize("name", [one.name for one in presets_on(OWN_SCREENS)])
+def test_preset_is_recognised_in_other_words_and_not_on_another_scale(name):
+    preset = PRESETS[name]
+    changed = [replace(one, wording={"en": replace(one.wording["en"], question="Well?")}) for one in preset.questions]
+    assert title_of_preset(changed, OWN_SCREENS) == preset.title
+    assert title_of_preset([replace(one, points=one.points + 2) for one in changed], OWN_SCREENS) == ""
 
 
 def test_presets_of_the_standards_have_their_scales():

@@ -293,3 +293,21 @@ def test_evaluators_are_added_to_a_launched_test():
     assert (certificate["passes"], certificate["waves"]) == (True, [4, 3])
     assert list(study.blocks.filter(wave=0).values_list("number", "trials__presentation__key")) == before
     assert study.presentations.count() == 2 * len(ITEMS)
+
+
+@pytest.mark.parametrize("preset", ["mos", "abx", "mushra"])
+def test_page_of_the_design_counts_the_recordings_of_each_condition(preset):
+    organizer, client = make_organizer(), Client()
+    study = make_own_prepared(organizer, preset=preset, conditions=("", "codec"))
+    client.force_login(organizer)
+    counts = client.get(reverse("studies:design", args=[study.name])).context["counts"]
+    assert [row.cells[1].text for row in counts.rows] == [str(len(ITEMS))] * 2
+
+
+def test_page_of_a_test_names_its_preset_and_the_launch_its_minutes():
+    organizer, client = make_organizer(), Client()
+    study = make_own_prepared(organizer, preset="mushra", conditions=("", "codec"))
+    client.force_login(organizer)
+    assert "<span>MUSHRA</span>" in client.get(study.get_absolute_url()).content.decode()
+    launch = dict(client.get(reverse("studies:launch", args=[study.name])).context["facts"])
+    assert int(launch["Minutes of each"]) > 1

@@ -147,6 +147,18 @@ def test_median_and_quartiles_of_mushra_stand_in_one_further_table():
     assert float(row["value"]) == pytest.approx(expected, abs=0.01)
 
 
+def test_median_and_quartiles_of_mushra_are_in_the_latex_file():
+    study = analysed(["basic-audio-quality"], items=2)
+    printed = client_of(study).get(address(study, "results-latex")).content.decode()
+    assert "Measure & Condition & Value" in printed
+    assert "median & codec & " in printed
+
+
+def test_d_prime_keeps_its_small_letter():
+    study = analysed(["identity"], items=2)
+    assert "d′" in [table.name for table in section_of(study)["tables"]]
+
+
 def test_choices_open_with_the_most_frequent_label_of_each_condition():
     study = make_compared(["emotion"], items=2, codes=("codec", "vocoder"))
     for answer in Answer.objects.all():

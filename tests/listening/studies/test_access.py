@@ -129,11 +129,17 @@ def test_an_organizer_of_an_edition_without_the_role_reaches_its_studies(place):
 
 def test_an_organizer_without_an_edition_is_led_to_a_new_challenge(client):
     client.force_login(make_organizer())
-    for address in ("/studies/", "/studies/new/", "/studies/import/"):
+    for address in ("/studies/new/", "/studies/import/"):
         text = client.get(address).content.decode()
-        assert "A listening test needs an edition" in text, address
+        assert "A listening test of systems needs an edition" in text, address
         assert '<a class="button" href="/editions/new/">New challenge</a>' in text, address
         assert 'type="submit"' not in text.partition("<main")[2], address
+
+
+def test_an_organizer_without_an_edition_is_led_to_a_test_of_own_recordings(client):
+    client.force_login(make_organizer())
+    shown = client.get("/studies/").content.decode()
+    assert '<a class="button" href="/studies/new/recordings/">Test your own recordings</a>' in shown
 
 
 def test_names_with_a_nul_are_not_found(place):

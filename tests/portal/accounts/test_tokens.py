@@ -161,4 +161,4 @@ def test_token_form_offers_only_what_its_owner_could_do(client):
     make_team(edition, owner=person)
     assert offered()["organize"] == "organize: manage who belongs to your teams"
     edition.organizers.add(person)
-    assert offered()["organize"] == "organize: manage your editions, and who belongs to your teams"
+    assert offered()["organize"] == "organize: manage your editions and listening tests, and who belongs to your teams"

@@ -583,7 +583,8 @@ def _steps(user):
 
 
 def test_next_steps_lead_from_import_to_a_baseline(organizer):
-    assert _steps(organizer) == [("Import your first corpus", "/corpora/import/")]
+    own = "Or make a listening test", "/studies/new/recordings/"
+    assert _steps(organizer) == [("Import your first corpus", "/corpora/import/"), own]
     assert [step.url for step in home_page(organizer)["outline"]] == ["/corpora/import/", "", "", "", "", ""]
     corpus = make_corpus(speakers=1, utterances=1)
     make_corpus("lists", with_audio=False)
