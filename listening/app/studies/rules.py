@@ -177,13 +177,18 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
             the answers of control trials came with their recordings.
     """
     problems: dict[str, list[str]] = {}
-    evaluators, most = numbers.get("evaluators") or 0, numbers.get("most_evaluators") or 0
-    if numbers.get("half_width") and most <= evaluators:
-        problems["most_evaluators"] = [
-            f"A wanted half width needs more evaluators at most than the {evaluators} at first, found {most}."
-        ]
-    trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
     asked: Sequence[AskedQuestion] = numbers.get("asked", ())
+    if numbers.get("half_width"):
+        evaluators, most = numbers.get("evaluators") or 0, numbers.get("most_evaluators") or 0
+        if most <= evaluators:
+            problems["most_evaluators"] = [
+                f"A wanted half width needs more evaluators at most than the {evaluators} at first, found {most}."
+            ]
+        if asked and not any(one.is_judged and one.analysed_as != "choice" for one in asked):
+            problems["half_width"] = [
+                "The intervals of texts and labels are not measured while a test is open: leave the half width empty."
+            ]
+    trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
     is_rating = find_form(asked) == Study.Form.RATING
     if is_rating and trials is not None and originals is not None and not 0 <= originals <= trials:
         problems["originals_per_evaluator"] = [f"Expected at most the {trials} trials of an evaluator."]

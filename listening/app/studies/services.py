@@ -193,7 +193,7 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     ask_questions(study, questions)
     if study.asked == before:
         return study
-    numbers = {name: getattr(study, name) for name in (*rules.NUMBERS, "is_crossed")}
+    numbers = {name: getattr(study, name) for name in (*rules.NUMBERS, "is_crossed", "half_width", "most_evaluators")}
     problems = rules.plan_number_problems(numbers)
     lowest, highest = study.asked[0].ends
     for item in study.items.filter(stimuli__condition__kind=Condition.Kind.CONTROL):

@@ -183,6 +183,15 @@ def test_half_width_without_more_evaluators_is_refused_by_the_api_as_on_the_page
 
 
 @pytest.mark.django_db
+def test_half_width_of_labels_is_refused():
+    file = 'title = "x"\npreset = "emotion"\n[sessions]\nhalf_width = 0.2\nmost_evaluators = 99\n'
+    wrong = post(make_organizer(), test=file, archive=pack(recordings()))
+    assert [one["detail"] for one in wrong.json()["errors"]] == [
+        "The intervals of texts and labels are not measured while a test is open: leave the half width empty."
+    ]
+
+
+@pytest.mark.django_db
 def test_test_with_a_reference_is_refused_by_the_api_without_an_original():
     wrong = post(make_organizer(), test='title = "x"\npreset = "dcr"\n', archive=pack(recordings()))
     assert [one["detail"] for one in wrong.json()["errors"]] == [
