@@ -351,14 +351,14 @@ def presets_on(screens: Collection[str]) -> tuple[Preset, ...]:
     return tuple(one for one in list_presets() if all(asked.screen in screens for asked in one.questions))
 
 
-def title_of_preset(questions: Iterable[AskedQuestion], screens: Collection[str]) -> str:
-    """Return the title of the preset on these screens that asks the same, in whatever words; empty where none does."""
+def title_of_preset(questions: Iterable[AskedQuestion]) -> str:
+    """Return the title of the preset that asks the same, in whatever words; empty where none does."""
 
     def outline(asked: Iterable[AskedQuestion]) -> list[tuple[str, str, str, int]]:
         return [(one.key, one.kind, one.screen, one.points) for one in asked]
 
     asked = outline(questions)
-    return next((one.title for one in presets_on(screens) if outline(one.questions) == asked), "")
+    return next((one.title for one in list_presets() if outline(one.questions) == asked), "")
 
 
 @cache

@@ -14,7 +14,6 @@ from django.utils.text import capfirst
 from listening.questions import (
     FEWEST_POINTS,
     MOST_POINTS,
-    OWN_SCREENS,
     AskedQuestion,
     Kind,
     Screen,
@@ -189,7 +188,7 @@ class Study(models.Model):
     @property
     def form_title(self) -> str:
         """Return what evaluators do, in a few words: of one's own recordings the preset, such as ``MUSHRA``."""
-        preset = title_of_preset(self.asked, OWN_SCREENS) if self.is_crossed else ""
+        preset = title_of_preset(self.asked) if self.is_crossed else ""
         return preset or capfirst(self.form.label)
 
     @property

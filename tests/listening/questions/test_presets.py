@@ -44,8 +44,8 @@ def test_settings_of_a_preset_are_fields_of_a_study_with_values_that_it_takes(na
 def test_preset_is_recognised_in_other_words_and_not_on_another_scale(name):
     preset = PRESETS[name]
     changed = [replace(one, wording={"en": replace(one.wording["en"], question="Well?")}) for one in preset.questions]
-    assert title_of_preset(changed, OWN_SCREENS) == preset.title
-    assert title_of_preset([replace(one, points=one.points + 2) for one in changed], OWN_SCREENS) == ""
+    assert title_of_preset(changed) == preset.title
+    assert title_of_preset([replace(one, points=one.points + 2) for one in changed]) == ""
 
 
 def test_presets_of_the_standards_have_their_scales():
