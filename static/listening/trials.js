@@ -276,7 +276,7 @@ function leave(address, isTold = true) {
   isLeaving = true;
   connection.active = false;
   queue.close();
-  player.stop("stopped");
+  player?.stop("stopped");
   if (isTold) ["queue", "draft", "paused"].forEach((name) => store.remove(name));
   location.replace(address);
 }
