@@ -478,10 +478,13 @@ def registration_steps(editions: Iterable[Edition], now: datetime) -> Iterator[N
 # An organizer's corpora -----------------------------------------------------------------------------
 
 
-def next_steps(corpora: list[CorpusSummary], editions: list[Edition]) -> Iterator[NextStep]:
-    """What is missing besides the steps of an organizer's `editions`, which say when a baseline has to be run."""
+def next_steps(corpora: list[CorpusSummary], editions: list[Edition], own_tests: list[Study]) -> Iterator[NextStep]:
+    """What is missing besides the steps of an organizer's `editions`, which say when a baseline has to be run.
+
+    Who has `own_tests`, listening tests of their own recordings, needs no corpus.
+    """
     in_editions = {edition.corpus_id for edition in editions}
-    if not corpora:
+    if not corpora and not own_tests:
         text = (
             "A challenge starts with original speech: a folder on the server with recordings, speakers and "
             "transcripts. The import checks every file and reports everything at once."
@@ -489,7 +492,7 @@ def next_steps(corpora: list[CorpusSummary], editions: list[Edition]) -> Iterato
         yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
         text = "Needs no challenge: an archive with a folder of recordings for each condition is enough."
         yield NextStep("Or make a listening test", text, "Test your own recordings", reverse("studies:own"))
-    elif not editions:
+    elif corpora and not editions:
         text = "Choose its corpus, who evaluates, the limits and the dates. You see the rules before they are public."
         yield NextStep("Set up your first challenge", text, "New challenge", reverse("editions:new"))
     anonymised = set(System.objects.filter(corpus__in=[one.corpus for one in corpora]).values_list("corpus", flat=True))

@@ -150,7 +150,7 @@ def home_page(user: Any) -> dict[str, Any]:
         }
         page["own_tests"] = list(studies_for(user).filter(edition=None, archived_at=None)[:SHOWN])
         page["outline"] = () if organized or archived else outline_path(has_corpus=bool(corpora))
-        page["steps"] += next_steps(corpora, [*organized, *archived])
+        page["steps"] += next_steps(corpora, [*organized, *archived], page["own_tests"])
     if user.is_staff:
         queues = queue_states()
         checks = check_all_beside(queues)

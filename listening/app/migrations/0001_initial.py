@@ -105,7 +105,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('token', models.CharField(default=listening.app.models.participation._token, max_length=48, unique=True)),
                 ('state', models.CharField(choices=[('active', 'Active'), ('finished', 'Finished'), ('screened-out', 'screened out'), ('failed-attention', 'missed control trials'), ('technical', 'ended by a technical error'), ('expired', 'timed out'), ('withdrawn', 'Withdrawn')], default='active', max_length=16)),
-                ('step', models.CharField(choices=[('consent', 'Consent'), ('questions', 'Questions'), ('sound', 'sound test'), ('headphones', 'headphone check'), ('role-play', 'role play'), ('trials', 'Trials'), ('end', 'End')], default='consent', max_length=10)),
+                ('step', models.CharField(choices=[('consent', 'Consent'), ('questions', 'Questions'), ('sound', 'sound test'), ('headphones', 'headphone check'), ('role-play', 'instructions'), ('trials', 'Trials'), ('end', 'End')], default='consent', max_length=10)),
                 ('language', models.CharField(default='en', max_length=8)),
                 ('texts', models.JSONField(blank=True, default=dict)),
                 ('questionnaire', models.JSONField(blank=True, default=dict)),

@@ -87,7 +87,7 @@ class Session(NumberedRow):
         QUESTIONS = "questions"
         SOUND = "sound", "sound test"
         HEADPHONES = "headphones", "headphone check"
-        ROLE_PLAY = "role-play", "role play"
+        ROLE_PLAY = "role-play", "instructions"
         TRIALS = "trials"
         END = "end"
 

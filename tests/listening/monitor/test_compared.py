@@ -58,6 +58,14 @@ def test_monitor_speaks_of_conditions():
     assert "system" not in page[page.index('id="coverage"') : page.index('id="sessions"')].lower()
 
 
+def test_monitor_counts_the_trials_in_which_all_conditions_are_heard_at_once():
+    study = make_compared(["basic-audio-quality"], evaluators=3, items=2)
+    client = Client()
+    client.force_login(study.created_by)
+    page = client.get(reverse("studies:monitor", args=[study.name])).content.decode()
+    assert "6 of 6 trials have a usable answer." in page
+
+
 def test_one_and_the_same_choice_is_straight_lining():
     assert kinds(Record(points={}, planned=16, ratings={TASK: [1] * 16})) == {"straight-lining"}
 

@@ -16,6 +16,7 @@ from portal.home.pages import home_page, open_failures
 from portal.jobs.models import Job
 from portal.submissions.models import Submission, System, Upload
 from portal.teams.models import Team
+from tests.listening.own_factories import make_own_draft
 from tests.pages import read_page
 from tests.portal.factories import (
     make_corpus,
@@ -580,6 +581,11 @@ def test_technical_detail_of_a_job_is_for_the_operator(client, organizer):
 
 def _steps(user):
     return [(step.title, step.url) for step in home_page(user)["steps"]]
+
+
+def test_who_has_a_test_of_own_recordings_is_asked_for_no_corpus(organizer):
+    make_own_draft(organizer)
+    assert _steps(organizer) == []
 
 
 def test_next_steps_lead_from_import_to_a_baseline(organizer):
