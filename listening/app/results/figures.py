@@ -117,7 +117,7 @@ def _shown(figure: Figure, reader: Reader, mark: str, drawn: Mapping[str, str]) 
     place, table = next(found, ("figures", ""))
     if not is_short and table and (file := reader.csv(figure.scores, table)):
         downloads.append({"url": file, "label": "Numbers, CSV"})
-    shown: dict[str, Any] = {"place": place, "numbers": numbers, "downloads": downloads}
+    shown: dict[str, Any] = {"place": place, "numbers": numbers, "downloads": downloads, "scrolls": place == "answers"}
     shown |= {"image": address("svg"), "dark": address("svg", "dark")}
     shown |= {"caption": figure.reading, "method": figure.caption}
     shown["drawn"] = _drawn_in_page(drawn[f"{stem}-light.svg"], f"{figure.scores}-{figure.name}", figure.alt, reader)

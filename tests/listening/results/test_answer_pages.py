@@ -154,6 +154,12 @@ def test_median_and_quartiles_of_mushra_are_in_the_latex_file():
     assert "median & codec & " in printed
 
 
+def test_figures_keep_their_size_on_a_phone_and_scroll():
+    page = page_of(analysed(["preference"], items=2)).content.decode()
+    section = page[page.index('<section aria-labelledby="preference"') :]
+    assert section.count('<div class="table-scroll plate-scroll"') == section.count("<figure")
+
+
 def test_d_prime_keeps_its_small_letter():
     study = analysed(["identity"], items=2)
     assert "d′" in [table.name for table in section_of(study)["tables"]]
