@@ -199,15 +199,23 @@ def _read_items(found: _Unpacked) -> tuple[dict[str, FoundItem], list[str]]:
     items: dict[str, FoundItem] = {}
     errors = []
     for path, text in found.texts.items():
-        rows = csv.DictReader(io.StringIO(text))
-        columns = [(name or "").strip().lower() for name in rows.fieldnames or ()]
-        rows.fieldnames = columns
+        if "\ufffd" in text:
+            errors.append(f"{path}: expected text in UTF-8, found other bytes. Save the table as CSV in UTF-8.")
+            continue
+        rows = csv.DictReader(io.StringIO(text, newline=None))
+        try:
+            columns = [(name or "").strip().lower() for name in rows.fieldnames or ()]
+            rows.fieldnames = columns
+            lines = list(rows)
+        except csv.Error as error:
+            errors.append(f"{path}: expected a table with commas between its columns: {error}. Save it as CSV again.")
+            continue
         if "item" not in columns or set(columns) - set(COLUMNS):
             found_columns = text.splitlines()[0][:80] if text else "nothing"
             wanted = ", ".join(COLUMNS[1:])
             errors.append(f"{path}, line 1: expected the column item and any of {wanted}, found {found_columns}.")
             continue
-        for number, row in enumerate(rows, 2):
+        for number, row in enumerate(lines, 2):
             told = {name: (row.get(name) or "").strip() for name in COLUMNS}
             item = PurePosixPath(told.pop("item")).name
             item = item if item in known else PurePosixPath(item).stem

@@ -18,9 +18,10 @@ from typing import Any
 from common.errors import ProblemsError
 from listening.app.models import LOUDNESS, Condition, Study
 from listening.app.recordings.services import PRESETS, RATES_HZ, OwnTest
-from listening.app.studies.forms import MOST_EVALUATORS, MOST_TRIALS
+from listening.app.studies.forms import HIGHEST_PAY, MOST_EVALUATORS, MOST_TRIALS
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import find_unfit_questions
+from listening.app.studies.settings import LANGUAGE
 from listening.questions import AskedQuestion, list_question_problems, load_preset, parse_question
 from listening.stimuli.anchors import ANCHORS_HZ
 
@@ -50,6 +51,15 @@ def _matching(pattern: str, words: str) -> Check:
 def _texts(longest: int) -> Check:
     is_text = _text(longest)[0]
     return lambda value: isinstance(value, list) and all(map(is_text, value)), "a list of texts"
+
+
+def _are_languages(value: Any) -> bool:
+    is_list = _texts(8)[0](value) and all(map(LANGUAGE.fullmatch, value))
+    return is_list and len(value) == len(set(value))
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= HIGHEST_PAY and round(value, 2) == value
 
 
 def _is_list_of_anchors(value: Any) -> bool:
@@ -84,8 +94,8 @@ TABLES: dict[str, dict[str, Check]] = {
         "pages": _one_of(*Study.Pages.values),
         "seed": _whole(0, 2**31 - 1),
         "plays_at_most": _whole(1, 20),
-        "languages": _texts(8),
-        "pay_per_hour": (lambda value: type(value) in (int, float) and 0 <= value < 10_000, "an amount from 0"),
+        "languages": (_are_languages, "a list of codes of languages such as en or fr, each once"),
+        "pay_per_hour": (_is_amount, f"an amount from 0 to {HIGHEST_PAY}, such as 12 or 12.5"),
         "currency": _matching("[A-Z]{3}", "a currency such as EUR"),
     },
     "consent": {
@@ -104,9 +114,13 @@ def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
         ProblemsError: with everything that is wrong with it.
     """
     try:
-        read = tomllib.loads(text)
+        read = tomllib.loads(text.removeprefix("\ufeff"))
+        str(read)  # fails where a problem could not quote a value
     except tomllib.TOMLDecodeError as error:
         raise ProblemsError([f"The file of the test is no TOML: {error}."]) from None
+    except (RecursionError, ValueError):
+        sentence = "The file of the test cannot be read: a number is too long, or lists are nested too deeply."
+        raise ProblemsError([f"{sentence} Take the file that the page of a test gives."]) from None
     found: dict[str, Any] = {}
     problems = list(_read(read, found))
     if not found.get("title", "").strip():

@@ -18,6 +18,7 @@ from django.db import transaction
 
 from common.errors import ProblemsError
 from common.wording import name_some
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.recordings.archives import CONTROL, ITEMS, PRACTICE, FoundRecordings, read_recordings
 from listening.app.studies.designing import draw_lot
@@ -161,6 +162,8 @@ def _find_unknown(chosen: OwnTest, conditions: Collection[str]) -> Iterator[str]
     unknown = sorted({*chosen.references, *filter(None, [chosen.original])} - set(conditions))
     if unknown:
         yield f"There is no condition {name_some(unknown)} in the archive; there are: {', '.join(conditions)}."
+    if chosen.original not in ("", ORIGINAL) and ORIGINAL in conditions:
+        yield f"Results call {chosen.original} “{ORIGINAL}”, as a folder is called. Give that folder another name."
     if chosen.original in chosen.references:
         yield f"{chosen.original} cannot be the original and a reference. Choose one of the two."
     if not chosen.original and chosen.screen in NEEDS_REFERENCE:

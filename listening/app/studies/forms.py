@@ -25,7 +25,7 @@ from portal.submissions.models import Submission
 
 LONGEST_TEXT = 20_000
 RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
-MOST_EVALUATORS, MOST_TRIALS = 1000, 200
+MOST_EVALUATORS, MOST_TRIALS, HIGHEST_PAY = 1000, 200, 1000
 NAME_ERRORS = {
     "required": "Give a short name, such as listening2026.",
     "invalid": "Use small letters a to z, digits, hyphens and underscores only, such as listening2026.",
@@ -343,12 +343,12 @@ class StudyForm(SharedForm):
     pay_per_hour = forms.DecimalField(
         label="Pay per hour",
         min_value=0,
-        max_value=1000,
+        max_value=HIGHEST_PAY,
         decimal_places=2,
         help_text="0 for volunteers. Prolific and Mechanical Turk pay: about 12 EUR is usual.",
         error_messages=dict.fromkeys(
             ("required", "invalid", "min_value", "max_value", "max_decimal_places", "max_digits"),
-            "Give an amount from 0 to 1000, such as 12 or 12.50.",
+            f"Give an amount from 0 to {HIGHEST_PAY}, such as 12 or 12.50.",
         ),
     )
     currency = forms.RegexField(

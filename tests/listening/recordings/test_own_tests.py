@@ -102,6 +102,33 @@ def test_table_of_items_names_speakers_sexes_and_texts(place):
     assert list(rows) == [("a", "p225", "f", "Hello there"), ("b", "p226", "m", ""), ("c", "", "", "")]
 
 
+def test_table_of_items_may_have_the_line_ends_of_an_old_mac(place):
+    send_recordings(place.client, recordings() | {"items.csv": "item,text\ra,Hello there\rb,Goodbye\r"})
+    assert [*Study.objects.get().items.values_list("transcript", flat=True)] == ["Hello there", "Goodbye", ""]
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("item,text\na,été\n".encode("latin-1"), "items.csv: expected text in UTF-8, found other bytes."),
+        (b"item,text\na," + b"x" * 200_000, "items.csv: expected a table with commas between its columns: field larger"),
+    ],
+)
+def test_table_of_items_that_cannot_be_read_is_refused_with_a_sentence(place, table, sentence):
+    reply = send_recordings(place.client, recordings() | {"items.csv": table})
+    assert sentence in reply.context["form"].errors["archive"][0]
+    assert not Study.objects.exists()
+
+
+def test_no_folder_is_called_as_results_call_another_one(place):
+    files = recordings(conditions=("clean", "original"))
+    reply = send_recordings(place.client, files, original="clean")
+    assert reply.context["form"].errors["archive"] == [
+        "Results call clean “original”, as a folder is called. Give that folder another name."
+    ]
+    assert send_recordings(place.client, files, original="original").status_code == 302
+
+
 def test_everything_to_look_at_is_told_with_names_before_the_launch(place):
     files = recordings() | {
         "codec/d.wav": sound(300),

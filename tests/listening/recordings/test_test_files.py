@@ -163,6 +163,31 @@ def test_field_that_is_not_as_expected_is_refused_with_what_was(line, sentence):
     assert sentence in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "line", ["original = " + "[" * 20000, "original = " + "9" * 5000, "[sessions]\nseed = 0x" + "f" * 5000]
+)
+def test_value_that_cannot_be_read_is_refused_with_a_sentence(line):
+    with pytest.raises(ProblemsError, match="a number is too long, or lists are nested too deeply"):
+        read_test_file(f'title = "x"\n{line}\n')
+
+
+@pytest.mark.parametrize("amount", ["9999.9999", "1000.01", "0.001", "-1", "inf", "nan", "true"])
+def test_pay_is_an_amount_that_can_be_kept(amount):
+    with pytest.raises(ProblemsError, match="pay_per_hour: expected an amount from 0 to 1000, such as 12 or 12.5"):
+        read_test_file(f'title = "x"\n[sessions]\npay_per_hour = {amount}\n')
+
+
+@pytest.mark.parametrize("languages", ['[""]', '["<b>"]', '["en", "en"]', '"en"', '["EN"]', "[1]"])
+def test_languages_are_codes_as_on_the_page(languages):
+    with pytest.raises(ProblemsError, match="languages: expected a list of codes of languages such as en or fr"):
+        read_test_file(f'title = "x"\n[sessions]\nlanguages = {languages}\n')
+
+
+@pytest.mark.django_db
+def test_file_saved_with_a_byte_order_mark_is_read():
+    assert read_test_file('\ufefftitle = "Codecs"')[0].title == "Codecs"
+
+
 @pytest.mark.django_db
 def test_numbers_that_no_design_has_are_refused_before_anything_is_made():
     file = 'title = "x"\npreset = "mushra"\noriginal = "clean"\nanchors = []\n[sessions]\ntrials = 4\n'
