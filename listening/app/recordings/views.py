@@ -25,7 +25,7 @@ def new_own_test(
     form = form_class(*given, user=request.user)
     study = form.save() if form.is_valid() else None
     if study is not None:
-        messages.success(request, f"{study} is made; its recordings are being prepared.")
+        messages.success(request, f"{study} is made. It can be launched once its recordings are prepared.")
         return redirect(study)
     return show_form(request, "listening/studies/own.html", form)
 

@@ -191,7 +191,8 @@ def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
 def plan_facts(study: Study) -> list[tuple[str, str]]:
     """Return the plan of a study in words."""
     is_rating = study.form == Study.Form.RATING
-    facts = [("What evaluators do", study.form_title), ("Tasks", ", ".join(study.asked_keys))]
+    tasks = [one.title for one in study.asked] if study.is_crossed else study.asked_keys
+    facts = [("What evaluators do", study.form_title), ("Tasks", ", ".join(tasks))]
     if len(study.asked) > 1:
         facts.append(("Pages", capfirst(study.get_pages_display())))
     if scales := list(dict.fromkeys(_scale_in_words(one) for one in study.asked if one.is_judged)):

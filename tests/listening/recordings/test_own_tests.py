@@ -335,6 +335,8 @@ def test_page_of_a_test_names_its_preset_and_the_launch_its_minutes():
     organizer, client = make_organizer(), Client()
     study = make_own_prepared(organizer, preset="mushra", conditions=("", "codec"))
     client.force_login(organizer)
-    assert "<span>MUSHRA</span>" in client.get(study.get_absolute_url()).content.decode()
+    page = client.get(study.get_absolute_url())
+    assert "<span>MUSHRA</span>" in page.content.decode()
+    assert dict(page.context["plan"])["Tasks"] == "Basic audio quality"
     launch = dict(client.get(reverse("studies:launch", args=[study.name])).context["facts"])
     assert int(launch["Minutes of each"]) > 1
