@@ -183,7 +183,9 @@ class _Run:
     def _about_answers(self, answers: Answers) -> None:
         questions = self.inputs.study.answered
         paired = [name for name, about in questions.items() if about["kind"] in PAIRED_KINDS]
+        at_once = [name for name, about in questions.items() if about["kind"] == "mushra"]
         is_counted = ~np.isin(answers.question, paired) | (answers.slot == "A")  # a comparison is one answer
+        is_counted &= _is_first_of_trial(answers) | ~np.isin(answers.question, at_once)  # all sliders, too
         if len(self._counting(answers.rows(is_counted), "answers", "answers")):
             self._keep("Answers", "common", make_answer_tables, answers, questions, self.settings)
 
@@ -216,6 +218,12 @@ class _Run:
         if not len(counting):
             self.notes.append(f"No {called} count: every session is left out by a rule in force.")
         return counting
+
+
+def _is_first_of_trial(answers: Answers) -> Any:
+    """Return which rows are the first about their trial; where its position is unknown, all are."""
+    is_repeated = answers.as_frame().duplicated(["session", "question", "position"]).to_numpy()
+    return ~is_repeated | (answers.position == 0)
 
 
 def _reasons(read: Placements | Transcripts | Answers) -> str:

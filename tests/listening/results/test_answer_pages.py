@@ -154,6 +154,13 @@ def test_median_and_quartiles_of_mushra_are_in_the_latex_file():
     assert "median & codec & " in printed
 
 
+@pytest.mark.parametrize("task", ["preference", "identity", "basic-audio-quality", "quality"])
+def test_answers_are_counted_once_a_trial(task):
+    study = analysed([task], items=2)
+    shown = page_of(study).content.decode()
+    assert f" listeners and {Answer.objects.count()} answers;" in shown
+
+
 def test_figures_keep_their_size_on_a_phone_and_scroll():
     page = page_of(analysed(["preference"], items=2)).content.decode()
     section = page[page.index('<section aria-labelledby="preference"') :]
