@@ -293,6 +293,9 @@ def _problems(one: AskedQuestion) -> list[str]:
             expected = f"{one.points} points or for the two ends"
         elif one.kind == Kind.CHOICE and labels != one.points:
             expected = f"{one.points} choices"
+        elif one.kind == Kind.CHOICE and len({label.strip() for label in words.labels} - {""}) < labels:
+            found = ", ".join(words.labels)
+            problems.append(f"expected choices that differ, found {found} in the language {language}.")
         if expected:
             problems.append(f"expected a label for each of the {expected}, found {labels} in the language {language}.")
     return problems

@@ -192,14 +192,14 @@ def _say_pairs(shape: Shape, pairs: Sequence[Record]) -> str:
 
 
 def _say_labels(rows: Sequence[Record]) -> str:
-    """Return the most frequent label of each condition."""
-    ordered = sorted(rows, key=lambda row: as_number(row["value"]) or 0)
-    most = {str(row["condition"]): row for row in ordered}
-    of_condition = (
-        f"{row['against']} ({labels.percent(as_number(row['value']), 0)}) of {name}"
-        for name, row in sorted(most.items())
-    )
-    return f"Chosen most often: {labels.listed([*of_condition])}."
+    """Return the most frequent label of each condition, or those that are equally frequent."""
+    of_condition = []
+    for name in sorted({str(row["condition"]) for row in rows}):
+        shares = {str(row["against"]): as_number(row["value"]) or 0 for row in rows if str(row["condition"]) == name}
+        most = max(shares.values())
+        chosen = " or ".join(label for label, share in shares.items() if share == most)
+        of_condition.append(f"{chosen} ({labels.percent(most, 0)}) of {name}")
+    return f"Chosen most often: {labels.listed(of_condition)}."
 
 
 def _turn(pair: Record, alike: float, turn: Callable[[float], float]) -> tuple[Any, Any, Record]:

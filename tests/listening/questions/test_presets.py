@@ -74,6 +74,14 @@ def test_question_that_cannot_be_asked_is_refused(change, sentence):
         parse_question(wrong.as_data(), "study.json")
 
 
+@pytest.mark.parametrize("labels", [("A", "A ", "Neither"), ("A", "B", ""), (" ", "B", "Neither")])
+def test_choices_have_labels_that_differ(labels):
+    asked = load_preset("ab").questions[0]
+    wrong = replace(asked, wording={"en": replace(asked.wording["en"], labels=labels)})
+    [problem] = list_question_problems([wrong])
+    assert "expected choices that differ, found" in problem
+
+
 def test_questions_that_do_not_go_together_are_refused():
     assert list_question_problems([]) == ["A listening test asks at least one question. Add one."]
     twice = list_question_problems([ASKED["quality"], ASKED["quality"]])

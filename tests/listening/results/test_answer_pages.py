@@ -181,6 +181,15 @@ def test_choices_open_with_the_most_frequent_label_of_each_condition():
     assert section_of(study)["sentences"] == ["Chosen most often: happy (100 %) of codec and sad (100 %) of vocoder."]
 
 
+def test_labels_that_are_chosen_equally_often_are_all_named():
+    study = make_compared(["emotion"], items=2, codes=("codec",))
+    for number, answer in enumerate(Answer.objects.order_by("pk")):
+        answer.rating = 2 + number % 2
+        answer.save()
+    analyse_compared(study)
+    assert section_of(study)["sentences"] == ["Chosen most often: happy or sad (50 %) of codec."]
+
+
 @pytest.mark.parametrize(
     "task", ["preference", "comparison", "identity", "emotion", "basic-audio-quality", "quality", "degradation"]
 )
