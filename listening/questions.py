@@ -19,7 +19,7 @@ from common.errors import ProblemsError
 
 FOLDER = Path(__file__).parent / "presets"
 FIRST_PRESET = "voiceprivacy-2022"
-FEWEST_POINTS, MOST_POINTS = 2, 10
+FEWEST_POINTS, MOST_POINTS, MOST_QUESTIONS = 2, 10, 12
 _MOST_CHOICES = {"pair": 3, "triple": 2}
 KEY = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
@@ -261,6 +261,8 @@ def list_question_problems(questions: Sequence[AskedQuestion]) -> list[str]:
     problems += [
         f"Two questions are called {key}. Rename one of them." for key in dict.fromkeys(keys) if keys.count(key) > 1
     ]
+    if len(questions) > MOST_QUESTIONS:
+        problems.append(f"Expected at most {MOST_QUESTIONS} questions, found {len(questions)}.")
     for one in questions:
         problems += [f"{one.key or 'A question'}: {problem}" for problem in _problems(one)]
     if len(questions) > 1:

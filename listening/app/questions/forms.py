@@ -11,10 +11,10 @@ from listening.app.models import Question, Study
 from listening.app.studies import services
 from listening.app.studies.forms import or_errors
 from listening.app.studies.pages import language_name
-from listening.questions import SCREENS, AskedQuestion, Kind, Wording
+from listening.questions import MOST_QUESTIONS, SCREENS, AskedQuestion, Kind, Wording
 from listening.texts import direction_of
 
-LONGEST_QUESTION, LONGEST_WORDS, MOST_QUESTIONS = 400, 2000, 12
+LONGEST_QUESTION, LONGEST_WORDS = 400, 2000
 MAIN_FIELDS = ("key", "kind", "screen", "points", "listen_again")
 PARTS = ("question", "hint", "labels", "instructions", "consent")
 RESULT_WORDS = {

@@ -222,6 +222,8 @@ def _read_items(found: _Unpacked) -> tuple[dict[str, FoundItem], list[str]]:
             sex = told["sex"].lower()
             if sex not in SEXES:
                 errors.append(f"{path}, line {number}: expected f, m or nothing as the sex, found {told['sex'][:20]}.")
+            elif item in items:
+                errors.append(f"{path}, line {number}: expected each item once, found {item} again. Leave one of them.")
             elif item in known:
                 language = told["language"][:LONGEST_LANGUAGE]
                 speaker, answer = told["speaker"][:LONGEST_ITEM], told["answer"].replace("–", "-")[:LONGEST_ANSWER]

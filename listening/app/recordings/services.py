@@ -162,8 +162,8 @@ def _find_unknown(chosen: OwnTest, conditions: Collection[str]) -> Iterator[str]
     unknown = sorted({*chosen.references, *filter(None, [chosen.original])} - set(conditions))
     if unknown:
         yield f"There is no condition {name_some(unknown)} in the archive; there are: {', '.join(conditions)}."
-    if chosen.original not in ("", ORIGINAL) and ORIGINAL in conditions:
-        yield f"Results call {chosen.original} “{ORIGINAL}”, as a folder is called. Give that folder another name."
+    if chosen.original != ORIGINAL and ORIGINAL in conditions:
+        yield f"A folder is called “{ORIGINAL}”, and is not chosen as the original. Choose it, or give it another name."
     if chosen.original in chosen.references:
         yield f"{chosen.original} cannot be the original and a reference. Choose one of the two."
     if not chosen.original and chosen.screen in NEEDS_REFERENCE:

@@ -84,6 +84,8 @@ def test_choices_have_labels_that_differ(labels):
 
 def test_questions_that_do_not_go_together_are_refused():
     assert list_question_problems([]) == ["A listening test asks at least one question. Add one."]
+    many = [replace(ASKED["quality"], key=f"quality-{number}") for number in range(13)]
+    assert list_question_problems(many) == ["Expected at most 12 questions, found 13."]
     twice = list_question_problems([ASKED["quality"], ASKED["quality"]])
     assert twice == ["Two questions are called quality. Rename one of them."]
     mixed = list_question_problems([ASKED["quality"], ASKED["transcription"]])

@@ -111,6 +111,7 @@ def test_table_of_items_may_have_the_line_ends_of_an_old_mac(place):
     ("table", "sentence"),
     [
         ("item,text\na,été\n".encode("latin-1"), "items.csv: expected text in UTF-8, found other bytes."),
+        (b"item,text\na,x\na.wav,y\n", "items.csv, line 3: expected each item once, found a again."),
         (b"item,text\na," + b"x" * 200_000, "items.csv: expected a table with commas between its columns: field"),
     ],
 )
@@ -122,10 +123,10 @@ def test_table_of_items_that_cannot_be_read_is_refused_with_a_sentence(place, ta
 
 def test_no_folder_is_called_as_results_call_another_one(place):
     files = recordings(conditions=("clean", "original"))
-    reply = send_recordings(place.client, files, original="clean")
-    assert reply.context["form"].errors["archive"] == [
-        "Results call clean “original”, as a folder is called. Give that folder another name."
-    ]
+    sentence = "A folder is called “original”, and is not chosen as the original. Choose it, or give it another name."
+    for chosen in ("clean", ""):
+        reply = send_recordings(place.client, files, original=chosen)
+        assert reply.context["form"].errors["archive"] == [sentence]
     assert send_recordings(place.client, files, original="original").status_code == 302
 
 
