@@ -91,10 +91,13 @@ def test_folder_called_original_beside_the_original_makes_a_design():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_evaluators_are_added_while_a_test_is_open(preset):
+def test_evaluators_are_added_while_a_test_is_open(preset, client):
     study = make(preset)
     Study.objects.filter(pk=study.pk).update(state=Study.State.OPEN, launched_at=timezone.now())
     before = list(study.blocks.values_list("number", "trials__presentation__key"))
+    client.force_login(study.created_by)
+    page = client.get(reverse("studies:extend", args=[study.name])).content.decode()
+    assert "all together stay balanced" in page
     certificate = extend_design(Study.objects.get(pk=study.pk), 3, study.created_by)
     assert (certificate["passes"], certificate["waves"]) == (True, [4, 3])
     assert list(study.blocks.filter(wave=0).values_list("number", "trials__presentation__key")) == before
