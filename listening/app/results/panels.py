@@ -416,7 +416,7 @@ class StudyPanel:
 
     @property
     def cautions(self) -> list[str]:
-        """Return what nobody who reads the numbers may miss."""
+        """Return the warnings and notes that stand beside the numbers."""
         return [*([self.comparison.reading] if self.comparison.is_in_doubt else []), *self.notes]
 
     @property

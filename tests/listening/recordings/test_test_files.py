@@ -189,39 +189,33 @@ def test_file_saved_with_a_byte_order_mark_is_read():
 
 
 @pytest.mark.django_db
-def test_numbers_that_no_design_has_are_refused_before_anything_is_made():
-    file = 'title = "x"\npreset = "mushra"\noriginal = "clean"\nanchors = []\n[sessions]\ntrials = 4\n'
-    wrong = post(make_organizer(), test=file, archive=pack(recordings()))
-    assert [one["detail"] for one in wrong.json()["errors"]] == [
-        "No evaluator hears the same item twice: all conditions of 3 recordings give at most 3 trials for each "
-        "evaluator, found 4."
-    ]
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        (
+            'preset = "mushra"\noriginal = "clean"\nanchors = []\n[sessions]\ntrials = 4\n',
+            "No evaluator hears the same item twice: all conditions of 3 recordings give at most 3 trials for each "
+            "evaluator, found 4.",
+        ),
+        (
+            "[sessions]\nhalf_width = 0.2\n",
+            "A wanted half width needs more evaluators at most than the 24 at first, found 0.",
+        ),
+        (
+            'preset = "emotion"\n[sessions]\nhalf_width = 0.2\nmost_evaluators = 99\n',
+            "The intervals of texts and labels are not measured while a test is open: leave the half width empty.",
+        ),
+        (
+            'preset = "dcr"\n',
+            "Every trial plays the original as its reference. Say which it is; there are: clean, codec.",
+        ),
+    ],
+    ids=["more trials than there are", "half width without more evaluators", "half width of labels", "no original"],
+)
+def test_what_cannot_be_is_refused_by_the_api_before_anything_is_made(file, sentence):
+    wrong = post(make_organizer(), test=f'title = "x"\n{file}', archive=pack(recordings()))
+    assert [one["detail"] for one in wrong.json()["errors"]] == [sentence]
     assert not Study.objects.exists()
-
-
-@pytest.mark.django_db
-def test_half_width_without_more_evaluators_is_refused_by_the_api_as_on_the_page():
-    wrong = post(make_organizer(), test='title = "x"\n[sessions]\nhalf_width = 0.2\n', archive=pack(recordings()))
-    assert [one["detail"] for one in wrong.json()["errors"]] == [
-        "A wanted half width needs more evaluators at most than the 24 at first, found 0."
-    ]
-
-
-@pytest.mark.django_db
-def test_half_width_of_labels_is_refused():
-    file = 'title = "x"\npreset = "emotion"\n[sessions]\nhalf_width = 0.2\nmost_evaluators = 99\n'
-    wrong = post(make_organizer(), test=file, archive=pack(recordings()))
-    assert [one["detail"] for one in wrong.json()["errors"]] == [
-        "The intervals of texts and labels are not measured while a test is open: leave the half width empty."
-    ]
-
-
-@pytest.mark.django_db
-def test_test_with_a_reference_is_refused_by_the_api_without_an_original():
-    wrong = post(make_organizer(), test='title = "x"\npreset = "dcr"\n', archive=pack(recordings()))
-    assert [one["detail"] for one in wrong.json()["errors"]] == [
-        "Every trial plays the original as its reference. Say which it is; there are: clean, codec."
-    ]
 
 
 @pytest.mark.django_db
