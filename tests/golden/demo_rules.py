@@ -23,7 +23,7 @@ TEXT_PARTS = {
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b": "<id>",
     r"\b[0-9a-f]{64}\b": "<hash>",
     r"\bbytes: \d+": "bytes: <size>",
-    r"\b\d+\.\d+\.\d+\+[0-9a-f]{8}(?:\.changed)?": "<version>",
+    r"\b\d+\.\d+\.\d+\+[0-9a-f]{7,40}(?:\.changed)?": "<version>",
     r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00| UTC)?)?": "<time>",
 }
 # Fields of answers that differ from run to run, or with the machine.
