@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from listening.questions import list_presets, load_preset
+from listening.questions import list_presets
 
 RATED = ("verifiability", "naturalness", "intelligibility")
 ASKED = {one.key: one for preset in list_presets() for one in preset.questions}
-VOICE_PRIVACY = load_preset("voiceprivacy-2022").questions
 
 
 def questions_of(tasks=RATED, points=None):

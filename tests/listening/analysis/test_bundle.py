@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 import re
 import subprocess
 import sys
@@ -24,9 +23,9 @@ from listening.analysis.bundle import (
     write_results,
 )
 from listening.analysis.reading import text_tables
-from listening.analysis.reading.inputs import Inputs, Placements, Settings, Transcripts
+from listening.analysis.reading.inputs import Placements, Settings, Transcripts
 from listening.analysis.tables import Results
-from tests.listening.analysis.made_ratings import columns_of, made_inputs
+from tests.listening.analysis.made_ratings import made_inputs
 from tests.listening.analysis.made_up_boards import placements_of
 
 SETTINGS = Settings(resamples=200, permutations=200)
@@ -90,14 +89,6 @@ def test_a_changed_rating_or_setting_changes_the_fingerprint():
     assert len(prints) == 4
 
 
-def test_parts_that_are_absent_stay_absent_and_empty_ones_stay_empty():
-    facts = made_inputs().study
-    back, _ = read_inputs(write_inputs(Inputs(facts), SETTINGS))
-    assert (back.ratings, back.placements, back.transcripts, back.objective) == (None, None, None, None)
-    empty, _ = read_inputs(write_inputs(Inputs(facts, ratings=columns_of([])), SETTINGS))
-    assert len(empty.ratings) == 0
-
-
 def changed(name, old, new, inputs=None):
     """A zip of inputs where a text in one file is another."""
     before = zipfile.ZipFile(io.BytesIO(write_inputs(inputs or made_inputs(), SETTINGS)))
@@ -120,23 +111,16 @@ def changed(name, old, new, inputs=None):
         ("ratings.csv", ",1,scored,", ",one,scored,", "line 2: expected a whole number in position, found “one”"),
         ("ratings.csv", ",scored,", ",fun,", "line 2: expected one of scored, bridge, gold, practice as purpose"),
         ("objective.csv", ",10,", ",ten,", "line 2: expected a number or nothing in words, found “ten”"),
-        ("objective.csv", ",10,", ",-10,", "line 2: expected a number from 0 to 1e+09 as words, found"),
         ("study.json", '"form": "rating"', '"form": "opera"', "expected form as one of rating, linkability"),
         ("study.json", '"title"', '"titel"', "expected title as text, found None"),
-        ("study.json", "10.0", "0.5", "expected a lower and a higher number within ±1,000,000"),
         ("study.json", "10.0", "1e6000", "study.json: expected JSON, found “the number 1e6000, which is not finite”"),
-        ("study.json", "10.0", "9" * 400, "which is not finite”"),
         ("study.json", "10.0", "1e300", "expected a lower and a higher number within ±1,000,000"),
-        ("study.json", '"seed": 5', '"seed": NaN', "study.json: expected JSON, found “the number NaN"),
-        ("study.json", '"seed": 5', '"remarks": 5', "expected a list of texts as notes of the design, found 5"),
         ("study.json", '"seed": 5', '"remarks": [5]', "expected a list of texts as notes of the design, found [5]"),
         ("study.json", "Made up", "Made \\ud800 up", "study.json: expected JSON, found “'utf-8' codec can't encode"),
-        ("settings.json", "0.95", "Infinity", "settings.json: expected JSON, found “the number Infinity"),
         ("ratings.csv", ",1,scored,", ",1000000001,scored,", "expected a number from 0 to 1e+09 as position"),
         ("study.json", '"verifiability": [', '"other": [', "expected a scale of verifiability in study.json"),
         ("study.json", "{", "[", "study.json: expected JSON, found"),
         ("settings.json", '"seed"', '"sead"', "There is no setting named 'sead'"),
-        ("settings.json", "200", "2", "Expected"),
     ],
 )
 def test_a_changed_file_is_told(name, old, new, words):
@@ -165,15 +149,6 @@ def test_one_long_cell_of_many_is_told_before_it_fills_the_memory(monkeypatch):
         read_inputs(changed("ratings.csv", "original/u0", "original/u0" + "x" * 1000))
 
 
-@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_other_compressions_are_told(compression):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", compression) as archive:
-        archive.writestr("study.json", "{}")
-    with pytest.raises(ProblemsError, match=r"found 'study\.json' compressed in another way"):
-        read_inputs(stream.getvalue())
-
-
 def test_what_is_read_is_limited_whatever_the_sizes_say(monkeypatch):
     content = write_inputs(made_inputs(), SETTINGS)
     monkeypatch.setattr(bundle_module, "MOST_BYTES", 1 << 20)
@@ -191,13 +166,6 @@ def test_what_is_read_is_limited_whatever_the_sizes_say(monkeypatch):
             read_inputs(lying)
 
 
-def test_a_rating_off_its_scale_is_told():
-    inputs = made_inputs()
-    ratings = replace(inputs.ratings, rating=np.where(np.arange(len(inputs.ratings)) == 0, 11.0, inputs.ratings.rating))
-    with pytest.raises(ProblemsError, match=r"ratings\.csv, line 2: expected 1 to 10 for .* found “11”"):
-        read_inputs(write_inputs(replace(inputs, ratings=ratings), SETTINGS))
-
-
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04" + bytes(40), b"listener,task\n"])
 def test_what_is_no_zip_is_told(content):
     with pytest.raises(ProblemsError, match="expected a zip of inputs or a bundle"):
@@ -206,7 +174,7 @@ def test_what_is_no_zip_is_told(content):
 
 def test_a_damaged_zip_is_told():
     whole = write_inputs(made_inputs(), SETTINGS)
-    for place in range(100, len(whole), len(whole) // 40):
+    for place in range(100, len(whole), len(whole) // 10):
         damaged = bytearray(whole)
         damaged[place] ^= 0xFF
         try:
@@ -267,12 +235,6 @@ def test_a_bundle_holds_everything_and_says_what_it_is(made):
     assert Results.from_json(files["results.json"]).as_json() == results.as_json()
 
 
-def test_a_bundle_is_the_same_bytes_again(made):
-    inputs, results, content = made
-    figures = {"normalised/det-naturalness.png": b"png", "raw/det-naturalness.svg": b"<svg/>"}
-    assert b"".join(write_bundle(write_inputs(inputs, SETTINGS), results, figures)) == content
-
-
 def test_a_process_of_its_own_gives_the_same_tables_byte_for_byte(made, tmp_path):
     """Also with the linear algebra of an older processor, or shared by two threads."""
     _, results, content = made
@@ -283,20 +245,6 @@ def test_a_process_of_its_own_gives_the_same_tables_byte_for_byte(made, tmp_path
     assert f"{len(results.tables)} tables are the same byte for byte, 0 differ." in answer.stdout
     for name, one in write_results(results).items():
         assert (tmp_path / "out" / name).read_bytes() == one
-
-
-def test_a_bundle_with_other_numbers_is_told(made):
-    _, results, content = made
-    name = "tables/raw/summary.csv"
-    stream = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(stream, "w") as after:
-        for one in before.namelist():
-            after.writestr(one, before.read(one).replace(b"T01", b"T09", 1) if one == name else before.read(one))
-    again = reproduce(stream.getvalue(), "bundle.zip")
-    assert again.damaged == (f"{name}: was changed after the bundle was made.",)
-    assert again.equal == len(results.tables) - 1
-    assert [sentence.startswith(f"{name}, line ") for sentence in again.differing] == [True]
-    assert "T09" in again.differing[0]
 
 
 def test_a_bundle_without_its_list_or_with_more_than_it_names_is_told(made):
@@ -314,10 +262,3 @@ def test_a_bundle_without_its_list_or_with_more_than_it_names_is_told(made):
                 after.writestr(name, text)
         (damaged,) = reproduce(stream.getvalue(), "bundle.zip").damaged
         assert damaged.startswith(words)
-
-
-def test_inputs_alone_are_analysed_with_nothing_to_compare(made):
-    inputs, results, _ = made
-    again = reproduce(write_inputs(inputs, SETTINGS), "inputs.zip")
-    assert (again.differing, again.damaged) == ((), ())
-    assert json.loads(again.results.as_json()) == json.loads(results.as_json())

@@ -3,17 +3,14 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from scipy.stats import norm, t
+from scipy.stats import norm
 from statsmodels.stats.sandwich_covariance import cov_cluster, cov_cluster_2groups
 
 from listening.analysis.models.intervals import (
     cluster_two_way,
     mean_influence,
     median_influence,
-    number_items,
-    small_sample_stretch,
     stretched_interval,
-    t_limits,
 )
 
 
@@ -92,47 +89,16 @@ def test_the_interval_of_a_difference_takes_a_smaller_variance_but_is_at_least_h
         assert ours.with_missed(share * ours.listener).of_differences(0)[0] == pytest.approx([stretch])
 
 
-def test_one_utterance_leaves_the_degrees_to_listeners(ratings):
-    score, listener, _, _ = ratings
-    alone = np.zeros(500, int)
-    assert cluster_two_way(
-        [mean_influence(np.arange(500), score, listener, alone)], listener, alone
-    ).degrees().tolist() == [29]
-
-
-def test_unknown_utterances_are_items_of_their_own():
-    numbers = number_items(np.array(["b", "", "a", "", "b"]))
-    assert numbers[0] == numbers[4]
-    assert np.unique(numbers).size == 4
-    assert sorted(set(numbers.tolist())) == [0, 1, 2, 3]
-
-
-def test_limits_by_t_are_those_of_scipy():
-    assert t_limits(2.0, 0.25, 9, 0.95) == pytest.approx(t.interval(0.95, 9, loc=2.0, scale=0.5))
-
-
-def test_small_sample_stretch_is_the_ratio_of_quantiles():
-    expected = np.sqrt(12 / 11) * t.ppf(0.975, 7) / norm.ppf(0.975)
-    assert small_sample_stretch(12, 7, 0.95) == pytest.approx(expected)
-
-
 def test_an_end_of_an_interval_that_is_0_is_written_as_0():
     """An end that differs from 0 by the order of computation alone is no number of anybody's."""
     almost_none = 1.665e-16
     assert stretched_interval(almost_none, np.full(100, almost_none), 1.0, 0.95, (0.0, 1.0)) == (0, 0)
 
 
-def test_an_unstretched_interval_is_the_percentile_interval():
-    resampled = np.random.default_rng(1).gamma(2, size=2000)
-    low, high = stretched_interval(2.0, resampled, 1.0, 0.95, (0, 100))
-    assert [low, high] == pytest.approx(np.quantile(resampled, [0.025, 0.975]))
-
-
-@pytest.mark.parametrize("stretch", [1.1, 1.3, 2.0, 4.0])
-def test_a_stretched_interval_of_normal_resamples_is_as_much_wider(stretch):
+def test_a_stretched_interval_of_normal_resamples_is_as_much_wider():
     resampled = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
-    low, high = stretched_interval(0.0, resampled, stretch, 0.95, (-99, 99))
-    assert [low, high] == pytest.approx([-1.96 * stretch, 1.96 * stretch], rel=2e-3)
+    low, high = stretched_interval(0.0, resampled, 2.0, 0.95, (-99, 99))
+    assert [low, high] == pytest.approx([-1.96 * 2.0, 1.96 * 2.0], rel=2e-3)
 
 
 def test_an_interval_stays_within_the_range_of_the_measure():
@@ -140,8 +106,3 @@ def test_an_interval_stays_within_the_range_of_the_measure():
     low, high = stretched_interval(0.03, resampled, 5.0, 0.95, (0.0, 1.0))
     assert low == 0.0
     assert 0.1 < high <= 1.0
-
-
-def test_an_interval_of_a_discrete_measure_keeps_its_steps():
-    resampled = np.repeat([2.0, 2.5, 3.0], [100, 200, 1700])
-    assert stretched_interval(3.0, resampled, 1.1, 0.95, (1, 5)) == (2.0, 3.0)

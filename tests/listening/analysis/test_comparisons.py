@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from listening.analysis.models.comparisons import list_pairs, listener_differences, make_comparison_tables, mann_whitney
+from listening.analysis.models.comparisons import list_pairs, listener_differences, make_comparison_tables
 from listening.analysis.reading.inputs import Settings
 from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
@@ -43,13 +43,7 @@ def test_verifiability_is_compared_class_by_class():
     assert found.tolist() == [8 - 6, (2 + 1) / 2]
 
 
-def test_classes_do_not_matter_for_the_other_tasks():
-    ratings = ratings_of(list("AAAA"), ["T1", "T1", "T2", "T2"], [9, 7, 6, 1], is_target=[1, 1, 1, 0])
-    assert tables(ratings)[0].rows[0][4] == pytest.approx(8 - 3.5)
-
-
-@pytest.mark.parametrize("kind", ["raw", "normalised"])
-@pytest.mark.parametrize("points", [5, None])
+@pytest.mark.parametrize(("kind", "points"), [("raw", 5), ("normalised", None)])
 def test_mann_whitney_agrees_with_scipy(kind, points):
     scored = scored_of(drawn(seed=3, points=points), kind)
     rows = make_comparison_tables(scored, QUICK)[1].records()
@@ -62,21 +56,6 @@ def test_mann_whitney_agrees_with_scipy(kind, points):
         assert row["common_language"] == pytest.approx(expected.statistic / (first.size * second.size))
         delta = np.sign(first[:, None] - second[None, :]).mean()
         assert row["cliffs_delta"] == pytest.approx(delta, abs=1e-9)
-
-
-def test_mann_whitney_of_equal_ratings_has_no_p():
-    found = mann_whitney(np.array([[4.0], [5.0]]), np.array([0]), np.array([1]))
-    assert (found.u[0], found.common_language[0]) == (10, 0.5)
-    assert np.isnan(found.p[0])
-
-
-def test_an_interval_holds_the_difference_and_covers_the_truth():
-    rows = tables(drawn(listeners=40, seed=5, step=0.5, each=8), Settings(resamples=500))[0].records()
-    for row in rows:
-        assert row["difference_low"] < row["difference"] < row["difference_high"]
-        steps = {"original": 0, "T01": 1, "T02": 2, "T03": 3}
-        truth = 0.5 * (steps[row["second"]] - steps[row["first"]])
-        assert abs(row["difference"] - truth) < 1.5 * (row["difference_high"] - row["difference_low"])
 
 
 def test_resampling_listeners_gives_the_standard_error_of_their_mean():
@@ -116,21 +95,6 @@ def test_a_pair_that_nobody_rated_is_said_to_be_so():
         None,
         None,
     )
-
-
-def test_constant_ratings_differ_by_nothing():
-    ratings = ratings_of([f"L{n}" for n in range(12) for _ in range(2)], ["original", "T1"] * 12, [3] * 24)
-    row = tables(ratings)[0].records()[0]
-    assert (row["difference"], row["difference_low"], row["difference_high"]) == (0, 0, 0)
-    assert (row["wilcoxon_p"], row["permutation_p"], row["rank_biserial"]) == (1, 1, 0)
-
-
-def test_fourteen_systems_can_be_told_apart_after_holm():
-    """The original and 13 systems, 52 listeners: a clear difference stays one after a correction over 91 pairs."""
-    table = tables(drawn(listeners=52, systems=14, each=2, step=1.0, seed=8), Settings(resamples=200))[0]
-    assert len(table.rows) == 91
-    row = table.records(first="original", second="T05")[0]
-    assert row["permutation_adjusted"] < 0.001
 
 
 def test_criterion_28_one_decision_rests_on_both_tests():

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
-from common.tables import DataTable
-from evaluation.figures.det import Curve, spread_curves
+from evaluation.figures.det import spread_curves
 from evaluation.figures.style import SMALL, draw_formats
 from listening.analysis.boards.maps import make_map_tables
 from listening.analysis.figures import draw_files, list_figures
 from listening.analysis.figures.labels import short_group, slug
 from listening.analysis.figures.view import SIMULATED
 from listening.analysis.reading.inputs import Settings
-from tests.evaluation.svg import SVG, assert_sound, assert_sound_for_print, texts, title_and_description
+from tests.evaluation.svg import SVG, assert_sound, texts, title_and_description
 from tests.listening.analysis.examples import LISTENERS, made_up_results
 from tests.listening.analysis.made_up_boards import made_up_placements
 
@@ -96,16 +92,6 @@ def test_figures_are_those_of_a_challenge(figures):
     assert {name for kind, name in figures if kind == "common"} == common
 
 
-def test_figures_are_listed_without_a_plotting_library():
-    code = (
-        "import sys; from tests.listening.analysis.examples import made_up_results\n"
-        "from listening.analysis.figures import list_figures\n"
-        "found = list_figures(made_up_results())\n"
-        "assert [len(one.numbers.rows) for one in found] and not {'matplotlib', 'scipy', 'django'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
-
-
 def assert_plain(figure, root):
     """As wide as it says, without styles and scripts."""
     assert float(root.get("width").removesuffix("pt")) == pytest.approx(72 * figure.size.width_inches)
@@ -128,23 +114,19 @@ def test_every_figure_is_drawn_without_a_warning_and_no_text_is_outside_of_it_or
 
 
 def test_figure_is_sound_and_gives_the_same_bytes_each_time(figures):
-    name = "histogram-verifiability"
-    figure = figures["raw", name]
+    figure = figures["raw", "histogram-verifiability"]
     assert_sound(figure.draw)
-    if name == "violin-naturalness":
-        assert_sound_for_print(figure.draw)
     assert title_and_description(figure.draw("dark", "svg")) == (figure.title, figure.alt)
 
 
-@pytest.mark.parametrize("scores", ["raw", "normalised"])
-def test_numbers_are_those_of_the_tables(few, figures, scores):
+def test_numbers_are_those_of_the_tables(few, figures):
     def cells(name, columns):
-        table = figures[scores, name].numbers
+        table = figures["raw", name].numbers
         places = [table.columns.index(column) for column in columns]
         return {tuple(row[place] for place in places) for row in table.rows}
 
     def expected(table, columns, **equal):
-        return {tuple(row[column] for column in columns) for row in few.table(scores, table).records(**equal)}
+        return {tuple(row[column] for column in columns) for row in few.table("raw", table).records(**equal)}
 
     columns = ("system", "n", "mean", "mean_low", "mean_high", "median", "q1", "q3")
     assert cells("violin-naturalness", columns) == expected("summary", columns, task=TASK)
@@ -178,14 +160,6 @@ def test_scatter_counts_every_anonymised_utterance_once(few, figures):
         assert len(found) == count
 
 
-def test_rows_are_sorted_with_the_original_first(few, figures):
-    rows = few.table("raw", "summary").records(task=TASK)
-    means = {row["system"]: row["mean"] for row in rows}
-    systems = sorted((name for name in means if name != "original"), key=lambda name: -means[name])
-    table = figures["raw", "violin-naturalness"].numbers
-    assert [row[0] for row in table.rows] == ["original", *systems]
-
-
 def test_only_list_figures_listeners_name_listeners(figures):
     for figure in figures.values():
         found = str(figure.numbers.rows) + figure.alt + figure.caption
@@ -212,42 +186,19 @@ def test_list_figures_rules_and_of_single_samples_are_for_organizers(few, figure
     assert not averaged.is_for_organizers
 
 
-def test_results_without_tables_give_no_figure(few):
-    assert list_figures(replace(few, tables={})) == []
-    empty = {path: DataTable(table.columns, (), table.name) for path, table in few.tables.items()}
-    assert list_figures(replace(few, tables=empty)) == []
-
-
-def test_every_file_is_drawn_and_its_progress_told():
+def test_every_file_is_drawn_and_its_progress_told(plain_figures_of_studies):
     results = without_scores(made_up_results(("T01-p1", "T02-p1"), (TASK,)), "normalised")
     told = []
     drawn = dict(draw_files(list_figures(results), ("svg",), lambda *step: told.append(step)))
     expected = {file.path for figure in list_figures(results) for file in figure.files(("svg",))}
     assert set(drawn) == expected
     assert {"raw/det-naturalness-light.svg", "raw/det-naturalness-dark.svg", "common/grouping-light.svg"} < expected
-    assert all(content.startswith(b"<?xml") for content in drawn.values())
     figures = len(list_figures(results))
     assert [done for _, done, _ in told] == list(range(figures + 1))
     assert {total for *_, total in told} == {figures}
 
 
-def test_det_curve_ends_where_trials_end_and_bends_between_operating_points():
-    from scipy.special import ndtri
-
-    from evaluation.figures.det import _thin_out
-
-    curve = Curve("x", np.array([0.0, 0.0, 0.25, 1.0]), np.array([1.0, 0.5, 0.0, 0.0]), 0.2, (0.01, 0.02))
-    x, y = _thin_out(curve, 1 / 100)
-    assert (y[0], x[-1]) == pytest.approx((ndtri(0.01), ndtri(0.02)))
-    assert x[0] == pytest.approx(ndtri(0.5))
-    inner = (y > y[0] + 0.05) & (x > x[-1] + 0.05)
-    # Straight in rates: from (0.5, 0) to (0, 0.25).
-    from scipy.special import ndtr
-
-    assert ndtr(y[inner]) == pytest.approx(0.25 * (1 - ndtr(x[inner]) / 0.5), abs=1e-9)
-
-
-@pytest.mark.parametrize("count", [1, 6, 7, 13, 62])
+@pytest.mark.parametrize("count", [6, 13])
 def test_curves_are_spread_over_panels_that_hold_few(count):
     panels = spread_curves(count)
     assert [place for panel in panels for place in panel] == list(range(count))
@@ -259,11 +210,7 @@ def test_curves_are_spread_over_panels_that_hold_few(count):
     ("letters", "expected"),
     [
         ("", ""),
-        ("a", "a"),
-        ("abc", "abc"),
-        ("abcd", "a–d"),
         ("abcdfg", "a–d fg"),
-        ("z aa ab", "z aa ab"),
         ("x y z aa ab", "xyz aa ab"),
         ("acegikmoqs", "a c e g i…"),
     ],

@@ -40,13 +40,6 @@ def test_classical_scaling_agrees_with_scikit_learn(dimensions):
         assert pdist(found) == pytest.approx(pdist(expected), abs=1e-9)
 
 
-def test_classical_scaling_finds_points_of_a_plane_again():
-    points = np.random.default_rng(1).random((12, 2))
-    found = scale_classically(squareform(pdist(points)), 2)
-    assert pdist(found) == pytest.approx(pdist(points))
-    assert procrustes(points, found)[2] == pytest.approx(0, abs=1e-12)
-
-
 def test_turning_agrees_with_scipy():
     numbers = np.random.default_rng(3)
     for dimensions in (1, 2):
@@ -60,14 +53,6 @@ def test_turning_agrees_with_scipy():
         assert (turned * centred).sum() == pytest.approx(np.linalg.svd(places.T @ centred)[1].sum())
 
 
-def test_mirrored_places_are_mirrored_back():
-    reference = np.random.default_rng(4).random((6, 2))
-    centred = reference - reference.mean(0)
-    turned, disparity = turn_onto(centred @ np.array([[0.0, 1.0], [1.0, 0.0]]), reference)
-    assert turned == pytest.approx(centred)
-    assert disparity == pytest.approx(0, abs=1e-12)
-
-
 def test_stress_agrees_with_scikit_learn_regression_and_is_zero_in_order():
     numbers = np.random.default_rng(5)
     asked, away = numbers.random(66), numbers.random(66)
@@ -79,19 +64,6 @@ def test_stress_agrees_with_scikit_learn_regression_and_is_zero_in_order():
     assert np.isnan(stress_1(asked, np.zeros(66)))
 
 
-def test_averaged_map_resembles_what_everybody_placed():
-    placements = made_up_placements(listeners=14, boards=1, shared=True, samples=12, speakers=3, spread=0.03, lost=0)
-    table, fit = make_map_tables(placements, SETTINGS)
-    row = fit.records()[0]
-    assert (row["board"], row["dimensions"], row["samples"], row["listeners"]) == ("board-0", 2, 12, 14)
-    assert 0 < row["stress"] < 0.2
-    speakers = np.array(table.values("slot"), dtype=int) % 3
-    places = placed(table)
-    centres = np.array([places[speakers == one].mean(0) for one in range(3)])
-    within = np.linalg.norm(places - centres[speakers], axis=1).max()
-    assert within < pdist(centres).min() / 3
-
-
 def test_map_rests_on_the_mean_of_normalised_ranks():
     placements = made_up_placements(listeners=3, boards=1, shared=True)
     boards = read_boards(placements)
@@ -100,20 +72,6 @@ def test_map_rests_on_the_mean_of_normalised_ranks():
     places = scale_classically(squareform(averages), 2)
     assert pdist(placed(table)) == pytest.approx(pdist(places), abs=1e-8)
     assert fit.records()[0]["stress"] == pytest.approx(stress_1(averages, pdist(places)), abs=1e-6)
-
-
-def test_map_points_the_way_of_the_placing_that_is_most_alike():
-    placements = made_up_placements(listeners=1, boards=1, shared=True, spread=0.2)
-    twice = type(placements)(
-        **{
-            name: np.concatenate([column, np.char.add(column, "+") if name in ("listener", "session") else column])
-            for name, column in vars(placements).items()
-        }
-    )
-    board = read_boards(placements)[0]
-    table, _ = make_map_tables(twice, SETTINGS)
-    centred = board.place - board.place.mean(0)
-    assert (placed(table) * centred).sum(0).min() > 0
 
 
 @pytest.mark.parametrize(
@@ -144,16 +102,6 @@ def raw_stress(asked, places):
     return ((asked - squareform(pdist(places))) ** 2)[known].sum()
 
 
-@pytest.mark.parametrize("dimensions", [1, 2])
-def test_majorisation_finds_places_again_from_their_distances(dimensions):
-    points = np.random.default_rng(6).random((12, dimensions))
-    asked = squareform(pdist(points))
-    found = majorise_stress(asked, scale_classically(asked, dimensions))
-    assert pdist(found) == pytest.approx(pdist(points), abs=1e-9)
-    assert procrustes(points, found)[2] == pytest.approx(0, abs=1e-12)
-    assert stress_1(squareform(asked), pdist(found)) == pytest.approx(0, abs=1e-6)
-
-
 def test_majorisation_finds_places_again_from_some_of_their_distances():
     numbers = np.random.default_rng(7)
     points = numbers.random((15, 2))
@@ -178,13 +126,6 @@ def test_majorisation_agrees_with_scikit_learn():
         assert raw_stress(asked, found) == pytest.approx(stress, rel=1e-6)
         assert procrustes(expected, found)[2] == pytest.approx(0, abs=1e-6)
         assert raw_stress(asked, found) < raw_stress(asked, start)
-
-
-def test_majorisation_parts_what_starts_at_one_point():
-    points = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-    start = points.copy()
-    start[3] = start[0]
-    assert raw_stress(squareform(pdist(points)), majorise_stress(squareform(pdist(points)), start)) < 1e-9
 
 
 def test_shortest_paths_fill_what_is_not_known():
@@ -280,14 +221,3 @@ def test_voices_in_parts_that_never_met_have_no_map():
     assert fit.records()[0]["remark"] == (
         "Some voices were never on a board with the others, so there is no map of all."
     )
-
-
-def test_boards_of_several_listeners_keep_their_maps_beside_those_of_systems():
-    shared = made_up_placements(listeners=3, boards=1, shared=True)
-    single = made_up_placements(listeners=3, boards=1, seed=2)
-    both = type(shared)(
-        **{name: np.concatenate([column, getattr(single, name)]) for name, column in vars(shared).items()}
-    )
-    table, fit = make_map_tables(both, SETTINGS)
-    assert [row["board"] for row in fit.records()] == ["board-0", "all boards of T01", "all boards of T02"]
-    assert table.records(board="board-0") == make_map_tables(shared, SETTINGS)[0].records()

@@ -51,16 +51,3 @@ def test_scores_are_those_of_scipy_whatever_the_order_of_the_rows(groups, formul
         assert found.score[places] == pytest.approx(expected)
         assert found.score[places].mean() == pytest.approx(0.5)
         assert found.is_flat[places].tolist() == [len(set(ratings)) == 1] * count
-
-
-@given(RATINGS, st.sampled_from(sorted(FORMULAS)))
-def test_a_monotone_change_of_the_scale_leaves_scores_as_they_are(ratings, formula):
-    assert of([rating**3 for rating in ratings], formula).score.tolist() == of(ratings, formula).score.tolist()
-
-
-def test_no_ratings_give_no_scores():
-    assert of([]).score.tolist() == []
-
-
-def test_groups_without_ratings_change_nothing():
-    assert of([1, 5, 5, 10], group=[7, 7, 7, 7]).score.tolist() == [0, 0.5, 0.5, 1]

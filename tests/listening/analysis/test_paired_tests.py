@@ -39,40 +39,16 @@ def test_permutations_agree_with_scipy():
         assert found[place] == pytest.approx(expected, rel=0.1, abs=0.002)
 
 
-def test_a_share_of_permutations_counts_the_observed_one():
-    """Two listeners of one mind: half of the flips reach the sum, give or take the draw."""
-    found = permutation_p(np.array([[1.0], [1.0]]), 999, np.random.default_rng(0))[0]
-    assert found * 1000 == pytest.approx(round(found * 1000))
-    assert found == pytest.approx(0.5, abs=0.05)
-
-
 @given(st.lists(st.integers(-40, 60), min_size=1, max_size=10))
 def test_flips_counted_out_are_exact(whole):
     differences = np.array(whole) / 8
     assert sign_flip_share(differences[:, None])[0] == pytest.approx(counted(differences))
 
 
-@pytest.mark.parametrize("kind", ["normal", "whole", "skewed"])
-def test_the_saddlepoint_agrees_with_counting_where_flips_are_too_many_to_draw(kind):
-    numbers = np.random.default_rng(5)
-    compared = 0
-    for _ in range(12):
-        drawn = {
-            "normal": numbers.normal(0.8, 1, 17),
-            "whole": numbers.integers(-2, 5, 17).astype(float),
-            "skewed": numbers.exponential(1, 17) - 0.2,
-        }[kind]
-        exact = counted(drawn)
-        if 2**-13 < exact < 0.05:
-            compared += 1
-            assert sign_flip_tail(drawn[:, None])[0] == pytest.approx(exact, rel=0.35)
-    assert compared > 3
-
-
-@pytest.mark.parametrize("count", [15, 16, 17, 18])
 @pytest.mark.parametrize(("kind", "slack"), [("alike", 1.0), ("ones", 0.3), ("quarters", 0.1), ("halves from 1", 0.35)])
-def test_the_saddlepoint_agrees_with_counting_on_lattices_and_off_them(kind, slack, count):
+def test_the_saddlepoint_agrees_with_counting_on_lattices_and_off_them(kind, slack):
     """Sizes in [1, 1.5] are almost a lattice, and none: what is right for one is wrong for them."""
+    count = 15
     numbers = np.random.default_rng([count, len(kind)])
     ratios = []
     for _ in range(6):
@@ -100,11 +76,6 @@ def test_small_p_values_do_not_stop_at_the_number_of_permutations():
     assert np.log10(found) == pytest.approx(np.log10(expected), abs=2)
 
 
-def test_all_listeners_on_one_side_give_the_least_possible_share():
-    assert sign_flip_tail(np.full((20, 1), 2.0))[0] == pytest.approx(2.0**-19)
-    assert sign_flip_share(np.full((10, 1), 2.0))[0] == pytest.approx(2.0**-9)
-
-
 @pytest.mark.parametrize("tested", [lambda d: permutation_p(d, 200, np.random.default_rng(0)), wilcoxon_p])
 def test_no_difference_at_all_and_nobody_who_rated_both(tested):
     found = tested(np.array([[0.0, np.nan, 1.0], [0.0, np.nan, np.nan]]))
@@ -121,7 +92,7 @@ def test_permutations_keep_their_level_where_nothing_differs():
     assert stats.kstest(found, "uniform").pvalue > 0.001
 
 
-@pytest.mark.parametrize("count", [1, 6, 30, 80])
+@pytest.mark.parametrize("count", [6, 80])
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_signed_ranks_agree_with_scipy(count, is_whole):
     numbers = np.random.default_rng(count)
@@ -151,33 +122,9 @@ def share_of_signed_ranks(differences):
     return np.mean(np.array(sums) >= observed - 1e-9)
 
 
-@pytest.mark.parametrize(
-    ("differences", "exact"), [([1, 1, 1, 1, 1], 1 / 16), ([1, 1, 2, 3, 4], 1 / 16), ([0, 1, 2, 3, 4, 5], 1 / 16)]
-)
-def test_signed_ranks_of_few_listeners_are_never_below_what_is_attainable(differences, exact):
-    assert wilcoxon_p(np.array(differences, float)[:, None])[0] == pytest.approx(exact)
-
-
-def test_a_pair_is_tested_alike_whatever_stands_beside_it():
-    numbers = np.random.default_rng(4)
-    differences = np.column_stack([numbers.normal(1, 1, 12), numbers.integers(-2, 4, 12), np.full(12, np.nan)])
-    together = wilcoxon_p(differences)
-    for place in range(3):
-        np.testing.assert_array_equal(wilcoxon_p(differences[:, [place]]), together[[place]])
-
-
 def test_rank_biserial_by_hand_and_by_ranks():
     assert rank_biserial(np.array([[1.0], [2.0], [-3.0], [0.0]]))[0] == pytest.approx(0.0)  # 1 + 2 against 3
     assert rank_biserial(np.array([[1.0], [2.0], [-0.5]]))[0] == pytest.approx((2 + 3 - 1) / 6)
     one = np.random.default_rng(0).normal(0.4, 1, 25)
     smaller = stats.wilcoxon(one).statistic
     assert abs(rank_biserial(one[:, None])[0]) == pytest.approx(1 - 2 * smaller / (25 * 26 / 2))
-
-
-@given(st.lists(st.integers(-5, 5), min_size=2, max_size=15))
-def test_the_other_way_round_only_the_sign_of_the_effect_changes(whole):
-    differences = np.array(whole, float)[:, None]
-    np.testing.assert_allclose(wilcoxon_p(differences), wilcoxon_p(-differences))
-    np.testing.assert_allclose(rank_biserial(differences), -rank_biserial(-differences))
-    one, other = (permutation_p(d, 100, np.random.default_rng(0)) for d in (differences, -differences))
-    np.testing.assert_allclose(one, other)

@@ -69,13 +69,6 @@ def test_of_several_sessions_the_one_that_varies_least_is_looked_at():
     assert (row["value"], row["is_caught"], row["session"]) == (0, 1, "of-L000 flat")
 
 
-def test_few_ratings_are_not_judged():
-    ratings = ratings_of(list("AABB"), ["T1", "T2"] * 2, [1, 1, 2, 2])
-    for row in make_screening_table(ratings, SCALE, QUICK).records():
-        assert (row["value"], row["is_caught"]) == (None, 0)
-        assert row["remark"]
-
-
 def test_who_agrees_with_nobody_is_caught():
     ratings = with_one(panel(seed=2), lambda values: np.random.default_rng(0).integers(1, 11, values.size))
     assert caught(ratings, "disagrees") == ["L000"]
@@ -116,12 +109,6 @@ def test_control_trials_off_their_range_are_caught_if_more_than_half_are():
     assert count_missed_controls(panel(), SCALE, QUICK, right) == {}
 
 
-def test_one_known_answer_has_a_slack_of_one_point_of_five():
-    """On ten points one of five points is 2.25, so 8 and 7 are near 9.5 and 7 is not near 9.5 less."""
-    right = {"gold-1": {"naturalness": [9]}}
-    assert caught(joined(panel(), golden([7, 6, 10, 9])), "gold-missed", right) == ["L001"]
-
-
 def test_right_answers_come_from_the_design():
     design = {"seed": 1, "gold": {"gold-1": {"naturalness": [9, 10]}, "gold-2": {"naturalness": "high"}, "gold-3": 4}}
     assert read_right_answers(design) == {"gold-1": {"naturalness": [9, 10]}, "gold-2": {}}
@@ -134,12 +121,6 @@ def test_without_known_answers_the_median_of_the_others_stands_for_them():
     assert "the median of the other listeners" in found(ratings, "gold-missed", listener="L000")[0]["remark"]
     few = found(joined(panel(), golden([1, 9, 9])), "gold-missed", listener="L000")[0]
     assert few["remark"] == "Right answers are not known, and too few others rated."
-
-
-def test_a_control_trial_is_missed_if_any_task_is():
-    right = {"gold-1": {"naturalness": [9, 10], "intelligibility": [9, 10]}}
-    ratings = joined(panel(), golden([10, 10]), golden([10, 3], tasks="intelligibility"))
-    assert caught(ratings, "gold-missed", right) == ["L001"]
 
 
 def bridge_of(matrix):
@@ -177,9 +158,8 @@ def far_off(listener):
     return np.roll(row, listener + 1)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_observer_screening_is_that_of_bt500(seed):
-    matrix = bridge_matrix(seed, items=30)
+def test_observer_screening_is_that_of_bt500():
+    matrix = bridge_matrix(items=30)
     matrix[::3, 0] += 4
     matrix[1::3, 0] -= 4
     item, listener = (one.ravel() for one in np.indices(matrix.shape))
@@ -237,15 +217,6 @@ def test_with_few_ratings_an_item_nobody_can_be_far_off():
     assert row["remark"] == "No item has more than 11 ratings, so |z| cannot reach 3.29."
 
 
-def test_z_of_a_rating_that_does_not_count_is_bounded_like_all_others():
-    values = np.round(5 + np.random.default_rng(1).normal(0, 0.5, (20, 30)), 3)
-    values[:, 0] = 10
-    ratings = everybody_rates(values)
-    out = replace(ratings, excluded=np.where(ratings.listener == "L000", "why", ""))
-    expected = (np.abs(stats.zscore(values, axis=1)) >= 3.29).mean(axis=0)[0]
-    assert found(out, "vote-outliers", listener="L000")[0]["value"] == pytest.approx(expected)
-
-
 def test_who_is_left_out_is_judged_and_judges_nobody():
     ratings = with_one(panel(seed=2), lambda values: 11 - values)
     out = replace(ratings, excluded=np.where(ratings.listener == "L000", "disagrees", ""))
@@ -254,14 +225,13 @@ def test_who_is_left_out_is_judged_and_judges_nobody():
     assert [row for row in found(out, "disagrees") if row["listener"] != "L000"] == found(alone, "disagrees")
 
 
-@pytest.mark.parametrize("kind", ["raw", "normalised"])
-def test_effects_are_points_before_and_after(kind):
+def test_effects_are_points_before_and_after():
     ratings = with_one(panel(seed=2), lambda values: 11 - values)
     screening = make_screening_table(ratings, SCALE, QUICK)
-    rows = make_effect_tables(ratings, SCALE, QUICK, kind, screening)[0].records()
+    rows = make_effect_tables(ratings, SCALE, QUICK, "normalised", screening)[0].records()
     assert {row["rule"] for row in rows} == {"disagrees"}
-    before = estimate_points(scored_of(ratings, kind))
-    after = estimate_points(scored_of(ratings.rows(ratings.listener != "L000"), kind))
+    before = estimate_points(scored_of(ratings, "normalised"))
+    after = estimate_points(scored_of(ratings.rows(ratings.listener != "L000"), "normalised"))
     assert len(rows) == 5
     for row in rows:
         for when, points in (("before", before), ("after", after)):
@@ -278,12 +248,6 @@ def test_standing_exclusions_have_their_own_rows():
     assert {row["rule"] for row in rows} == {"standing"}
     assert {(row["listeners_before"], row["listeners_after"]) for row in rows} == {(15, 14)}
     assert rows[0]["mean_before"] == pytest.approx(ratings.rating[ratings.system == rows[0]["system"]].mean())
-
-
-def test_a_rule_that_takes_everybody_leaves_empty_cells():
-    ratings = ratings_of([f"L{n}" for n in range(3) for _ in range(10)], ["original", "T1"] * 15, [5] * 30)
-    rows = make_effect_tables(ratings, SCALE, QUICK, "raw", make_screening_table(ratings, SCALE, QUICK))[0].records()
-    assert {(row["listeners_before"], row["listeners_after"], row["mean_after"]) for row in rows} == {(3, 0, None)}
 
 
 @pytest.mark.parametrize("kind", ["raw", "normalised"])

@@ -104,15 +104,6 @@ def test_items_rated_by_several_listeners_are_compared_once_a_listener():
     assert row_of(ratings, REPEAT_DIFFERENCE, REPEATS)["value"] == 0
 
 
-def test_only_some_items_rated_twice_is_said():
-    ratings = joined(
-        each_item_once(), ratings_of(["L000", "L001"] * 3, ["T01"] * 6, [1, 2, 5, 6, 9, 9], item=list("aabbcc"))
-    )
-    row = row_of(ratings, "ICC(1,1)", REPEATEDLY_RATED)
-    assert (row["n"], row["items"], row["listeners"]) == (6, 3, 2)
-    assert row["remark"] == "3 of 99 items were rated more than once. 2 listeners: no interval under 10."
-
-
 def test_repeats_are_how_far_a_listener_agrees_with_himself():
     first = ratings_of(list("AABB"), ["T1"] * 4, [1, 5, 5, 10], item=list("xyxy"))
     again = ratings_of(list("AABB"), ["T1"] * 4, [2, 5, 8, 8], item=list("xyxz"))
@@ -121,13 +112,6 @@ def test_repeats_are_how_far_a_listener_agrees_with_himself():
     row = row_of(ratings, REPEAT_WITHIN_ONE, REPEATS)
     assert (row["value"], row["n"], row["listeners"], row["items"]) == (pytest.approx(2 / 3), 3, 2, 2)
     assert row_of(ratings, REPEAT_WITHIN_ONE, REPEATS, kind="normalised")["value"] == pytest.approx(2 / 3)
-
-
-def test_equal_ratings_are_no_agreement():
-    ratings = ratings_of([f"L{n}" for n in range(12)] * 2, ["T1"] * 24, [3] * 24, item=["a"] * 12 + ["b"] * 12)
-    row = row_of(ratings, ALPHA, REPEATEDLY_RATED)
-    assert row["value"] is None
-    assert row["remark"] == "All ratings are equal: agreement and chance cannot be distinguished."
 
 
 def test_excluded_sessions_do_not_speak_for_the_bridge_set():

@@ -61,10 +61,6 @@ def test_an_unfinished_session_enters_normalised_scores_only_with_enough_of_each
     assert told.counts["short_ratings"] == (0 if is_normalised else originals + others)
 
 
-def test_a_finished_session_counts_however_short_it_is():
-    assert listeners_of(columns_of(rows("a", 1, 1)), "normalised") == ["a"]
-
-
 def test_where_a_task_has_no_originals_nobody_needs_them():
     given = columns_of([*rows("a", 0, 6), *rows("b", 0, 4, is_finished=False), *rows("c", 0, 3, is_finished=False)])
     assert listeners_of(given, "normalised") == ["a", "b"]
@@ -77,12 +73,6 @@ def test_sessions_of_a_listener_are_judged_one_by_one_and_ranked_together():
         [{"rating": 1.0, "session": "1"}, {"rating": 2.0, "session": "2"}, {"rating": 3.0, "session": "2"}]
     )
     assert score_ratings(both, SCALE, SETTINGS, "normalised").score.tolist() == [0, 0.5, 1]
-
-
-def test_equal_session_names_of_two_listeners_are_two_sessions():
-    given = columns_of([*rows("a", 3, 3, session="1"), *rows("b", 1, 1, session="1", is_finished=False)])
-    assert listeners_of(given, "normalised") == ["a"]
-    assert count_left_out(given, SETTINGS).counts["sessions"] == 2
 
 
 def test_normalised_scores_are_ranked_within_listener_and_task():
@@ -107,10 +97,3 @@ def test_a_listener_with_equal_ratings_is_flagged():
     told = count_left_out(given, SETTINGS)
     assert told.counts["flat_listeners"] == 1
     assert told.notes == ("1 listener gave one rating, or equal ones only, in a task; normalised they are all 0.5: b.",)
-
-
-def test_nothing_that_counts_gives_empty_scores():
-    given = columns_of(rows("a", 2, 2, excluded="all"))
-    for kind in ("raw", "normalised"):
-        assert len(score_ratings(given, SCALE, SETTINGS, kind).ratings) == 0
-    assert count_left_out(given, SETTINGS).counts["ratings"] == 0

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from common.errors import ProblemsError
 from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings, Transcripts
-from listening.analysis.transcription.transcripts import count_transcripts, make_transcription_tables
+from listening.analysis.transcription.transcripts import make_transcription_tables
 
 SETTINGS = Settings(resamples=300)
 SAID = {
@@ -143,31 +142,6 @@ def test_recogniser_is_weighted_as_listeners_are():
     assert "The recogniser's result is known for 3 of 4 transcripts." in row["remark"]
 
 
-def test_two_results_of_one_utterance_are_refused():
-    twice = objective_of([("T01", "u1", 2, 9), ("T01", "u1", 3, 9)])
-    with pytest.raises(ProblemsError, match="expected one row for each utterance of a system, found 1 with more: u1"):
-        make_transcription_tables(transcripts_of([{"text": "after"}]), twice, SETTINGS)
-
-
-def test_interval_is_that_of_resampled_listeners():
-    transcripts = made_up_transcripts()
-    row = make_transcription_tables(transcripts, None, SETTINGS)[0].records(system="T01")[0]
-    by_listener = {}
-    for one in count_transcripts(transcripts):
-        if one.system == "T01":
-            by_listener.setdefault(one.listener, []).append((one.errors, one.words))
-    counts = np.array([np.sum(by_listener[name], axis=0) for name in sorted(by_listener)])
-    draws = np.random.default_rng(SETTINGS.seed).multinomial(12, [1 / 12] * 12, size=300)
-    rates = [np.repeat(counts, draw, axis=0).sum(0) for draw in draws]
-    expected = np.quantile([errors / words for errors, words in rates], [0.025, 0.975])
-    assert (row["wer_low"], row["wer_high"]) == pytest.approx(tuple(expected))
-
-
-def test_one_system_alone_is_not_pooled():
-    rows = [{"system": "T01", "text": "after"}, {"text": "after"}]
-    assert make_transcription_tables(transcripts_of(rows), None, SETTINGS)[0].values("system") == [ORIGINAL, "T01"]
-
-
 def test_transcripts_without_a_reference_or_excluded_are_left_out():
     table, each = make_transcription_tables(
         transcripts_of(
@@ -183,13 +157,6 @@ def test_transcripts_without_a_reference_or_excluded_are_left_out():
     row = table.records()[0]
     assert (row["n"], len(each.rows)) == (1, 1)
     assert row["remark"].startswith("1 transcript left out: what was said is not known.")
-
-
-def test_reference_of_signs_only_has_no_rate():
-    row = make_transcription_tables(transcripts_of([{"reference": "...", "text": "words"}]), None, SETTINGS)[
-        0
-    ].records()[0]
-    assert (row["words"], row["wer"], row["keyword_accuracy"]) == (0, None, None)
 
 
 def test_other_languages_have_no_keywords():

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from listening.analysis.agreement.reliability import ALPHA, REPEATEDLY_RATED
 from listening.analysis.analyse import analyse
 from listening.analysis.reading.inputs import ORIGINAL, Settings
 from listening.analysis.reading.ratings import read_ratings
 from tests.official import VCC2020
 
-pytestmark = pytest.mark.slow  # all 59,520 ratings of the panel; test_real_panel.py has a part of them
+pytestmark = pytest.mark.slow  # all 59,520 ratings of the panel
 KINDS = ("raw", "normalised")
 
 
@@ -165,3 +166,30 @@ def test_clustered_standard_errors_stand_to_naive_ones_as_published(results, pla
     from_medians = np.sqrt(published[0] ** 2 + published[1] ** 2 - 1)
     assert found[2] == pytest.approx(from_medians, abs=0.1)
     assert from_medians == pytest.approx({"raw": 1.87, "normalised": 1.42}[scores], abs=0.01)
+
+
+@pytest.mark.parametrize(("scores", "alpha"), [("raw", 0.61), ("normalised", 0.71)])
+def test_alpha_at_item_level(results, scores, alpha):
+    """An item is a sample by its name; quality ratings of listeners who count."""
+    [row] = results.records(scores, "reliability", task="naturalness", measure=ALPHA, over=REPEATEDLY_RATED)
+    assert row["value"] == pytest.approx(alpha, abs=0.005)
+    assert (row["listeners"], row["items"]) == (119, 6090)
+
+
+def test_screening_finds_the_one_who_agrees_with_nobody(results):
+    """Median agreement 0.81, tenth percentile 0.70, one of 119 under 0.3."""
+    rows = results.records("raw", "listeners", task="naturalness")
+    found = np.array([row["correlation"] for row in rows if not row["excluded"]])
+    assert (np.median(found), np.quantile(found, 0.1)) == pytest.approx((0.81, 0.70), abs=0.005)
+    assert ((found < 0.3).sum(), found.size, len(rows)) == (1, 119, 124)
+    [row] = results.records("common", "screening", rule="disagrees", is_caught=1)
+    assert (row["task"], row["value"] < 0.3) == ("naturalness", True)
+
+
+def test_the_mixed_model_finds_what_listeners_add_and_ranks_take_away(results):
+    """Listener means range over two points of five in these data: a fifth of the variance, and nothing of ranks."""
+    raw, normalised = (
+        results.records(scores, "model_variance", task="naturalness", part="listener")[0]["share"] for scores in KINDS
+    )
+    assert 0.15 < raw < 0.3
+    assert normalised < 0.01

@@ -8,7 +8,6 @@ from scipy.optimize import brentq
 from sklearn.metrics import roc_auc_score
 
 from evaluation.metrics.detection import auc, det_curve, interpolated_eers
-from listening.analysis.scoring.calibration import best_cost
 from listening.analysis.scoring.resampled import (
     count_by_listener,
     find_medians,
@@ -55,27 +54,6 @@ def test_area_is_that_of_scikit_learn_and_of_the_evaluation(target, nontarget):
     assert area == pytest.approx(auc(target, nontarget), abs=1e-12)
 
 
-@given(RATINGS, RATINGS)
-def test_monotone_transforms_and_order_leave_rates_alone(target, nontarget):
-    changed = [value**3 - 7.5 for value in reversed(target)], [value**3 - 7.5 for value in reversed(nontarget)]
-    assert eer(*changed) == eer(target, nontarget)
-    assert measure_areas(*histograms(*changed)) == measure_areas(*histograms(target, nontarget))
-
-
-@given(RATINGS, RATINGS)
-def test_swapped_labels_mirror_rates(target, nontarget):
-    assert eer(nontarget, target) == pytest.approx(1 - eer(target, nontarget), abs=1e-12)
-    swapped = measure_areas(*histograms(nontarget, target))[0]
-    assert swapped == pytest.approx(1 - measure_areas(*histograms(target, nontarget))[0], abs=1e-12)
-
-
-@given(RATINGS, RATINGS)
-def test_convex_hull_is_never_above_the_polygon_nor_above_one_half(target, nontarget):
-    hull = best_cost(*(side[0] for side in histograms(target, nontarget)))
-    assert hull.rocch_eer <= min(0.5, eer(target, nontarget)) + 1e-12
-    assert 0 <= hull.min_cllr <= 1 + 1e-12
-
-
 @pytest.mark.parametrize(
     ("target", "nontarget", "expected"),
     [
@@ -110,9 +88,3 @@ def test_resamples_equal_ratings_repeated_and_sorted_again():
         assert rates[row] == pytest.approx(eer_by_root(target, nontarget), abs=1e-9)
         assert surfaces[row] == pytest.approx(auc(target, nontarget), abs=1e-12)
         assert middles[row] == np.median(value[chosen])
-
-
-@given(RATINGS)
-def test_median_of_a_histogram_is_that_of_its_ratings(ratings):
-    values, counts = np.unique(ratings, return_counts=True)
-    assert find_medians(counts[None].astype(float), values.astype(float))[0] == np.median(ratings)
