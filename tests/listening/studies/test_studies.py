@@ -135,7 +135,8 @@ def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypat
         assert plan_problems(larger) == []
 
 
-def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, organizer):
+def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, organizer, monkeypatch):
+    monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
     edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4)
     asked = {"edition": edition.pk, "title": "Few", "name": "few", "preset": "voiceprivacy-2022", "size": "small"}
     page = client.post(reverse("studies:new"), asked, follow=True).content.decode()
@@ -146,7 +147,8 @@ def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, 
     assert "Values are filled in below" in filled
 
 
-def test_plan_without_a_design_says_what_would_do(organizer):
+def test_plan_without_a_design_says_what_would_do(organizer, monkeypatch):
+    monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
     edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4)
     study = make_study(edition=edition, by=None, name="few", title="Few", preset="voiceprivacy-2022", size="small")
     study = sizes.with_size(study, {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12})
