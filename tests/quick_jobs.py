@@ -88,11 +88,9 @@ def archives_unheard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def quick_measures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The network that predicts naturalness takes longer than all other measures: only what `system` was measured by
-    once, and those that follow it, ask it."""
-    if "system" not in request.fixturenames:
-        monkeypatch.setattr(naturalness, "missing", lambda: "Naturalness is not predicted in this test.")
+def quick_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network that predicts naturalness takes longer than all other measures."""
+    monkeypatch.setattr(naturalness, "missing", lambda: "Naturalness is not predicted in this test.")
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from anonymization.methods.contract import Item, MethodError, Option, complete_o
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import guaranteed_distance, voice_distance
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
+from evaluation.metrics import naturalness
 from evaluation.metrics.pitch import pitch_correlation
 from portal.challenges.models import Corpus, Utterance
 from portal.corpora.services import start_import
@@ -95,21 +96,23 @@ def demo(once, part_of_demo):
     return once(import_speech, part_of_demo, "demo")
 
 
+def find_peak(samples: np.ndarray, _: int = 0) -> float:
+    return float(np.abs(samples.astype(int)).max())
+
+
 def make_system(folder: Path) -> System:
+    """The peak stands in for the network that predicts naturalness, which takes longer than all other measures."""
     system = anonymize(import_speech(folder, "demo"), sets=("demo_enrolls", "demo_trials_f"))
-    assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 4
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(naturalness, "missing", lambda: "")
+        patch.setattr(naturalness, "predict_naturalness", find_peak)
+        assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 4
     return system
 
 
 @pytest.fixture
 def system(once, quick_figures, part_of_demo):
     return once(make_system, part_of_demo)
-
-
-def test_enrolment_and_trial_voices_of_a_speaker_differ(system):
-    enrolment, trial = system.submissions.get().anonymization_runs.order_by("data_set__name")
-    utterance = Utterance.objects.get(name="d01-0001")
-    assert find_pseudo_speaker(enrolment, utterance).parameters != find_pseudo_speaker(trial, utterance).parameters
 
 
 def test_values_are_mean_spread_and_n_of_the_utterances(system):
@@ -130,6 +133,7 @@ def test_measure_is_what_the_metric_gives_for_the_stored_audio(system):
     expected = pitch_correlation(f0_praat(original, 16_000), f0_praat(anonymised, 16_000))
     assert measure.pitch_correlation == pytest.approx(expected.rho, abs=1e-12)
     assert (measure.lag_frames, measure.duration_difference_ms) == (expected.lag_frames, 0.0)
+    assert (measure.predicted_naturalness, measure.predicted_original) == (find_peak(anonymised), find_peak(original))
     level = 20 * np.log10(np.std(anonymised / 32768) / np.std(original / 32768))
     assert measure.level_change_db == pytest.approx(level, abs=0.05)
 
@@ -174,21 +178,6 @@ def test_cancelled_run_keeps_what_was_finished_and_can_be_continued(demo, monkey
     assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     assert SubmittedFile.objects.count() == 6
     assert kept < set(SubmittedFile.objects.values_list("pk", flat=True))
-
-
-def test_corpus_without_audio_fails_with_a_sentence_and_cancels_the_measures(demo):
-    Utterance.objects.filter(name="d01-0006").update(audio="")
-    anonymize(demo, sets=("demo_trials_f",))
-    run_waiting_jobs()
-    job, follower = Job.objects.filter(kind__in=["anonymize", "measure"]).order_by("created_at")
-    assert (job.state, job.failure) == (
-        JobState.FAILED,
-        "1 of 6 utterances of demo_trials_f have no audio in the corpus.",
-    )
-    assert (follower.state, follower.failure) == (
-        JobState.CANCELLED,
-        f"Not run: it follows “{job.title}”, which failed.",
-    )
 
 
 def test_bad_first_utterance_stops_the_run_as_a_canary(demo):
@@ -329,29 +318,21 @@ def start_backwards(corpus, **settings):
     return start_baseline(name="plug", corpus=corpus, data_sets=data_sets, method="backwards", seed=1, **settings)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "found"),
-    [
-        (lambda samples: samples / 32768, "float64 (SIZE,)"),
-        (lambda samples: samples[:0], "int16 (0,)"),
-    ],
-)
-def test_output_that_is_no_speech_loses_its_utterance_only(demo, backwards, spoil, found):
+def test_output_that_is_no_speech_loses_its_utterance_only(demo, backwards):
     sizes = list(demo.data_sets.get(name="demo_trials_f").utterances.order_by("name").values_list("samples", flat=True))
     wrong = next(size for size in sizes if size != sizes[0] and sizes.count(size) == 1)
     whole = backwards.anonymize_batch
 
     def anonymize_batch(items, *args, **settings):
         outputs = zip(items, whole(items, *args, **settings), strict=True)
-        return [spoil(output) if item.samples.size == wrong else output for item, output in outputs]
+        return [output[:0] if item.samples.size == wrong else output for item, output in outputs]
 
     backwards.anonymize_batch = anonymize_batch
     system = start_backwards(demo)
     job = run_waiting_jobs()[0]
     assert (job.state, system.submissions.get().files.count()) == (JobState.FAILED, 5)
     [problem] = job.problems
-    found = found.replace("SIZE", str(wrong))
-    expected = f"backwards was to give int16 samples of the shape (n,), at least one; it gave {found}."
+    expected = "backwards was to give int16 samples of the shape (n,), at least one; it gave int16 (0,)."
     assert (problem["code"], problem["found"]) == ("not-anonymised", expected)
 
 
@@ -379,14 +360,6 @@ def test_no_thread_works_after_a_job_whose_files_cannot_be_kept(demo, backwards,
     ended = execute(Job.objects.get(kind="anonymize").pk)
     assert (ended.state, SubmittedFile.objects.count(), told) == (JobState.WAITING, 2, [True])
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("anonymize")]
-
-
-def test_speech_that_comes_back_as_it_was_is_not_kept(demo, backwards):
-    backwards.anonymize_batch = lambda items, *_, **__: [item.samples for item in items]
-    system = start_backwards(demo)
-    job = run_waiting_jobs()[0]
-    assert (job.state, system.submissions.get().files.count()) == (JobState.FAILED, 0)
-    assert [problem["code"] for problem in job.problems] == ["identical-to-original"]
 
 
 def test_what_the_checks_find_is_kept_with_the_run_by_cause_and_shown_with_the_job(demo, backwards, monkeypatch):

@@ -21,7 +21,6 @@ from evaluation.app.attacker_training.selectors import (
 )
 from evaluation.app.attacker_training.services import start_training, train_and_attack
 from evaluation.app.attacks.stored_attackers import (
-    REPORT,
     encoder_key,
     engine_key,
     list_trained_seeds,
@@ -461,13 +460,6 @@ def test_report_says_when_a_target_error_above_chance_is_no_removal():
     found = make_report(list_epochs([honest])[honest.pk])
     assert (found.is_anti_prediction, found.probe_finds_more) == (False, False)
     assert found.spread("source_error").deviation is None
-
-
-def test_seeds_that_are_under_way_have_no_report():
-    run = make_training(make_trained_on(), epochs={1: 3, 2: 1}, ended={1: final_values(0.9)})
-    assert [one.seed for one in make_report(list_epochs([run])[run.pk]).seeds] == [1]
-    assert list_trained_seeds(run) == [1]
-    assert REPORT not in run.epochs.filter(seed=2).get().values
 
 
 def test_cost_is_told_by_trainings_of_the_same_size_here_and_else_by_measurements_elsewhere():

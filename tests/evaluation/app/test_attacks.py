@@ -12,7 +12,6 @@ from evaluation.app.attacks.services import start_attack
 from evaluation.app.attacks.stored_attackers import engine_key
 from evaluation.app.models import EvaluationRun, SpeakerVector
 from evaluation.app.objective_results.selectors import det_key, group_curves, read_objective_values
-from evaluation.app.runs.feature_cache import vector_cache
 from evaluation.app.runs.selectors import list_jobs
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.attack import is_usual_preset
@@ -275,13 +274,6 @@ def test_engine_without_its_weights_says_so_and_gives_no_number(submission, monk
     with pytest.raises(NotPossible) as refused:
         start_attack(submission=submission, engine=engine.name)
     assert str(refused.value) == registry.explain_missing(engine) != ""
-
-
-def test_vectors_of_another_version_are_not_taken_for_these(attacked_trials):
-    SpeakerVector.objects.update(engine=f"{SPECTRUM}@0")
-    utterance = attacked_trials.system.edition.corpus.utterances.first()
-    assert vector_cache(registry.find_engine(SPECTRUM).key).read([]) == {}
-    assert not SpeakerVector.objects.filter(engine=registry.find_engine(SPECTRUM).key, audio=utterance.audio).exists()
 
 
 def test_withdrawn_submission_is_not_worked_on_any_more(submission):

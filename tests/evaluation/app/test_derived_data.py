@@ -6,7 +6,6 @@ from django.db import transaction
 
 from evaluation.app.derived_data.receivers import delete_orphans
 from evaluation.app.models import Hypothesis, SpeakerVector
-from evaluation.app.recognition.selectors import read_utterances
 from portal.challenges.models import Utterance
 from tests.portal.attack_runs import make_attack_run, make_recognition_run
 from tests.portal.attack_submissions import make_unprotected_submission, store_samples
@@ -51,14 +50,6 @@ def test_results_of_an_erased_utterance_go_and_those_of_others_stay(submission):
     erase(file.utterance)
     assert results_of(*audio) == [0, 0]
     assert SpeakerVector.objects.count() == Hypothesis.objects.count() == every - 2
-
-
-def test_texts_of_an_erased_utterance_leave_the_list_of_the_recognised(submission):
-    run = make_recognition_run(submission, sets=(TRIALS,))
-    file = submission.files.filter(data_set__name=TRIALS).select_related("utterance").first()
-    before = {row.utterance for row in read_utterances(run)}
-    erase(file.utterance)
-    assert {row.utterance for row in read_utterances(run)} == before - {file.utterance.name}
 
 
 def test_audio_that_somebody_else_holds_keeps_its_results(submission):

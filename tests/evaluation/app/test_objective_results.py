@@ -9,11 +9,10 @@ from django.core import mail
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from evaluation.app.objective_results.services import describe_averages, describe_found, start_objective
+from evaluation.app.objective_results.services import describe_averages, start_objective
 from evaluation.app.runs.services import replicates_key
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.detection import detection_metrics
-from evaluation.metrics.voice_similarity import diagonal_dominance
 from evaluation.objective_results import sources
 from evaluation.objective_results.values import Basis
 from portal.core.storage import default_storage
@@ -158,9 +157,6 @@ def test_matrices_give_the_last_step_of_distinctiveness(evaluated):
     assert gain.value == pytest.approx(10 * np.log10(0.4 / 0.7))
     assert values.number("de_identification", "official", data_set="tones_trials_f").value == pytest.approx(1.0)
     assert (gain.n, gain.basis) == (4, Basis.SIMILARITY)
-    matrix = np.full((4, 4), 0.2)
-    np.fill_diagonal(matrix, 0.6)
-    assert diagonal_dominance(matrix) == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(
@@ -325,21 +321,3 @@ def test_submission_names_the_job_that_was_cancelled_and_is_evaluating_once_it_r
     run_again(first, by=by)
     submission.refresh_from_db()
     assert submission.state == Submission.State.EVALUATING
-
-
-LACKING = {"what": "G_VD of men", "reason": "men has 2 speakers", "is_ranked": False}
-
-
-@pytest.mark.parametrize(
-    ("result", "sentence"),
-    [
-        ({"values": 175, "recomputed": 175}, "All 175 numbers were computed."),
-        (
-            {"values": 900, "recomputed": 864, "disagreements": 2, "missing": [LACKING]},
-            "864 of 900 numbers were recomputed; 2 reported numbers differ from ours; 1 number that the recipe "
-            "requires is missing: G_VD of men (men has 2 speakers).",
-        ),
-    ],
-)
-def test_mail_of_an_evaluation_says_in_words_what_was_found(result, sentence):
-    assert describe_found(Job(result=result)) == sentence

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from common.errors import InputError
 from evaluation.attackers.back_ends import Cosine, Lda, Plda
@@ -29,7 +28,7 @@ def test_cosines_are_those_of_the_definition():
     np.testing.assert_allclose(score_pairs(models, tests, Cosine()), [[0.8, -0.6, 1.0], [0.0, -1.0, 0.6]])
 
 
-@pytest.mark.parametrize("broken", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
+@pytest.mark.parametrize("broken", [[0.0, 0.0], [np.nan, 1.0]])
 def test_vectors_without_a_direction_are_refused(broken: list[float]):
     with pytest.raises(InputError, match="found 1 of 2 that are not"):
         Cosine().model_factors(np.array([[1.0, 2.0], broken]), np.ones(2, np.int64))
@@ -45,6 +44,8 @@ def test_the_centre_is_taken_off_before_anything_else():
 
 
 def test_lda_spans_what_an_independent_one_spans():
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
     vectors, names = speakers_with_nuisance(20, 6, seed=2)
     ours = Lda.fit(vectors, names, 4).project(vectors)
     theirs = LinearDiscriminantAnalysis(solver="eigen", n_components=4).fit(vectors, names).transform(vectors)
@@ -85,13 +86,3 @@ def test_the_2022_chain_finds_speakers_that_a_cosine_does_not():
     cosine = score_pairs(enrolled, tests, Cosine())
     assert kaldi_eer(plda[own], plda[~own]) < 0.12
     assert kaldi_eer(cosine[own], cosine[~own]) > 0.3
-
-
-def test_plda_scores_do_not_depend_on_the_scale_and_place_of_the_vectors():
-    vectors, names = speakers_with_nuisance(20, 5, seed=8)
-    first, second = Plda.fit(vectors, names), Plda.fit(10 * vectors - 4, names)
-    scores = [
-        back_end.model_factors(some[:6], np.arange(1, 7)) @ back_end.test_factors(some[6:20]).T
-        for back_end, some in ((first, vectors), (second, 10 * vectors - 4))
-    ]
-    np.testing.assert_allclose(scores[0], scores[1], atol=1e-6)

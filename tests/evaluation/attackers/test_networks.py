@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch", reason="the networks need torch, which is n
 from evaluation.attackers.training.heads import (  # noqa: E402
     CosineClassifier,
     aam_softmax_loss,
-    cosine_softmax_loss,
     margin_logits,
 )
 from speech.encoders import networks  # noqa: E402 (needs torch)
@@ -43,7 +42,6 @@ def small_ecapa() -> torch.nn.Module:
     [
         (1024, 3072, 192, 20_767_552),  # SpAnE and SpeechBrain: 20.8 M
         (512, 1536, 192, 6_194_048),  # 2024 challenge: 6.2 M
-        (64, 192, 128, 218_040),
     ],
 )
 def test_ecapa_has_the_published_sizes(channels: int, aggregated: int, embedding: int, parameters: int):
@@ -115,34 +113,12 @@ def test_a_batch_gives_the_vectors_of_its_utterances_alone(name: str):
     assert (together - alone).abs().max() < 0.01 * apart
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_gradients_reach_every_layer(name: str):
-    network = NETWORKS[name]().train()
-    network(torch.randn(4, 30, 10)).square().sum().backward()
-    silent = [
-        label
-        for label, parameter in network.named_parameters()
-        if parameter.grad is None or not parameter.grad.isfinite().all()
-    ]
-    assert silent == []
-
-
 @pytest.mark.parametrize(("name", "shortest"), [("ecapa", 5), ("xvector-kaldi", 15), ("xvector-speechbrain", 5)])
 def test_an_utterance_of_too_few_frames_is_refused(name: str, shortest: int):
     network = NETWORKS[name]()
     assert network(torch.randn(2, shortest, 10)).isfinite().all()
     with pytest.raises(InputError, match=f"{shortest} to 30 frames, found {shortest - 1} to 30"):
         network(torch.randn(2, 30, 10), torch.tensor([30, shortest - 1]))
-
-
-def test_mixed_precision_gives_nearly_the_same_vectors():
-    network = small_ecapa()
-    features = torch.randn(2, 50, 10, generator=torch.Generator().manual_seed(3))
-    with torch.inference_mode():
-        exact = network(features, torch.tensor([50, 31]))
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            rough = network(features, torch.tensor([50, 31])).float()
-    assert torch.cosine_similarity(exact, rough).min() > 0.99
 
 
 def test_the_classifier_gives_cosines():
@@ -160,14 +136,6 @@ def test_the_margin_is_added_to_the_angle_of_the_true_class():
     moved = [*np.cos(angles[:4] + 0.2), np.cos(3.0) - 0.2 * np.sin(0.2)]
     np.testing.assert_allclose(logits[:, 0], 30 * np.array(moved), atol=1e-3)
     np.testing.assert_allclose(logits[:, 1], 30 * np.cos(1.0))
-
-
-def test_without_a_margin_the_loss_is_the_plain_one():
-    cosines = torch.rand(8, 5, generator=torch.Generator().manual_seed(2)) * 1.8 - 0.9
-    labels = torch.arange(8) % 5
-    torch.testing.assert_close(
-        aam_softmax_loss(cosines, labels, margin=0.0), cosine_softmax_loss(cosines, labels), rtol=1e-5, atol=1e-6
-    )
 
 
 def test_the_loss_stays_finite_at_the_ends_of_the_angle():

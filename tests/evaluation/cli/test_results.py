@@ -90,11 +90,10 @@ def test_verify_reads_published_results_whole(shell):
         assert average["written"] == f"{average['reported']:.3f}"
 
 
-@pytest.mark.parametrize("folder", [R2022, R2024, R2026], ids=["2022", "2024", "2026"])
-def test_verify_reads_a_folder_of_systems(shell, folder):
-    systems = shell("verify", folder, "--json").json["systems"]
-    assert len(systems) == (3 if folder is R2022 else len(list(folder.rglob("result_for_rank_*"))))
-    text = shell("verify", folder)
+def test_verify_reads_a_folder_of_systems(shell):
+    systems = shell("verify", R2026, "--json").json["systems"]
+    assert len(systems) == len(list(R2026.rglob("result_for_rank_*")))
+    text = shell("verify", R2026)
     assert all(f"{one['system']}: VoicePrivacy" in text.out for one in systems)
     assert text.code == any(problem["severity"] == "error" for one in systems for problem in one["problems"])
 
@@ -119,17 +118,11 @@ def test_compare_names_the_better_one_by_the_metrics_direction(shell):
     assert wer_line[-4:] == ["9.030", "8.285", "-0.745", "tts_old_c"]
 
 
-@pytest.mark.parametrize(
-    ("second", "shown"),
-    [
-        ("4.996", ["-0.004", "result_for_rank_other"]),
-    ],
-)
-def test_compare_shows_the_digits_that_differ(shell, rank_file, second, shown):
+def test_compare_shows_the_digits_that_differ(shell, rank_file):
     other = rank_file.with_name("result_for_rank_other")
-    other.write_text(RANK_FILE.replace("anon  5.000", f"anon  {second}"))
+    other.write_text(RANK_FILE.replace("anon  5.000", "anon  4.996"))
     [line] = [one for one in shell("compare", rank_file, other).out.splitlines() if "libri_test_asr" in one]
-    assert line.split()[-len(shown) - 1 :] == [second, *shown]
+    assert line.split()[-3:] == ["4.996", "-0.004", "result_for_rank_other"]
 
 
 def test_commands_look_for_a_misspelt_name_in_its_folder_alone(shell, rank_file):
@@ -159,17 +152,13 @@ def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):
     ("arguments", "sentence"),
     [
         (["verify", "nowhere"], "nowhere: expected results, found no such file, directory or system"),
-        (["verify", "folder"], "folder: expected results of a challenge, found no number"),
         (["verify", "text"], "text: expected results of a challenge, found no number. No line is one of a result file"),
         (["verify", "result_for_rank_mine", "--edition", "2022"], "Name 2024 or 2026 as edition"),
-        (["compare", "result_for_rank_mine", "nowhere"], "nowhere: expected results"),
         (["compare", "result_for_rank_mine", "result_for_rank_mine", "--metric", "x"], "expected one of uar, "),
-        (["nonsense"], "invalid choice: 'nonsense'"),
     ],
 )
 def test_commands_refuse_in_one_sentence(shell, rank_file, monkeypatch, arguments, sentence):
     monkeypatch.chdir(rank_file.parent)
-    (rank_file.parent / "folder").mkdir()
     (rank_file.parent / "text").write_text("a line that is no result\n")
     assert sentence in refusal(shell(*arguments))
 

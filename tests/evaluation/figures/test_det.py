@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from xml.etree import ElementTree
 
 import numpy as np
@@ -43,14 +41,6 @@ def test_det_numbers_are_those_of_the_curve(estimator):
         assert [row[2] for row in points] == corners.thresholds.tolist()
         assert [row[3] for row in points] == corners.false_alarm_rate.tolist()
         assert [row[4] for row in points] == corners.miss_rate.tolist()
-
-
-def test_det_csv_reads_back_the_same():
-    table = det_numbers(TESTS)
-    header, *rows = csv.reader(io.StringIO(table.csv()))
-    assert tuple(header) == table.columns
-    assert [float(row[4]) for row in rows] == [row[4] for row in table.rows]
-    assert [row[0] for row in rows] == [row[0] for row in table.rows]
 
 
 def test_numbers_beside_a_figure_hold_no_formula():

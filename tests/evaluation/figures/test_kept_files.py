@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 
-from evaluation.figures import det, exposure, histogram, similarity
+from evaluation.figures import det, similarity
 from evaluation.figures.style import draw_files, draw_plot
-from evaluation.metrics.detection import det_curve, detection_metrics
+from evaluation.metrics.detection import detection_metrics
 from tests.evaluation.figures.test_tradeoff_and_similarity import voices
 
 TESTS = {"lazy-informed": detection_metrics([1.0, 2.0, 3.0], [0.0, 1.5, 0.5])}
-EXPOSED = [exposure.ExposedTest("ignorant", det_curve([2.0, 3.0], [0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.25]))]
 MARKS = re.compile(rb"\bm[0-9a-f]{10}\b")  # names of shapes in an SVG, which follow from their colour, too
 GENDERS = {f"s{number}": "fm"[number % 2] for number in range(6)}
 PLOTS = {
     "det": (det.make_det_plot(TESTS), None),
-    "exposure": (exposure.make_exposure_plot(EXPOSED), None),
-    "histogram": (histogram.make_pitch_plot({"Female": [0.3, 0.5], "Male": [0.4]}, None)[0], None),
     "similarity": tuple(similarity.make_similarity_plot(voices(), GENDERS, theme) for theme in ("light", "dark")),
 }
 

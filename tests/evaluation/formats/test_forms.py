@@ -74,12 +74,6 @@ def test_result_file_is_read_by_its_content_whatever_its_name(tmp_path, name):
     assert again.reported_numbers == system.reported_numbers
 
 
-def test_lines_of_2022_under_a_name_of_2024_are_read(tmp_path):
-    (tmp_path / "result_for_rank_B9").write_text(LINES_2022)
-    (system,) = read_results(tmp_path / "result_for_rank_B9")
-    assert [reported.value for reported in system.reported_numbers] == [8.665]
-
-
 def test_folder_is_sorted_by_systems_that_names_tell(tmp_path):
     files = {"results_B9.txt": RANK, "T1/results_orig.txt": ORIGINALS, "T1/results_anon.txt": ANONYMISED}
     for name, content in (files | {"T1/._results_anon.txt": RANK, "notes.txt": "nothing"}).items():

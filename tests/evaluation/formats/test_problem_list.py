@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.problems import ROWS_PER_CAUSE, Problem, ProblemList, Severity, shorten
+from common.problems import ROWS_PER_CAUSE, Problem, ProblemList, Severity
 
 
 def make_problem(code="wrong", file="a/text", line=1, severity=Severity.ERROR):
@@ -19,10 +19,6 @@ def report(*problems, rows=ROWS_PER_CAUSE):
 def test_problems_come_back_by_cause():
     problems = [make_problem(), make_problem(code="other"), make_problem(file="b/text")]
     assert report(*problems) == (problems[0], problems[2], problems[1])
-
-
-def test_every_problem_is_a_row_up_to_thousands():
-    assert len(report(*(make_problem(line=line) for line in range(ROWS_PER_CAUSE)))) == ROWS_PER_CAUSE == 10_000
 
 
 def test_what_exceeds_the_rows_is_counted():
@@ -47,12 +43,6 @@ def test_a_count_of_another_report_is_added():
     *rows, rest = report(*first, *(make_problem(line=line) for line in range(20, 40)), rows=10)
     assert ([row.line for row in rows], rest.count) == ([*range(5), *range(20, 25)], 30)
     assert report(*first) == first
-
-
-def test_a_shortened_report_keeps_its_total():
-    whole = report(*(make_problem(line=line) for line in range(100)), rows=50)
-    short = shorten(whole)
-    assert ([each.count for each in short], [each.line for each in short]) == ([1] * 5 + [95], [*range(5), None])
 
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(1, 40)), max_size=60))

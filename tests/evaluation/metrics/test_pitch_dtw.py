@@ -57,10 +57,9 @@ def test_realignment_leaves_an_identical_contour_alone(steps):
 
 
 @pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize("frames", [260, 380])
-def test_realignment_undoes_a_change_of_timing(steps, frames):
+def test_realignment_undoes_a_change_of_timing(steps):
     original = melody()
-    anonymised = slowed_down(original, frames, by=0.4)
+    anonymised = slowed_down(original, 380, by=0.4)
     result = realigned_pitch_correlation(original, anonymised, steps=steps)
     assert result.rho_voiced > 0.99
     assert result.rho_voiced > (pitch_correlation(original, anonymised).rho_voiced or 0)
@@ -98,10 +97,9 @@ def test_contours_of_very_unequal_length_fall_back_to_free_steps():
     assert realigned_pitch_correlation(original, original[:1]).warped.shape == (300,)
 
 
-@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("other", [np.zeros(40), melody(60)])
-def test_realignment_of_nothing_voiced_is_zero(steps, other):
-    result = realigned_pitch_correlation(np.zeros(50), other, steps=steps)
+def test_realignment_of_nothing_voiced_is_zero(other):
+    result = realigned_pitch_correlation(np.zeros(50), other)
     assert (result.rho, result.rho_voiced, result.n_jointly_voiced) == (0.0, None, 0)
 
 
@@ -152,12 +150,11 @@ def test_the_path_is_the_cheapest_of_all(rows, columns, seed, slope_limited):
         assert {*map(tuple, (path[:-1] - path[1:]).tolist())} <= {(1, 1), (1, 0), (0, 1)}
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1, 333), (7, 7), (333, 1)])
-@pytest.mark.parametrize("band_s", [0.0, 1.0])
-def test_a_free_path_fits_in_every_band(rows, columns, band_s):
+@pytest.mark.parametrize(("rows", "columns"), [(1, 333), (333, 1)])
+def test_a_free_path_fits_in_the_narrowest_band(rows, columns):
     random = np.random.default_rng(rows * columns)
     first, second = (random.uniform(75, 500, size) for size in (rows, columns))
-    assert realigned_pitch_correlation(first, second, steps="free", band_s=band_s).warped.shape == (rows,)
+    assert realigned_pitch_correlation(first, second, steps="free", band_s=0.0).warped.shape == (rows,)
 
 
 @pytest.mark.slow  # thousands of pairs of recordings
@@ -193,10 +190,6 @@ def test_realignment_refuses_contours_that_are_none_or_too_long_without_a_band()
         realigned_pitch_correlation(np.zeros(8000), np.zeros(8000), band_s=None)
 
 
-def by_numpy(original: np.ndarray, anonymised: np.ndarray) -> int:
-    return int(np.argmax(np.correlate(original, anonymised, "full"))) - (original.size - 1)
-
-
 def long_contours(kind: str, frames: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     free = np.where(random.random(frames) < 0.4, 0, random.uniform(75, 500, frames))
     if kind == "speech-like":
@@ -215,7 +208,7 @@ def long_contours(kind: str, frames: int, random: np.random.Generator) -> tuple[
 
 
 @pytest.mark.parametrize("kind", ["speech-like", "rotated", "periodic", "tied", "silent", "constant"])
-@pytest.mark.parametrize("frames", [4096])
-def test_the_lag_of_long_contours_is_that_of_numpy_with_its_ties(kind, frames):
-    first, second = long_contours(kind, frames, np.random.default_rng(frames))
-    assert best_lag(first, second) == by_numpy(first, second)
+def test_the_lag_of_long_contours_is_that_of_numpy_with_its_ties(kind):
+    first, second = long_contours(kind, 4096, np.random.default_rng(4096))
+    by_numpy = int(np.argmax(np.correlate(first, second, "full"))) - (first.size - 1)
+    assert best_lag(first, second) == by_numpy

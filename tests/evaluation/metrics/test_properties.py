@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.metrics.averages import summarise
@@ -247,12 +247,8 @@ def test_table_holds_every_detection_metric_of_the_catalogue():
     assert measured == pytest.approx(expected, abs=1e-12)
 
 
-def test_table_knows_only_transformations_of_its_kinds():
-    for row in TABLE.values():
-        assert row.changes.keys() <= KINDS[row.kind].transformations.keys()
-
-
 @pytest.mark.parametrize(("name", "what"), BOUNDED)
+@settings(max_examples=6)
 @given(data=st.data(), seed=st.integers(0, 1000))
 def test_metric_stays_under_what_leaves_it(name, what, data, seed):
     row = TABLE[name]

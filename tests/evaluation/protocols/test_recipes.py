@@ -125,9 +125,7 @@ def test_official_data_directories_match_their_recipe(librispeech, edition):
     [
         (("edition = ", "edition == "), "readable TOML file"),
         (('edition = "2022"', "edition = 2022"), "recipe.edition: expected a text in quotation marks, found “2022”"),
-        (("utterances = 343", "utterance = 343"), "found “utterance”"),
         (("vctk_test_trials_m = 0.20", "vctk_test_trials_m = 0.25"), "add up to 1, found 1.05"),
-        (("vctk_test_trials_m = 0.20", "vctk_test_trials_x = 0.20"), "found “vctk_test_trials_x”"),
         (("[15, 20, 25, 30]", "[15, 15, 25, 30]"), "expected ascending limits"),
         (('enrolment = "libri_dev_enrolls"', 'enrolment = "nobody"'), "expected a data set, found “nobody”"),
     ],
@@ -146,7 +144,6 @@ def test_problem_of_a_recipe_is_named(tmp_path, change, sentence):
     ("change", "sentence"),
     [
         (('"VoicePrivacy 2022"', r'"a\u202egnp"'), "title: expected a line without control characters and signs of"),
-        (('"VoicePrivacy 2022"', r'"a\u202egnp"'), "found U+202E at character 2."),
         (('"VoicePrivacy 2022"', f'"{200_000 * "x"}"'), "title: expected at most 200 characters, found 200,000."),
         (('"Average WER"', '"""Average\nWER"""'), "recipe.tracks.main.averages[1].label: expected a line without"),
         (("[tracks.main]", r'[tracks."\u202e"]'), "a name in recipe.tracks: expected a line without"),

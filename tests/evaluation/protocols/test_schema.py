@@ -25,8 +25,7 @@ def test_every_example_is_toml_and_every_meaning_a_sentence():
             assert one.meaning.endswith("."), one.name
 
 
-@pytest.mark.parametrize("described", [{"a": {}}, {"a": {}, "b": {}, "c": {}}])
-def test_field_that_stands_in_one_place_alone_is_refused(described):
+def test_field_that_stands_in_one_place_alone_is_refused():
     known = SimpleNamespace(a=1, b=2)
     with pytest.raises(LookupError, match="expected the same fields"):
-        schema._compare("x", described, vars(known))
+        schema._compare("x", {"a": {}}, vars(known))

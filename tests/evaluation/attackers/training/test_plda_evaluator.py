@@ -137,13 +137,6 @@ def test_voices_are_compared_by_the_back_end_as_single_utterances(folder, speech
     assert not np.allclose(found.oo.values, by_cosine.oo.values)
 
 
-def test_trained_on_without_an_attacker_is_refused(capsys, tmp_path, files):
-    audio = files / "speech"
-    arguments = ("attack", "--enrolment", files / "enrolls", "--trials", files / "trials", "--anonymised", audio)
-    answer = Shell(capsys)(*arguments, "--original", audio, "--trained-on", "original", "--out", tmp_path / "out")
-    assert "expected --trained, found none" in refusal(answer)
-
-
 def test_preset_2022_without_a_fitted_back_end_is_refused_before_anything_is_read(capsys, tmp_path, files):
     audio = files / "speech"
     arguments = ("attack", "--enrolment", files / "enrolls", "--trials", files / "trials", "--anonymised", audio)

