@@ -19,14 +19,6 @@ def test_rows_are_the_same_whatever_separates_their_cells(delimiter, mark, end):
     assert list(table.rows()) == [(2, rows[0]), (3, rows[1]), (5, rows[3])]
 
 
-def test_names_of_columns_tell_more_than_the_number_of_cells():
-    assert read_csv("how natural (1, 2, 3, 4)\tkey\n", COLUMNS.__contains__).delimiter == "\t"
-
-
-def test_a_table_of_one_column_has_commas():
-    assert list(read_csv("key\na;b\n", COLUMNS.__contains__).rows()) == [(1, ["key"]), (2, ["a;b"])]
-
-
 @pytest.mark.parametrize("blank", [" ", ";;"])
 def test_blank_lines_above_the_header_hide_nothing(blank):
     table = read_csv(f"{blank}\nkey;sex\na;f\n", COLUMNS.__contains__)

@@ -4,10 +4,6 @@ from common import packages
 from common.packages import describe_missing, missing_packages
 
 
-def test_nothing_is_said_of_what_is_installed():
-    assert missing_packages("Toy", "numpy", "json") == ""
-
-
 def test_sentence_names_the_missing_package_and_the_command():
     assert missing_packages("Toy", "no_such", "numpy") == (
         "Toy needs the package no-such, which is not installed here. "
@@ -21,12 +17,6 @@ def test_parts_of_the_portal_are_installed_from_their_pins():
         "Install them with “.venv/bin/python -m pip install -r requirements/torch.txt”."
     )
     assert describe_missing("Toy", "pyworld").endswith("-r requirements/world.txt”; it needs a C++ compiler.")
-
-
-def test_torchaudio_is_said_to_need_the_cuda_build():
-    """`make` installs the build for processors, beside which it does not load."""
-    sentence = describe_missing("Toy", "torchaudio")
-    assert sentence.endswith("pip install torchaudio”; it loads beside the CUDA build of PyTorch only.")
 
 
 def test_without_the_pins_packages_are_installed_by_their_names(monkeypatch, tmp_path):

@@ -38,8 +38,3 @@ def test_numbers_are_rounded_to_their_interval(number, most, read):
 def test_numbers_of_ours_without_an_interval_have_few_decimals(value, unit, most, read):
     assert round_to_interval(value, None, None, most, unit) == (read, "")
     assert unit is None or few_digits(value, unit, most) == len(read.partition(".")[2])
-
-
-def test_wide_interval_leaves_as_many_decimals_as_are_asked_for():
-    assert round_to_interval(0.97, -7.2, 1.1, 3) == ("1", "−7 to 1")
-    assert round_to_interval(0.97, -7.2, 1.1, 3, fewest=1) == ("1.0", "−7.2 to 1.1")

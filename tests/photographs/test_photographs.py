@@ -1,15 +1,9 @@
 """The photographs miss no page; contact sheets and summary, of pictures that no browser has to take."""
 
-from collections import Counter
-
-import pytest
-
-from portal.challenges.models import Edition
 from tests.photographs.__main__ import summarize
-from tests.photographs.finding import NOT_PAGES, OBJECTS, list_addresses, list_patterns, pick_different
+from tests.photographs.finding import NOT_PAGES, OBJECTS, list_patterns
 from tests.photographs.states import NEEDED
 from tests.photographs.taking import Look
-from tests.portal.factories import make_edition
 from tests.portal.test_access import MATRIX
 
 ONLY_SENT = {name for name, answers in MATRIX.items() if 405 in answers}
@@ -26,23 +20,6 @@ def test_no_reason_and_no_object_is_left_over():
     assert NOT_PAGES.keys() - names == set()
     assert OBJECTS.keys() - {(one.space, one.parameters) for one in patterns if not one.reason} == set()
     assert NEEDED.keys() - {one.name for one in patterns if not one.reason} == set()
-
-
-@pytest.mark.django_db
-def test_no_pattern_has_more_objects_than_asked_for():
-    for number in range(4):
-        make_edition(name=f"vpc-{number}")
-    addresses = list_addresses(2)
-    counts = Counter(name for name, _ in addresses)
-    assert Edition.objects.count() == 4
-    assert counts["editions:detail"] == counts["leaderboard:detail"] == 2
-    assert counts["home"] == 1
-    assert "/log-in/" in dict(addresses).values()
-
-
-def test_different_kinds_come_first():
-    assert pick_different(["b1", "b2", "a1", "c1"], lambda name: name[0], 3) == ["b1", "a1", "c1"]
-    assert pick_different(["b1", "b2", "a1"], lambda name: name[0], 3) == ["b1", "a1", "b2"]
 
 
 def _look(number, height, **fields):

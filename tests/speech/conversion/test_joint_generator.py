@@ -44,13 +44,6 @@ def source():
     return made
 
 
-def test_one_frame_of_content_is_enough_and_the_same_input_gives_the_same_samples(network):
-    synthesizer, content = JointSynthesizer(network), torch.randn(1, 4)
-    first, second = (synthesizer.synthesize(content, np.zeros(1), VOICE) for _ in range(2))
-    assert first.shape == (HOP_SAMPLES,)
-    assert np.array_equal(first, second)
-
-
 def test_voice_content_and_f0_each_change_the_samples(network):
     synthesizer, content, hz = JointSynthesizer(network), torch.randn(20, 4), np.full(20, 120.0)
     base = synthesizer.synthesize(content, hz, VOICE)
@@ -135,12 +128,3 @@ def test_decoder_and_hifigan_get_what_they_learnt_together_and_keep_the_rest(tmp
         load_hifigan(path, make_decoder(), JointHifiGanShape(width=8, blocks=2, groups=2), Generator(16))
     with pytest.raises(InputError, match=r"unexpected: generator\.resblocks\.0"):
         load_hifigan(path, make_decoder(), JointHifiGanShape(width=8, blocks=1, groups=1), Generator(16))
-
-
-def test_groups_are_all_layers_of_the_generator():
-    generator = Generator(16)
-    groups = generator.groups()
-    assert [len(group) for group in groups] == [2, 4, 4, 4, 4]
-    assert {id(each) for group in groups for module in group for each in module.parameters()} == {
-        id(each) for each in generator.parameters()
-    }

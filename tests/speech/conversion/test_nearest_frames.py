@@ -30,11 +30,6 @@ def test_nearest_are_those_of_a_plain_search(k, candidates):
     assert np.array_equal(nearest(points, pool, k), np.argsort(exact, axis=1, kind="stable")[:, :k])
 
 
-def test_of_equal_candidates_the_first_comes_first():
-    pool = np.repeat(np.eye(3, dtype=np.float32), 3, axis=0)
-    assert nearest(np.eye(3, dtype=np.float32), pool, 3).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
-
-
 # Spectra -------------------------------------------------------------------------------------------
 
 
@@ -55,10 +50,6 @@ def test_spectra_keep_their_place_within_the_chosen_frames(moved):
 def test_spectra_of_several_frames_are_averaged():
     chosen = np.arange(50)[:, None] + np.array([[0, 10, 20]])
     assert np.allclose(average_spectra(chosen, ramp(200), 86)[:, 0], np.arange(86) + 10 * SPECTRA_A_FRAME, atol=1e-3)
-
-
-def test_spectra_beyond_the_pool_are_its_last():
-    assert np.all(average_spectra(np.full((3, 2), 5), ramp(4), 5) == 3)
 
 
 # What is taken off ---------------------------------------------------------------------------------
@@ -90,11 +81,6 @@ def test_directions_are_courses_over_the_window_of_length_one(directions):
     assert 100 < count < 400
     assert np.allclose(directions.T @ directions, np.eye(count), atol=1e-4)
     assert np.allclose(directions.sum(axis=0), 0, atol=1e-2)
-
-
-def test_few_windows_without_a_course_teach_nearly_none(directions):
-    found = measure_normalization(windows(1, course=np.zeros((WINDOW_FRAMES, 1))), directions).means
-    assert found.var(axis=1).mean() < 0.02
 
 
 def test_numbers_that_are_huge_whatever_the_sound_are_left_out(directions):

@@ -42,11 +42,6 @@ def test_linear_relation_is_found_and_what_it_does_not_tell_is_drawn():
     assert 5 < len(found) <= 10
 
 
-def test_vectors_have_length_one_and_no_negative_number():
-    fitted = RecognizerMap(np.zeros(2), np.array([[3.0, -3.0], [0.0, 0.0]]), np.ones(2), np.zeros((1, 2)))
-    assert fitted.expect(np.array([1.0, 0.0])) == pytest.approx([1.0, 0.0])
-
-
 def test_pieces_are_of_three_seconds_and_pauses_are_left_out():
     sound = np.full(16_000 * 7, 1000, np.int16)
     assert {start: float(one[0]) for start, one in mean_features(sound, Ramp()).items()} == {0: 74.5, 48_000: 224.5}

@@ -47,11 +47,6 @@ def test_filterbank_in_pieces_is_that_of_the_whole(monkeypatch):
     np.testing.assert_allclose(log_mel_filterbank(samples, FilterbankOptions()), whole, atol=1e-4)
 
 
-def test_filterbank_of_silence_is_its_floor():
-    energies = log_mel_filterbank(np.full(400, 7, np.int16), FilterbankOptions())
-    np.testing.assert_allclose(energies, np.full((1, 80), np.log(np.finfo(np.float32).eps)), rtol=1e-6)
-
-
 def test_filterbank_refuses_less_than_a_frame():
     with pytest.raises(InputError, match="Expected at least 400 samples for one frame, found 399"):
         log_mel_filterbank(np.ones(399, np.int16), FilterbankOptions())

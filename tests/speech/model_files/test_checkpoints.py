@@ -33,13 +33,6 @@ def test_a_checkpoint_comes_back_with_its_metadata(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["own.safetensors"]
 
 
-def test_a_torch_file_of_plain_tensors_is_read(tmp_path: Path):
-    path, trained, empty = tmp_path / "plain.ckpt", network(), network()
-    torch.save(trained.state_dict(), path)
-    load_state(path, empty)
-    assert values(empty) == values(trained)
-
-
 def test_published_names_are_translated_and_counters_of_batches_may_lack(tmp_path: Path):
     path, trained, empty = tmp_path / "published.ckpt", network(), network()
     state = {
@@ -103,13 +96,6 @@ def test_a_file_that_would_run_code_is_refused_and_not_run(tmp_path: Path, how: 
     with pytest.raises(InputError, match="would run code"):
         read_state(path)
     assert not sprung.exists()
-
-
-def test_a_whole_pickled_network_is_refused_as_code(tmp_path: Path):
-    path = tmp_path / "network.pt"
-    torch.save(network(), path)
-    with pytest.raises(InputError, match="would run code"):
-        read_state(path)
 
 
 def test_a_torchscript_program_is_refused(tmp_path: Path):

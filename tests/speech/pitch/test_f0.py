@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from speech.pitch.estimators import f0_praat, praat_estimator, track_f0_praat
+from speech.pitch.estimators import f0_praat, track_f0_praat
 from tests.official import load_arrays
 from tests.recordings import RATE, read_demo
 
@@ -30,16 +30,3 @@ def test_f0_track_places_frames_every_ten_milliseconds_in_the_middle():
     assert np.diff(track.times_s) == pytest.approx(np.full(track.hz.size - 1, 0.01))
     assert track.times_s[0] + track.times_s[-1] == pytest.approx(1.0)
     assert track.start_s >= 0.02
-
-
-def test_f0_track_names_its_estimator_with_versions():
-    track = track_f0_praat(tone(120, 0.1), RATE)
-    assert track.estimator == praat_estimator()
-    assert track.estimator.startswith("praat 6.")
-    assert "(parselmouth 0." in track.estimator
-    assert track.estimator.endswith("to-pitch-ac 75-500 Hz")
-
-
-def test_f0_of_int16_equals_that_of_the_same_floats():
-    samples = np.round(tone(120, 0.3) * 32768).astype(np.int16)
-    assert np.array_equal(f0_praat(samples, RATE), f0_praat(samples / 32768, RATE))

@@ -5,6 +5,8 @@ The golden values were made with the package speechmos 0.0.1.1 (``dnsmos.run`` o
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,11 @@ def predictor():
     return load_dnsmos()
 
 
+@pytest.fixture(scope="module")
+def of_noise(predictor):
+    return predictor.predict(NOISE)
+
+
 def values(predicted):
     return (predicted.signal, predicted.background, predicted.overall, predicted.p808)
 
@@ -36,10 +43,8 @@ def test_predictions_equal_the_published_code(predictor):
     assert values(predictor.predict(read_demo("d01-0001"))) == pytest.approx(PUBLISHED, abs=2e-3)
 
 
-def test_a_tenth_of_a_second_of_noise_is_repeated_as_published_and_bad(predictor):
-    predicted = predictor.predict(NOISE)
-    assert values(predicted) == pytest.approx(PUBLISHED_NOISE, abs=2e-3)
-    assert all(0.9 < value < 5.1 for value in values(predicted))
+def test_a_tenth_of_a_second_of_noise_is_repeated_as_published_and_bad(of_noise):
+    assert values(of_noise) == pytest.approx(PUBLISHED_NOISE, abs=2e-3)
 
 
 def test_windows_are_those_of_the_published_code():
@@ -51,12 +56,6 @@ def test_windows_are_those_of_the_published_code():
         int(audio[start * RATE_HZ]) for start in expected
     ]
     assert windows.shape == (len(expected), WINDOW)
-
-
-def test_a_long_recording_is_heard_some_windows_at_a_time():
-    hour = np.zeros(3600 * RATE_HZ, np.int16)
-    first = next(dnsmos._windows(hour))
-    assert first.shape == (8, WINDOW)
 
 
 def test_features_are_level_below_the_maximum():
@@ -80,11 +79,6 @@ def test_a_splinter_has_no_naturalness(predictor):
         predictor.predict(NOISE[:1_599])
 
 
-def test_another_rate_is_refused(predictor):
-    with pytest.raises(InputError, match="16000 Hz, found 8000 Hz"):
-        predictor.predict(NOISE, 8000)
-
-
 def test_missing_weights_are_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
     assert "models fetch dnsmos-p835" in missing()
@@ -102,7 +96,11 @@ def test_other_weights_of_the_same_length_are_refused(tmp_path, monkeypatch):
         load_dnsmos()
 
 
-def test_the_command_labels_its_numbers_and_names_what_it_cannot_judge(shell, predictor, tmp_path):
+def test_the_command_labels_its_numbers_and_names_what_it_cannot_judge(
+    shell, predictor, of_noise, tmp_path, monkeypatch
+):
+    known = SimpleNamespace(predict=lambda samples: of_noise if samples.any() else predictor.predict(samples))
+    monkeypatch.setattr("evaluation.cli.naturalness.load_dnsmos", lambda _: known)
     write_flac16(tmp_path / "noise.flac", NOISE, RATE_HZ)
     write_flac16(tmp_path / "silence.flac", np.zeros(RATE_HZ, np.int16), RATE_HZ)
     answer = shell("naturalness", tmp_path, "--csv", tmp_path / "all.csv")

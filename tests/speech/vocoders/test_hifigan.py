@@ -47,22 +47,6 @@ def test_the_spectrum_is_that_of_the_definition():
     np.testing.assert_allclose(log_mel(NOISE[: 6 * HOP_SAMPLES]), np.log(np.maximum(expected, 1e-5)), atol=2e-3)
 
 
-def test_a_card_rounds_no_numbers_of_it(small, monkeypatch):
-    """TF32 is off while it works, and then as it was."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
-    seen = []
-    forward = small._generator.forward
-
-    def watch(*given):
-        seen.append(torch.backends.cudnn.allow_tf32)
-        return forward(*given)
-
-    monkeypatch.setattr(small._generator, "forward", watch)
-    small.synthesize([np.zeros((3, BANDS), np.float32)])
-    assert seen == [False]
-    assert torch.backends.cudnn.allow_tf32
-
-
 @pytest.mark.parametrize(("samples", "frames"), [(1, 1), (257, 2), (1024, 4)])
 def test_every_length_has_its_frames_and_samples(small, samples, frames):
     spectrum = log_mel(NOISE[:samples])

@@ -81,17 +81,6 @@ def test_frames_stay_where_they_are():
         assert (np.flatnonzero(high)[0] + 10) * FRAME_S == pytest.approx(1.0, abs=0.015)
 
 
-def test_a_part_sounds_as_within_the_whole(vowel):
-    """But for the phase of its pulses and of noise: the frames are those of the whole."""
-    parameters = analyse(vowel, np.full(frames_of(vowel), 125.0), FRAME_S)
-    parameters[:, :POINTS] += np.linspace(0, 3, len(parameters))[:, None]
-    contour = np.full(400, 125.0)
-    whole = synthesize(parameters, FRAME_S, contour)
-    part = synthesize(parameters, FRAME_S, contour[200:], 200)
-    loudness = [np.square(each[:16_000].reshape(20, -1)).mean(axis=1) for each in (whole[16_000:], part)]
-    assert loudness[1][1:-1] == pytest.approx(loudness[0][1:-1], rel=0.1)
-
-
 def test_contour_is_interpolated_between_voiced_frames_and_0_elsewhere():
     hz = np.array([0, 100.0, 200.0, 0, 0])
     found = contour_at_steps(hz, 0.01, 10)
