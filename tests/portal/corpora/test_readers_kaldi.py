@@ -7,33 +7,11 @@ import pytest
 
 from common.problems import Severity
 from portal.intake.corpora.draft import CorpusDraft, Layout
-from portal.intake.corpora.reading import detect_layout, read_corpus
+from portal.intake.corpora.reading import read_corpus
 from tests.portal.corpora import corpora
 from tests.portal.corpora.corpora import found, sentence, sizes, trial_pairs
 
 ENROLLS, TRIALS = "toy_dev_enrolls", "toy_dev_trials_f"
-
-
-def test_the_challenges_directories_are_read(librispeech):
-    draft = read_corpus(librispeech / "data", without_audio=True)
-    assert draft.is_usable
-    assert {problem.code for problem in draft.problems} == {"not-enrolled"}
-    assert (len(draft.utterances), len(draft.speakers)) == (4255, 80)
-    assert sizes(draft) == {
-        "libri_dev_enrolls": 343,
-        "libri_dev_trials_f": 1018,
-        "libri_dev_trials_m": 960,
-        "libri_test_enrolls": 438,
-        "libri_test_trials_f": 734,
-        "libri_test_trials_m": 762,
-    }
-    assert {name.partition("-")[2]: value[1:] for name, value in corpora.counts(draft).items()} == {
-        "libri_dev_trials_f": (704, 14566),
-        "libri_dev_trials_m": (644, 12796),
-        "libri_test_trials_f": (548, 11196),
-        "libri_test_trials_m": (449, 9457),
-    }
-    assert all(each.duration_s and each.audio is None for each in draft.utterances)
 
 
 def test_the_challenges_trials_are_the_same_gender_product(librispeech):
@@ -84,17 +62,6 @@ def test_of_several_files_of_one_name_the_stated_folders_decide(tmp_path):
     draft = read_corpus(tmp_path)
     assert found(draft, "ambiguous-file") == [(f"{ENROLLS}/wav.scp", 1)]
     assert not draft.is_usable
-
-
-def test_one_directory_and_a_data_folder_are_found(tmp_path):
-    corpora.kaldi(tmp_path / "data")
-    assert detect_layout(tmp_path) is Layout.KALDI
-    assert detect_layout(tmp_path / "data" / ENROLLS) is Layout.KALDI
-    alone = read_corpus(tmp_path / "data" / TRIALS, without_audio=True)
-    assert sentence(alone, "no-enrolment-set") == (
-        f"trials: expected an enrolment set for {TRIALS}, such as {ENROLLS}, found no enrolment "
-        "set. Add the enrolment set, or rename one so that the names agree."
-    )
 
 
 def test_the_challenges_archives_give_a_set_per_list(tmp_path):
@@ -175,18 +142,6 @@ def test_a_missing_list_is_one_problem(tmp_path):
     assert errors == {("missing-file", f"{TRIALS}/{file}") for file in ("text", "wav.scp", "spk2gender")}
 
 
-def test_trials_of_mixed_gender_are_one_note(tmp_path):
-    corpora.kaldi(tmp_path)
-    for name in (ENROLLS, TRIALS):
-        corpora.edit(tmp_path / name / "spk2gender", "12 f", "12 m")
-    draft = read_corpus(tmp_path)
-    assert draft.is_usable
-    assert sentence(draft, "mixed-gender-trials") == (
-        f"{TRIALS}/trials, line 2: expected trials of one gender, found 3 of two genders, first "
-        "11 against 12-c. They were kept as given; nothing to do if that is meant."
-    ).replace("12-c", "12")
-
-
 def test_an_utterance_enrolled_and_tried_is_a_warning(tmp_path):
     corpora.kaldi(tmp_path)
     for name in ("utt2spk", "text", "wav.scp"):
@@ -214,10 +169,3 @@ def test_an_utterance_says_the_same_in_every_directory(tmp_path):
     assert found(draft, "contradicting-speaker")[-1] == (f"{TRIALS}/wav.scp", 4)
     assert found(draft, "contradicting-transcript") == [(f"{TRIALS}/text", 4)]
     assert found(draft, "contradicting-file") == [(f"{TRIALS}/wav.scp", 4)]
-
-
-def test_audio_whose_name_has_other_capitals_is_named(tmp_path):
-    corpora.kaldi(tmp_path)
-    corpora.edit(tmp_path / TRIALS / "wav.scp", "wav/12-c.wav", "wav/12-C.wav")
-    [problem] = [one for one in read_corpus(tmp_path).problems if one.code == "missing-file"]
-    assert "but “12-c”, which differs in capitals only" in problem.found

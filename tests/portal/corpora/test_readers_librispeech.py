@@ -1,7 +1,7 @@
 """LibriSpeech trees, and folders that are no corpus."""
 
 from portal.intake.corpora.draft import Layout
-from portal.intake.corpora.reading import detect_layout, read_corpus
+from portal.intake.corpora.reading import read_corpus
 from tests.portal.corpora import corpora
 from tests.portal.corpora.corpora import found, sentence, sizes
 
@@ -71,22 +71,6 @@ def test_librispeech_speakers_must_be_listed(tmp_path):
     assert sentence(draft, "no-gender").startswith("SPEAKERS.TXT: expected f or m as gender of speaker 21")
 
 
-def test_a_tree_without_its_list_of_speakers_says_so(tmp_path):
-    corpora.librispeech(tmp_path)
-    (tmp_path / "SPEAKERS.TXT").unlink()
-    assert detect_layout(tmp_path) is Layout.LIBRISPEECH
-    assert [(each.code, each.file) for each in read_corpus(tmp_path).problems] == [("missing-file", "SPEAKERS.TXT")]
-
-
-def test_the_same_utterance_in_two_subsets_is_a_duplicate(tmp_path):
-    corpora.librispeech(tmp_path, "dev-other")
-    corpora.librispeech(tmp_path, "dev-clean", (("11", "F"),))
-    corpora.librispeech(tmp_path / "speakers")
-    (tmp_path / "speakers" / "SPEAKERS.TXT").rename(tmp_path / "SPEAKERS.TXT")
-    draft = read_corpus(tmp_path)
-    assert found(draft, "duplicate-utterance")[0] == ("dev-other/11/100/11-100-0000.flac", None)
-
-
 def test_a_folder_of_text_files_is_no_corpus(tmp_path):
     for number in range(4):
         corpora.write_text(tmp_path / f"chapter{number}.txt", "It was a dark night.")
@@ -96,14 +80,3 @@ def test_a_folder_of_text_files_is_no_corpus(tmp_path):
     assert problem.found == ("a folder of 4 entries such as chapter0.txt, chapter1.txt, chapter2.txt")
     for word in ("LibriSpeech", "Kaldi", "utterances.csv"):
         assert word in problem.expected
-
-
-def test_what_is_no_folder_is_no_corpus(tmp_path):
-    file = corpora.write_text(tmp_path / "utterances.csv", "")
-    (tmp_path / "empty").mkdir()
-    cases = {file: "a file", tmp_path / "none": "nothing of this name"}
-    for path, words in cases.items():
-        (problem,) = read_corpus(path).problems
-        assert (problem.code, problem.found) == ("missing-folder", words)
-    (problem,) = read_corpus(tmp_path / "empty").problems
-    assert problem.found == "an empty folder"

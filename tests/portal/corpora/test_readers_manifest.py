@@ -5,7 +5,6 @@ import unicodedata
 
 import pytest
 
-from common.problems import Severity
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.reading import read_corpus
 from tests.portal.corpora import corpora
@@ -56,16 +55,6 @@ def test_trial_pairs_agree_with_the_counts(tmp_path):
         assert len(set(pairs)) == each.target_count + each.nontarget_count
         assert all(gender[pair.model] == gender[pair.utterance[0]] for pair in pairs)
         assert all(pair.target == (pair.model == pair.utterance[0]) for pair in pairs)
-
-
-def test_further_columns_and_one_speaker_of_a_gender_are_told(tmp_path):
-    rows = [row | {"mood": "calm"} for row in corpora.manifest_rows((("a", "F"), ("b", "F"), ("c", "M")))]
-    draft = read_corpus(corpora.manifest(tmp_path / "toy", rows, (*corpora.COLUMNS, "mood")))
-    assert draft.is_usable
-    assert {(problem.severity, problem.code) for problem in draft.problems} == {
-        (Severity.NOTE, "unknown-column"),
-        (Severity.WARNING, "one-sided-trials"),
-    }
 
 
 def test_a_corpus_of_few_utterances_each_is_training(tmp_path):
@@ -205,24 +194,6 @@ def test_a_speaker_needs_a_gender(tmp_path, gender, code):
     assert not draft.is_usable
 
 
-def test_the_gender_that_most_lines_give_is_right(tmp_path):
-    rows = corpora.manifest_rows()
-    rows[4]["gender"] = "male"
-    draft = read_corpus(corpora.manifest(tmp_path, rows))
-    assert sentence(draft, "contradicting-gender") == (
-        "utterances.csv, line 6: expected one gender for speaker b, "
-        "found “male”, but “F” in utterances.csv, line 7 and 2 more. Correct one of the two."
-    )
-
-
-def test_an_unusable_gender_accuses_its_own_line_only(tmp_path):
-    rows = corpora.manifest_rows()
-    rows[4]["gender"] = "X"
-    rows[6]["gender"] = "M"
-    draft = read_corpus(corpora.manifest(tmp_path, rows))
-    assert {(each.code, each.line) for each in draft.problems} == {("unknown-gender", 6), ("contradicting-gender", 8)}
-
-
 def broken_corpus(folder):
     """Roles are given and sets are not named; one speaker has no gender, others a problem in one row each."""
     rows = [{**row, "role": "trial" if row["path"][-6] in "123" else "enrolment"} for row in corpora.manifest_rows()]
@@ -246,24 +217,6 @@ def test_a_broken_row_is_one_problem_and_makes_no_set(tmp_path):
     ]
     assert corpora.sizes(draft) == {"broken_enrolls": 1, "broken_trials_f": 3, "broken_trials_m": 5}
     assert draft.trial_lists == ()
-
-
-def test_a_missing_file_is_named(tmp_path):
-    corpora.manifest(tmp_path)
-    (tmp_path / "b" / "b_1.flac").unlink()
-    assert sentence(read_corpus(tmp_path), "missing-file") == (
-        "utterances.csv, line 7: expected the audio of b_1, found no file b/b_1.flac. "
-        "Add the file, or remove the entry."
-    )
-
-
-def test_audio_that_is_not_listed_is_one_note(tmp_path):
-    corpora.manifest(tmp_path)
-    for number in range(30):
-        corpora.write_text(tmp_path / "more" / f"{number:02d}.wav", "")
-    draft = read_corpus(tmp_path)
-    assert "30 not listed, such as more/00.wav, more/01.wav" in sentence(draft, "not-listed")
-    assert draft.is_usable
 
 
 def test_quoted_commas_are_part_of_the_transcript_and_bare_ones_are_reported(tmp_path):
@@ -336,12 +289,3 @@ def test_paths_with_accents_are_found_however_the_disk_spells_them(tmp_path):
     assert draft.problems == ()
     assert [speaker.name for speaker in draft.speakers] == ["ann", "jürgen", "max", "zoé"]
     assert all(utterance.audio and utterance.audio.is_file() for utterance in draft.utterances)
-
-
-def test_what_systems_left_behind_is_one_note(tmp_path):
-    folder = corpora.manifest(tmp_path / "toy")
-    for name in ("._utterances.csv", "$RECYCLE.BIN/a.wav", "a/._a_0.flac", "a/Thumbs.db"):
-        corpora.write_text(folder / name, "")
-    (problem,) = read_corpus(folder).problems
-    assert (problem.code, problem.severity) == ("droppings", Severity.NOTE)
-    assert problem.found.startswith("4 that an operating system or a program left behind")

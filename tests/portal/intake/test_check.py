@@ -12,7 +12,6 @@ import pytest
 from common.child_process import ChildLimits
 from common.errors import InputError
 from common.problems import Severity
-from evaluation.protocols.recipes import FOLDER
 from portal.intake import pdf_files
 from portal.intake.archives.limits import LARGEST_SPEECH_BYTES, ArchiveLimits
 from portal.intake.check import _in_order
@@ -103,13 +102,6 @@ def test_file_in_the_folder_of_one_set_is_missing_in_the_other(tmp_path):
     assert [(one.data_set, one.code, one.file) for one in report.findings] == [("two", "missing", "u2.wav")]
 
 
-def test_general_and_special_file_complete_each_other(tmp_path):
-    kept = Kept()
-    report = checked(tmp_path, whole(**{"one/u2.wav": wav(SPOKEN["u2"])}), keeper=kept)
-    assert find_problems(report) == [("u2", "duplicate")]
-    assert {("one", "u2"), ("two", "u2")} <= set(kept.speech)
-
-
 def test_joint_folder_serves_the_sets_that_it_joins(tmp_path):
     sets = {"vctk_dev_trials_f": ("u0", "u1", "u2"), "vctk_dev_trials_f_common": ("u3", "u4", "u5")}
     files = {f"vctk_dev_trials_f_all_anon/{name}.wav": wav(samples) for name, samples in SPOKEN.items()}
@@ -138,11 +130,6 @@ def test_copy_is_the_one_whose_length_does_not_fit(tmp_path, order):
     report = checked(tmp_path, files)
     assert find_problems(report) == [("u1", "same-as-other")]
     assert report.faulty == ("u1",)
-
-
-def test_each_of_many_copies_is_told_but_not_the_one_they_were_made_of(tmp_path):
-    report = checked(tmp_path, {f"{name}.wav": wav(SPOKEN["u3"]) for name in ORIGINALS})
-    assert find_problems(report) == [(name, "same-as-other") for name in ("u0", "u1", "u2", "u4", "u5")]
 
 
 def test_original_of_another_utterance_is_not_anonymised_either(tmp_path):
@@ -204,11 +191,6 @@ def test_speech_that_need_not_come_is_missed_by_a_warning(tmp_path):
     assert checked(tmp_path, {"a.pdf": DESCRIPTION}, audio_required=False).findings == ()
 
 
-def test_edition_without_a_corpus_notes_speech_once(tmp_path):
-    report = checked(tmp_path, whole(), sets={})
-    assert [(one.code, one.severity) for one in report.findings] == [("unexpected-audio", Severity.NOTE)]
-
-
 def test_notes_of_files_that_are_not_used_count_files(tmp_path):
     extra = {"notes.txt": b"x", "more.txt": b"x", ".DS_Store": b"", "__MACOSX/._a": b"", "Thumbs.db": b""}
     report = checked(tmp_path, whole(**extra))
@@ -220,19 +202,6 @@ def test_required_parts_are_missed_and_inherited_ones_are_not(tmp_path):
     required = {"scores_required": True, "description_required": True}
     report = checked(tmp_path, whole(), **required)
     assert find_problems(report) == [("the archive", "missing-description"), ("the archive", "missing-scores")]
-
-
-def test_documents_that_are_handed_down_count_as_if_they_had_come(tmp_path):
-    told = []
-
-    def add_others(paths):
-        told.extend(paths)
-        unpack(tmp_path / "documents", [("old.pdf", DESCRIPTION), ("hypotheses/two.txt", b"u3 A\n")])
-        return ["old.pdf", "hypotheses/two.txt"]
-
-    files = whole(**{"hypotheses/one.txt": b"u0 A\n"})
-    assert checked(tmp_path, files, beside=add_others, description_required=True).findings == ()
-    assert told == ["hypotheses/one.txt"]
 
 
 def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_path):
@@ -252,10 +221,7 @@ def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_p
     ("needed", "extra", "warned"),
     [
         ({"EER": ("scores",)}, {}, ["scores"]),
-        ({"EER": ("scores",)}, {"results-2022-07-01-10-00-00/ASV-a-b/scores": b"a b 1\n"}, []),
         ({"EER": ("scores", "results")}, {"exp/RESULTS_summary_T1": b"x\n"}, []),
-        ({"EER": ("scores",)}, {"exp/RESULTS_summary_T1": b"x\n"}, ["scores"]),
-        ({"rho": ("speech",)}, {}, []),
     ],
 )
 def test_what_a_rank_needs_is_warned_of(tmp_path, needed, extra, warned):
@@ -273,16 +239,6 @@ def test_speech_that_a_rank_needs_is_warned_of(tmp_path):
     inherited = {"one": frozenset({"u0"})}
     report = checked(tmp_path, {"hypotheses/one.txt": b"u0 A\n"}, inherited=inherited, **needed)
     assert "cannot-be-ranked" not in {code for _, code in find_problems(report)}
-
-
-def test_required_scores_are_missed_once(tmp_path):
-    report = checked(tmp_path, whole(), scores_required=True, needed_to_rank={"EER": ("scores",)})
-    assert find_problems(report) == [("the archive", "missing-scores")]
-
-
-def test_description_that_is_no_pdf_is_told_once(tmp_path):
-    report = checked(tmp_path, whole(**{"T1.pdf": b"{\\rtf1 a document}"}), description_required=True)
-    assert find_problems(report) == [("T1", "not-a-pdf")]
 
 
 @pytest.mark.parametrize(
@@ -313,13 +269,6 @@ def test_description_that_takes_long_to_read_is_refused_within_its_time(tmp_path
     assert problem.found == "a PDF that cannot be read within its limits of time and memory"
 
 
-def test_description_that_ends_its_reader_otherwise_has_broken_no_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(pdf_files, "_read_fault", lambda _: os.abort())
-    report = checked(tmp_path, whole(**{"T1.pdf": DESCRIPTION}))
-    [problem] = [one for one in report.findings if one.code == "not-a-pdf"]
-    assert problem.found == "a PDF that cannot be read"
-
-
 def test_documents_are_kept_with_their_bytes(tmp_path):
     kept = Kept()
     extra = {"T1/T1.pdf": DESCRIPTION, "T1/notes.txt": b"x", "hypotheses/one.txt": b"u0 A B\n"}
@@ -337,11 +286,6 @@ def test_hostile_archive_is_a_report_too(tmp_path):
     report = check(source, expect(ORIGINALS, SETS), tmp_path / "documents")
     assert report.is_refused
     assert [one.code for one in report.findings] == ["path-traversal"]
-
-
-def test_limits_of_the_edition_hold(tmp_path):
-    report = checked(tmp_path, whole(), limits=ArchiveLimits(members=3))
-    assert [one.code for one in report.findings] == ["too-many-members"]
 
 
 def test_speech_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
@@ -410,19 +354,6 @@ def test_damaged_expectation_names_the_part(part):
         ExpectedSubmission.from_json(text)
 
 
-@pytest.mark.parametrize("row", ["[1, 2]", '[1, 16000, "abc"]'])
-def test_damaged_utterance_is_named(row):
-    text = expect({}, {}).to_json().replace('"utterances":{}', f'"utterances":{{"u7":{row}}}')
-    with pytest.raises(InputError, match=r"utterances\.u7"):
-        ExpectedSubmission.from_json(text)
-
-
-def test_trial_counts_take_the_place_of_the_recipes():
-    recipe = expect(ORIGINALS, SETS, trial_counts={"libri_dev_trials_f": (10, 90)}).recipe()
-    assert recipe.data_sets["libri_dev_trials_f"].trials == 100
-    assert recipe.data_sets["libri_dev_trials_m"].trials == 13440
-
-
 def test_pipe_in_a_folder_is_told_and_passed_over(tmp_path):
     folder = unpack(tmp_path / "folder", whole().items())
     os.mkfifo(folder / "u1-notes.wav")
@@ -451,15 +382,6 @@ def test_names_are_the_same_in_either_form_of_unicode(tmp_path, pack, form):
         text = unicodedata.normalize(stored, expect(ACCENTED).to_json())
         report = check(source, ExpectedSubmission.from_json(text), tmp_path / stored)
         assert (report.findings, report.counts.received) == ((), 2)
-
-
-def test_two_files_whose_names_look_alike_are_told_in_folders_as_in_archives(tmp_path):
-    files = [(unicodedata.normalize(form, "müller-1.wav"), wav(tone(0.6, seed=10))) for form in FORMS]
-    packed, plain = pack_zip(tmp_path / "T1.zip", files), unpack(tmp_path / "T1", files)
-    expected = expect({"müller-1": ACCENTED["müller-1"]})
-    for source in (packed, plain):
-        report = check(source, expected, tmp_path / f"documents of {source.name}")
-        assert [code for _, code in find_problems(report)] == ["unicode-collision"]
 
 
 @pytest.mark.parametrize("pack", [pack_zip, unpack])
@@ -502,13 +424,6 @@ def test_file_that_its_name_keeps_from_being_used_is_warned_of(tmp_path, name, c
     (finding,) = report.findings
     assert (finding.code, finding.file, finding.severity) == ("unused-by-name", name, "warning")
     assert finding.expected.startswith(wanted)
-
-
-def test_result_file_of_a_ranking_is_told_the_name_of_its_edition(tmp_path):
-    recipe = (FOLDER / "2024.toml").read_text()
-    report = checked(tmp_path, whole(**{"results_B9.txt": RESULTS_2024}), recipe_text=recipe)
-    (finding,) = report.findings
-    assert finding.expected == "results under the name result_for_rank_<suffix>"
 
 
 def test_results_under_any_name_are_not_used_where_the_portal_evaluates(tmp_path):

@@ -69,11 +69,6 @@ def test_results_directory_is_found_in_any_layout(path: str) -> None:
     assert results_directory(path) == ""
 
 
-def test_other_files_belong_to_no_results_directory() -> None:
-    for path in ("a/x.wav", "a/RESULTS_summary_mcadams", f"{TEST}/log/x", "hypotheses/x"):
-        assert results_directory(path) is None
-
-
 def test_results_directories_are_listed_once_each() -> None:
     paths = [f"t/{STAMP}.orig/results.txt", f"t/{STAMP}/results.txt", f"t/{STAMP}/{TEST}/EER", "t/wav/x.wav"]
     assert results_directories(paths) == (f"t/{STAMP}", f"t/{STAMP}.orig")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import portal.intake
 from common.problems import Severity
-from portal.intake.problem_codes import describe, fill
 
 FOLDER = Path(portal.intake.__file__).parent
 SOURCES = [
@@ -38,15 +37,3 @@ def test_table_says_what_was_expected_and_found_and_what_to_do():
     for kind, sentences in SENTENCES.items():
         assert sentences.keys() - {"severity"} == {"expected", "found", "remedy"}, kind
         assert sentences.get("severity", "error") in list(Severity), kind
-
-
-def test_problem_takes_its_severity_from_its_table_unless_told_otherwise():
-    problem = describe("name-not-utf8", "a.txt", line=3, encoding="cp437")
-    assert (problem.code, problem.file, problem.line, problem.severity) == ("name-not-utf8", "a.txt", 3, "warning")
-    assert problem.found == "another encoding, read as cp437"
-    assert describe("missing", "a.wav", severity=Severity.WARNING).severity == "warning"
-
-
-def test_word_behind_the_slash_is_no_part_of_the_code():
-    assert describe("missing-file/utt2spk", "dev/utt2spk").code == "missing-file"
-    assert fill("not-finite", samples=2, found="1 NaN")[0] == "not-finite"

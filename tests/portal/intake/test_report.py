@@ -64,13 +64,6 @@ def test_report_survives_json(mixed):
     assert content["summary"] == mixed.summary()
 
 
-def test_csv_has_every_finding():
-    found = Problem("extra", "a.wav", "a name", "+1", "Go.", Severity.WARNING)
-    header, row = report_of(("dev", found)).csv_rows()
-    assert header[:4] == ("data_set", "severity", "code", "file")
-    assert row == ("dev", "warning", "extra", "a.wav", "", "a name", "+1", "Go.", 1)
-
-
 def test_list_is_bounded_for_each_data_set_and_cause():
     found = ProblemList(rows_per_cause=3)
     for number in range(10):

@@ -80,22 +80,10 @@ def test_float_beyond_full_scale_counts_as_clipped():
     assert found.speech.samples.max() == 32767
 
 
-def test_single_peaks_at_full_scale_are_not_clipping():
-    samples = SPEECH.copy()
-    samples[::50] = 32767
-    assert codes(inspect(wav(samples))) == []
-
-
 def test_original_is_recognised_in_any_container():
     original = tone(2.0, seed=2)
     for content in (wav(original), flac(original), wav(original / 32768, subtype="PCM_32"), extended(original)):
         assert codes(inspect(content)) == ["identical-to-original"]
-
-
-def test_what_is_not_caught_is_as_documented():
-    original = tone(2.0, seed=2).astype(float)
-    assert codes(inspect(wav(np.rint(original * 0.9).astype(np.int16)))) == []
-    assert codes(inspect(wav(np.roll(original, 7).astype(np.int16)))) == []
 
 
 def test_length_is_compared_at_its_limits():
@@ -112,21 +100,6 @@ def test_length_is_compared_at_its_limits():
     assert severity(round(original * LONGER_FACTOR) + 1) == ("longer", Severity.ERROR)
     assert severity(round(original / LONGER_FACTOR) - 1) == ("shorter", Severity.ERROR)
     assert length_problem(5, ExpectedUtterance("u1"), RATE, "u1.wav") is None
-
-
-def test_lengths_and_silence_are_warnings_where_durations_may_change():
-    lengths = [
-        length_problem(n, UTTERANCE, RATE, "u1.wav", keeps_duration=False) for n in (2 * RATE, 9 * RATE, RATE // 4)
-    ]
-    assert [one and (one.code, one.severity) for one in lengths] == [
-        None,
-        ("longer", Severity.WARNING),
-        ("shorter", Severity.WARNING),
-    ]
-    silence = wav(np.zeros(RATE, np.int16))
-    told = {"file": "a/u1.wav", "expected": UTTERANCE, "rate_hz": RATE}
-    strict, lenient = (inspect_speech(silence, keeps_duration=keeps, **told) for keeps in (True, False))
-    assert (strict.has_errors, lenient.has_errors, codes(lenient)) == (True, False, ["silent"])
 
 
 def test_short_original_may_stay_short():

@@ -79,12 +79,6 @@ def run(state) -> Job:
     return job
 
 
-def test_corpus_may_lie_at_the_top_or_in_folders(sender, tmp_path):
-    content = pack_tar(tmp_path / "c.tar.gz", make_files(speakers="ab").items()).read_bytes()
-    job = run(upload(sender, content, filename="c.tar.gz"))
-    assert (job.failure, Corpus.objects.get().utterances.count()) == ("", 4)
-
-
 def test_all_errors_of_an_archive_are_named_by_its_own_paths(sender, tmp_path):
     files = make_files()
     rows = list(csv.reader(files["little/utterances.csv"].decode().splitlines()))

@@ -236,17 +236,6 @@ def traversal():
     return packed.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["traversal", "cut"])
-def test_unsafe_archive_leaves_no_file_behind(team, members, kind):
-    whole = zip_of({"wav/system.pdf": DESCRIPTION} | members)
-    data = {"traversal": traversal(), "cut": whole[: len(whole) // 2]}[kind]
-    before = files_on_disk()
-    submission = hand_in(team, data)
-    assert (submission.state, submission.errors) == (REFUSED, 1)
-    assert (submission.files.count(), submission.documents.count()) == (0, 0)
-    assert files_on_disk() - before == {Path(default_storage.path(submission.report))}
-
-
 def test_archive_that_turns_out_hostile_at_its_end_leaves_no_file_behind(team, members):
     """Everything before the last member is sound and has been staged when that member is met."""
     import tarfile
@@ -321,14 +310,6 @@ def test_equal_files_are_stored_once(team, members):
     assert len(files_on_disk() - before) <= 1  # the report, unless it is the same
 
 
-def test_utterance_that_comes_broken_is_not_taken_from_before(team, members):
-    first = hand_in(team, members)
-    broken = next(iter(members))
-    second = hand_in(team, {broken: members[broken][:5000]}, system=first.system)
-    assert (second.state, codes(second)) == (REFUSED, {"truncated": 1})
-    assert len(contents(second)) == len(members) - 1
-
-
 @pytest.mark.postgres
 def test_newest_sound_file_of_each_utterance_is_inherited(team, members):
     """A broken archive between two versions costs nothing, and the report says which version stands in."""
@@ -378,15 +359,6 @@ def test_same_archive_is_refused_and_does_not_count(team, members):
     withdraw(submission=first, by=None, relation=Relation.ORGANIZER)
     assert hand_in(team, members, system=first.system).state == ACCEPTED
     assert hand_in(team, members).state == ACCEPTED  # as another system
-
-
-def test_sound_file_of_a_withdrawn_version_is_not_inherited(team, members):
-    first = hand_in(team, members)
-    broken = next(iter(members))
-    hand_in(team, {broken: members[broken][:5000]}, system=first.system)
-    withdraw(submission=first, by=None, relation=Relation.ORGANIZER)
-    third = hand_in(team, {"system.pdf": DESCRIPTION}, system=first.system)
-    assert (third.state, codes(third)) == (REFUSED, {"missing": 1})
 
 
 def test_newest_sound_document_is_inherited(team, members):
@@ -452,12 +424,6 @@ def test_withdrawn_and_unsafe_versions_hand_nothing_down(team, members):
     fourth = hand_in(team, {"system.pdf": DESCRIPTION}, system=first.system)
     assert (fourth.state, fourth.inherits) == (ACCEPTED, first)
     assert {audio for audio, _ in contents(fourth).values()} == {audio for audio, _ in contents(first).values()}
-
-
-def test_another_system_inherits_nothing(team, members):
-    hand_in(team, members)
-    other = hand_in(team, {"system.pdf": DESCRIPTION})
-    assert (other.state, other.inherits, codes(other)) == (REFUSED, None, {"missing-audio": 1})
 
 
 # Interruptions -------------------------------------------------------------------------------------
@@ -597,7 +563,7 @@ def test_archive_that_would_end_its_reader_is_refused_with_the_file(
     team, members, monkeypatch, inspect, code, found, starts
 ):
     hear_in_child(monkeypatch, inspect)
-    monkeypatch.setattr(handlers, "child_limits", lambda _: ChildLimits(2 if inspect is hang else 30, 1 << 28, 60))
+    monkeypatch.setattr(handlers, "child_limits", lambda _: ChildLimits(1 if inspect is hang else 30, 1 << 28, 60))
     submission = submit(team, members)
     before = files_on_disk()
     check(submission)

@@ -61,10 +61,6 @@ def score(text):
 
 CHEATS = {
     "nan": (score(b"nan"), [("not-finite-score", 3)]),
-    "too large for Kaldi": (score(b"1e39"), [("not-finite-score", 3)]),
-    "lines of x": (lambda lines: [b"x"] * len(lines), [("malformed-line", n) for n in range(1, 33)]),
-    "another score for a trial": (lambda lines: [*lines, lines[4][:-1]], [("repeated-score", 33)]),
-    "upper case": (lambda lines: [line.upper() for line in lines], [("other-trials", 1)]),
     "one score for all": (
         lambda lines: [b" ".join([*line.split()[:2], b"0.5"]) for line in lines],
         [("equal-scores", None)],
@@ -103,11 +99,10 @@ def test_scores_of_another_data_set_are_one_problem(team, sound):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda lines: lines[1:], [("missing-hypothesis", None)]),
-        (lambda lines: [*lines, b"nowhere A WORD"], [("extra-hypothesis", 17)]),
+        (lambda lines: [*lines[1:], b"nowhere A WORD"], [("missing-hypothesis", None), ("extra-hypothesis", 16)]),
         (lambda lines: changed(lines, 3, lines[3] + b" A" * 2001), [("long-hypothesis", 4)]),
     ],
-    ids=["left out", "unknown", "endless"],
+    ids=["other utterances", "endless"],
 )
 def test_hypotheses_are_held_against_the_utterances(team, sound, change, expected):
     lines = change(sound[TEXT].splitlines())

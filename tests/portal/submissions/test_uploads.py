@@ -99,15 +99,6 @@ def sentence(answer):
 # The protocol ------------------------------------------------------------------------------------
 
 
-def test_options_tell_everybody_what_is_spoken(edition):
-    answer = Tus()("OPTIONS", ADDRESS)
-    assert (answer.status_code, answer["Tus-Version"], answer["Tus-Resumable"]) == (204, "1.0.0", "1.0.0")
-    assert answer["Tus-Extension"] == "creation,creation-with-upload,checksum,termination,expiration"
-    assert answer["Tus-Checksum-Algorithm"] == "sha1,sha256,md5"
-    assert answer["Tus-Max-Size"] == str(edition.largest_archive_bytes)
-    assert answer["Allow"] == "POST, OPTIONS"
-
-
 def test_upload_in_parts_becomes_a_submission(sender, team, owner):
     address = sender.begin(size=len(CONTENT), system_title="Our best")
     assert sender.offset(address) == 0
@@ -150,9 +141,8 @@ def test_head_tells_offset_length_metadata_and_expiry(sender, team):
     assert answer["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize("method", ["PATCH", "POST"])
-def test_another_version_is_refused(sender, method):
-    answer = sender(method, ADDRESS if method == "POST" else sender.begin(), **{"Tus-Resumable": "0.2.2"})
+def test_another_version_is_refused(sender):
+    answer = sender("PATCH", sender.begin(), **{"Tus-Resumable": "0.2.2"})
     assert (answer.status_code, answer["Tus-Version"]) == (412, "1.0.0")
 
 
@@ -168,11 +158,9 @@ def test_part_at_another_offset_is_refused_and_changes_nothing(sender):
     assert upload_path(Upload.objects.get()).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("algorithm", receiving.ALGORITHMS)
-def test_part_with_a_checksum_counts_only_whole(sender, algorithm):
+def test_part_with_a_checksum_counts_only_whole(sender):
     address = sender.begin()
-    digest = hashlib.new(algorithm, CONTENT[:500]).digest()
-    checksum = f"{algorithm} {base64.b64encode(digest).decode()}"
+    checksum = f"sha1 {base64.b64encode(hashlib.sha1(CONTENT[:500]).digest()).decode()}"
     damaged = sender.send(address, 0, b"?" + CONTENT[1:500], Upload_Checksum=checksum)
     assert (damaged.status_code, sender.offset(address)) == (460, 0)
     assert sentence(damaged) == "This part was damaged during the transfer. Send it again."
@@ -181,22 +169,10 @@ def test_part_with_a_checksum_counts_only_whole(sender, algorithm):
     assert upload_path(Upload.objects.get()).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("checksum", ["crc32 AAAA", "sha1 ?!"])
-def test_checksum_that_cannot_be_checked_is_refused(sender, checksum):
-    address = sender.begin()
-    assert sender.send(address, 0, CONTENT, Upload_Checksum=checksum).status_code == 400
-    assert sender.offset(address) == 0
-
-
 def test_more_bytes_than_announced_are_refused(sender):
     address = sender.begin(size=100)
     assert sender.send(address, 0, CONTENT[:101]).status_code == 413
     assert sender.offset(address) == 0
-
-
-@pytest.mark.parametrize("offset", ["-1", "9" * 19])
-def test_offset_that_is_no_number_is_refused(sender, offset):
-    assert sender.send(sender.begin(), offset, CONTENT).status_code == 400
 
 
 def test_last_part_may_be_sent_again_when_its_answer_was_lost(sender):
@@ -322,14 +298,6 @@ def test_uploads_of_others_look_like_unknown_ones(sender, edition):
 # Who ----------------------------------------------------------------------------------------------
 
 
-def test_colleagues_and_organizers_may_go_on(sender, team, organizer):
-    colleague = make_user()
-    team.memberships.create(user=colleague)
-    address = sender.begin()
-    assert Tus(colleague).send(address, 0, CONTENT[:100]).status_code == 204
-    assert Tus(organizer).send(address, 100, CONTENT[100:]).status_code == 204
-
-
 def test_change_by_session_needs_the_csrf_token(team, owner):
     strict = Tus(owner, enforce_csrf_checks=True)
     refused = strict.create()
@@ -377,13 +345,6 @@ def test_further_version_of_a_system(sender, team):
     assert System.objects.count() == 1
 
 
-def test_new_systems_are_numbered_by_kind(sender, team):
-    make_team_system(team, "p2")
-    for kind in ("primary", "contrastive", "contrastive"):
-        sender.send(sender.begin(system_kind=kind), 0, CONTENT)
-    assert sorted(System.objects.values_list("label", flat=True)) == ["T11-c1", "T11-c2", "T11-p2", "T11-p3"]
-
-
 @pytest.mark.parametrize(
     ("metadata", "words"),
     [
@@ -398,11 +359,6 @@ def test_metadata_that_fits_nothing_is_told(sender, metadata, words):
     answer = sender.create(**metadata)
     assert answer.status_code == 422
     assert words in sentence(answer)
-
-
-def test_system_of_a_rival_cannot_be_continued(sender, edition):
-    rival = make_team_system(make_team(edition))
-    assert sender.create(system=rival.name).status_code == 422
 
 
 def test_file_name_loses_its_folders(sender):

@@ -208,11 +208,6 @@ def test_content_that_was_submitted_is_found_and_not_submitted_twice(sender):
     assert sender.state(address)["submission"]["id"] == Submission.objects.get().pk
 
 
-def test_content_that_was_submitted_may_become_another_system(sender):
-    sender.send(sender.begin(sha256=SHA256), 0, CONTENT)
-    assert sender.create(sha256=SHA256, system_title="Another").status_code == 201
-
-
 def test_content_of_what_counts_for_nothing_is_taken_again(sender):
     sender.send(sender.begin(sha256=SHA256), 0, CONTENT)
     Submission.objects.update(state="refused")

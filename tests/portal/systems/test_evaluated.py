@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from datetime import timedelta
 
 import pytest
@@ -167,15 +166,6 @@ def test_csv_has_every_number_with_its_identity(client, system, edition):
         "better": "higher",
     }
     assert {key: row[key] for key in wanted} == wanted
-
-
-def test_json_has_the_same_numbers(client, system):
-    owner, _ = people(system)
-    found = json.loads(get(client, owner, system, "objective.json").content)
-    assert (found["system"], found["version"]) == (system.name, 1)
-    [unlike] = [one for one in found["numbers"] if one["agrees"] is False]
-    assert (unlike["value"], unlike["reported"], unlike["is_recomputed"]) == (14.1, 12.3, True)
-    assert [one["is_ranked"] for one in found["missing"]] == [False]
 
 
 def test_latex_is_escaped(client, system):

@@ -10,12 +10,9 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import pitch_minimum
-from evaluation.figures.histogram import Threshold
 from evaluation.formats.results import AttackModel
 from portal.jobs.models import Job
-from portal.systems.pages import drawn_minimum
 from tests.pages import read_page
 from tests.portal.factories import (
     make_corpus,
@@ -167,17 +164,3 @@ def test_histogram_names_the_minimum_of_its_edition():
     assert pitch_minimum(make_edition(protocol="2024")) is None
     raised = pitch_minimum(make_edition(leaderboard_policy={"gates": {"pitch_correlation": 0.4}}))
     assert (raised.label, raised.value) == ("minimum", 0.4)
-
-
-@pytest.mark.parametrize(
-    ("result", "drawn"),
-    [
-        ({"minimum": [0.3, "minimum"]}, Threshold(0.3, "former minimum")),
-        ({"minimum": [0.4, "minimum"]}, Threshold(0.4, "minimum")),
-        ({"minimum": []}, None),
-        ({}, Threshold(0.4, "minimum")),
-    ],
-)
-def test_histogram_whose_line_is_that_of_an_earlier_minimum_says_so(result, drawn):
-    run = EvaluationRun(job=Job(result=result))
-    assert drawn_minimum(run, Threshold(0.4, "minimum")) == drawn

@@ -7,13 +7,11 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from anonymization.app import handlers, services
 from anonymization.app.models import AnonymizationRun
 from anonymization.methods.contract import Method, Option
 from anonymization.methods.registry import get_method, methods
 from anonymization.methods.voices.files import read_voices
 from evaluation.app.models import EvaluationRun
-from portal.editions.audit_log import select_events
 from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission, System
 from portal.systems.anonymization import forms
@@ -73,18 +71,6 @@ def errors_of(response):
 
 
 # The form ------------------------------------------------------------------------------------------
-
-
-def test_form_offers_every_method_of_the_registry_with_its_options(organizer, corpus):
-    pytest.importorskip("torch", reason="many methods need torch, which is not installed here")
-    response = organizer.get(FORM)
-    cards = list(response.context["form"].method_choices())
-    assert [card.method.name for card in cards] == [method.name for method in methods()]
-    page = read_page(response)
-    for method in methods():
-        assert method.title in page
-        for option in method.options:
-            assert f'name="{method.name}__{option.name}"' in page
 
 
 def test_methods_that_cannot_run_here_stand_in_one_line_with_the_reason(organizer, corpus, monkeypatch):
@@ -198,24 +184,6 @@ def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, syste
     assert cards["mcadams-2024"].cost == pytest.approx(2.0 + 1.0)
 
 
-def test_trial_of_methods_that_need_a_graphics_card_waits_for_one(organizer, corpus, monkeypatch):
-    here, far = methods()[0], Method("far", "Far away", "1", "Nobody", lambda samples, *_: samples, needs_gpu=True)
-    known = {method.name: method for method in (here, far)}
-    monkeypatch.setattr(forms, "methods", lambda: (here, far))
-    for module in (services, handlers):
-        monkeypatch.setattr(module, "get_method", known.__getitem__)
-    organizer.post(FORM, {"try": "yes"})
-    found = Job.objects.filter(kind__startswith="try").values_list("queue", "parameters__methods")
-    assert sorted(found) == [("cpu", [here.name]), ("gpu", ["far"])]
-    page = read_page(organizer.get(FORM))
-    assert page.count("A trial on one utterance</a> is under way") == 2
-    assert 'name="try"' not in page
-    Job.objects.filter(queue="cpu").update(
-        state=JobState.FAILED
-    )  # no worker with a card: the others can be tried again
-    assert 'name="try"' in read_page(organizer.get(FORM))
-
-
 def test_trial_of_methods_of_unknown_pace_is_a_job_and_is_begun_once(organizer, corpus):
     for _ in range(2):
         assert organizer.post(FORM, {"try": "yes"}).headers["Location"] == FORM
@@ -265,18 +233,6 @@ def test_baseline_of_an_edition_is_a_system_with_a_submission_like_those_of_team
     assert "Received: The portal itself makes its files." in page
     assert "B2.a" in read_page(organizer.get("/editions/vpc/submissions/"))
     assert "How it was made" in read_page(organizer.get("/systems/vpc-b2-a/"))
-
-
-def test_title_of_a_baseline_can_be_read_and_is_taken_once(organizer, user, corpus):
-    edition = make_edition(corpus, organizers=[user])
-    needed = "A baseline needs a title of 40 characters at most, as the leaderboard shows it, such as B1.b."
-    assert errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="---"))) == {"label": needed}
-    found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="a" * 41)))
-    assert found == {"label": "Use at most 40 characters; these are 41."}
-    organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2"))
-    found = errors_of(organizer.post(FORM, asked(corpus, edition=edition.pk, label="ｂ2")))
-    assert found["label"].startswith("The edition has a system “B2” already.")
-    assert System.objects.count() == 1
 
 
 def test_missing_data_sets_are_told_before_anything_starts(organizer, user, corpus):
@@ -422,12 +378,3 @@ def test_run_keeps_its_voices_where_another_version_names_its_parameters_otherwi
     file = run.submission.files.filter(data_set=run.data_set).order_by("utterance__name").first()
     page = read_page(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
     assert ("<dt>warp</dt>" in page, "drawn from 0 to 0" in page) == (True, False)
-
-
-def test_start_of_a_run_stands_in_the_trail_of_its_edition_and_of_no_team(organizer, user, corpus):
-    edition = make_edition(corpus, organizers=[user])
-    team = make_team(edition)
-    organizer.post(FORM, asked(corpus, edition=edition.pk, label="B2", seed=987654321))
-    found = select_events(edition).filter(action="anonymization.started")
-    assert {event.data["seed"] for event in found} == {987654321}
-    assert (len(found), select_events(edition, team).filter(action="anonymization.started").count()) == (3, 0)

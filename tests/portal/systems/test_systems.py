@@ -2,26 +2,17 @@
 
 import csv
 import io
-from dataclasses import replace
 
-import numpy as np
 import pytest
 from django.utils import timezone
 
-from anonymization.app.models import AnonymizationRun
-from common.errors import InputError
 from evaluation.app.audio_measures.selectors import (
-    PROBLEM_CODES,
     compare_pitch,
-    format_number,
     group_faults,
     list_finished_runs,
     read_values,
 )
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
-from evaluation.metrics.audio_checks import AudioCheck, audio_problems
-from evaluation.metrics.averages import pool, summarise
-from evaluation.metrics.catalogue import LEVEL_CHANGE, METRICS, PITCH_CORRELATION
 from portal.jobs.models import Job, JobState
 from tests.pages import read_page
 from tests.portal.attack_runs import make_attack_run
@@ -97,29 +88,7 @@ def test_list_tells_files_and_the_state_that_asks_for_attention(organizer, syste
 # A new system --------------------------------------------------------------------------------------
 
 
-def test_posted_form_makes_a_system_with_two_jobs_for_each_data_set(organizer):
-    corpus = make_corpus("tones")
-    chosen = corpus.data_sets.filter(name__in=["tones_enrolls", "tones_trials_f"])
-    post = {"method": "mcadams-2022", "name": "mine", "seed": 7, "data_sets": [each.pk for each in chosen]}
-    response = organizer.post("/systems/new/tones/", post)
-    assert response.headers["Location"] == "/systems/mine/"
-    runs = AnonymizationRun.objects.filter(submission__system__name="mine")
-    assert {(run.data_set.name, run.seed) for run in runs} == {("tones_enrolls", 7), ("tones_trials_f", 7)}
-    assert {job.kind for job in Job.objects.all()} == {"anonymize", "measure"}
-    assert all(run.job.after_id for run in EvaluationRun.objects.filter(submission__system__name="mine"))
-
-
 # The page of a system ------------------------------------------------------------------------------
-
-
-def test_table_states_unit_direction_estimator_and_definition(organizer, system):
-    page = read_page(organizer.get("/systems/b2-tones/"))
-    for metric in METRICS.values():
-        assert f"<b>{metric.label}</b>" in page
-        assert f"Estimator: estimator of {metric.key}." in page
-        assert metric.definition in page
-    assert "higher is better" in page
-    assert "best near zero" in page
 
 
 def test_speakers_are_counted_beside_utterances(organizer, system):
@@ -142,16 +111,6 @@ def test_speakers_are_counted_beside_utterances(organizer, system):
     assert response.context["files"] == 16
 
 
-def test_numbers_have_sign_minus_and_decimals_of_their_metric():
-    assert format_number(-1.25, PITCH_CORRELATION) == "−1.2500"
-    assert format_number(0.3, PITCH_CORRELATION) == "0.3000"
-    assert format_number(3.04, LEVEL_CHANGE) == "+3.0"
-    assert format_number(-3.06, LEVEL_CHANGE) == "−3.1"
-    assert format_number(-0.04, LEVEL_CHANGE) == "0.0"
-    assert format_number(0.04, LEVEL_CHANGE) == "0.0"
-    assert format_number(None, LEVEL_CHANGE) == ""
-
-
 def test_only_trial_sets_are_compared_with_the_minimum(organizer, system):
     comparison = organizer.get("/systems/b2-tones/").context["comparison"]
     assert [row.subset for row in comparison.rows] == ["tones_trials"]
@@ -172,33 +131,6 @@ def test_average_of_exactly_the_minimum_is_not_above_it(system):
     assert not compare_pitch(runs, read_values(runs)).rows[0].is_above
     MetricValue.objects.filter(run__in=runs, metric="pitch_correlation", gender="m").update(value=0.3000001)
     assert compare_pitch(runs, read_values(runs)).rows[0].is_above
-
-
-def test_pooled_summaries_equal_the_summary_of_all_values():
-    rng = np.random.default_rng(1)
-    sets = [rng.normal(size=n) for n in (1, 2, 40, 7)]
-    whole, pooled = summarise(np.concatenate(sets)), pool(summarise(values) for values in sets)
-    assert (pooled.n, pooled.mean, pooled.std) == (50, pytest.approx(whole.mean), pytest.approx(whole.std))
-    with pytest.raises(InputError, match="at least one value"):
-        pool([])
-
-
-def test_histograms_have_light_and_dark_pictures_words_and_numbers(organizer, system):
-    response = organizer.get("/systems/b2-tones/")
-    figures = response.context["figures"]
-    assert [figure.title for figure in figures] == ["tones_trials_f", "tones_trials_m"]
-    assert figures[0].alt == (
-        "Histogram of Pitch correlation ρF0 in tones_trials_f. female: n = 4, mean 0.4750, standard deviation 0.1920. "
-        "Dashed line: 2022 minimum, 0.3."
-    )
-    page = read_page(response)
-    for figure in figures:
-        assert f'<source srcset="{figure.dark}" media="screen and (prefers-color-scheme: dark)">' in page
-        assert f'src="{figure.image}"' in page
-    rows = {name: counts for name, _, counts in response.context["number_rows"]}
-    edges = [each.lower for each in response.context["bins"]]
-    women = dict(zip(edges, rows["tones_trials_f, female"], strict=True))
-    assert {edge: n for edge, n in women.items() if n} == {0.2: 1, 0.4: 1, 0.6: 1, 0.7: 1}
 
 
 def test_extremes_are_of_trial_sets_and_lead_to_the_comparison(organizer, system):
@@ -227,34 +159,9 @@ def test_only_finished_runs_are_shown(organizer):
     assert ("0.8765" in page, "Not measured yet" in page) == (False, True)
 
 
-def test_page_shows_partial_results_and_progress_while_jobs_run(organizer):
-    system = make_system(make_corpus("tones", speakers=2))
-    make_anonymization_run(system, data_set_of(system, "trials_f"))
-    make_measured_run(system, data_set_of(system, "trials_f"), rho=(0.4321,))
-    running = make_anonymization_run(system, data_set_of(system, "trials_m"), state="running")
-    Job.objects.filter(pk=running.job_id).update(stage="Anonymising", done=3, total=8)
-    make_measured_run(system, data_set_of(system, "trials_m"), rho=(0.8765,), state="waiting")
-    page = read_page(organizer.get("/systems/b2-tones/"))
-    assert 'hx-get="/systems/b2-tones/progress"' in page
-    assert "2 of 4 jobs have ended" in page
-    assert "Anonymising 3 of 8" in page
-    assert '<progress max="100" value="59"' in page  # (2 + 3/8) of 4
-    assert ("0.4321" in page, "0.8765" in page) == (True, False)
-
-
 def _took(jobs, seconds):
     now = timezone.now()
     jobs.update(state=JobState.SUCCEEDED, started_at=now - timezone.timedelta(seconds=seconds), finished_at=now)
-
-
-def test_estimate_grows_from_what_ended_jobs_took(organizer, system):
-    """Of their own kind: what anonymising took says nothing about the measures."""
-    measures = Job.objects.filter(kind="measure")
-    first, *others = measures.values_list("pk", flat=True)
-    _took(Job.objects.filter(kind="anonymize"), 600)
-    measures.filter(pk__in=others).update(state=JobState.WAITING, started_at=None, finished_at=None)
-    _took(measures.filter(pk=first), 60)
-    assert "about 2 min left" in read_page(organizer.get("/systems/b2-tones/progress"))
 
 
 def test_estimate_takes_kinds_that_have_not_ended_here_from_other_systems_or_is_left_out(organizer, system):
@@ -302,19 +209,6 @@ def test_system_without_pitch_correlation_has_a_page(organizer, system):
 
 
 # Problems --------------------------------------------------------------------------------------------
-
-
-def test_every_code_of_the_audio_checks_is_explained():
-    fine = AudioCheck(100, 100, 100, -20.0, -20.0, -1.0, 0.0, 0, False)
-    wrong = replace(
-        fine, n_not_finite=1, identical=True, n_samples_anonymised=200, clipped_share=1.0, level_anonymised_dbfs=99.0
-    )
-    silent = replace(fine, level_anonymised_dbfs=None)
-    problems = [*audio_problems(wrong, "a"), *audio_problems(silent, "a")]
-    codes = {problem.code for problem in problems} | {"pitch-not-measured"}
-    assert codes == set(PROBLEM_CODES)
-    for problem in problems:
-        assert PROBLEM_CODES[problem.code].severity == problem.severity
 
 
 def test_problems_are_counted_by_cause_the_gravest_first(system):

@@ -8,12 +8,12 @@ import zipfile
 import pytest
 from django.core.files.storage import default_storage
 
-from evaluation.app.attacks.stored_attackers import BACK_END_FILE, ENCODER_FILES, encoder_key, engine_key
+from evaluation.app.attacks.stored_attackers import ENCODER_FILES, encoder_key, engine_key
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.health import write_heartbeat
 from portal.core.storage import replace_named
-from portal.systems.attacker_training.charts import Series, draw_chart, ticks
+from portal.systems.attacker_training.charts import Series, draw_chart
 from tests.pages import read_page
 from tests.portal.factories import (
     make_job,
@@ -76,21 +76,6 @@ def test_form_starts_a_training_as_it_was_asked_for(organizer, submission):
     recipe = PRESETS["small"].changed(epochs=3)
     assert run.parameters["recipe"] == json.loads(with_variant(recipe, "none").to_json())
     assert run.job.created_by is not None
-
-
-def disabled_variants(client):
-    form = client.get(FORM).context["form"]
-    return [bool(button.data["attrs"].get("disabled")) for button, _ in form.variant_choices()]
-
-
-@needs_torch
-def test_variants_with_a_classifier_can_be_tuned_where_targets_are_known(organizer):
-    submission = make_trained_on(targets=("t1", "t2"))
-    assert disabled_variants(organizer) == [False] * 4
-    post = asked(submission, variant="stabilised", zero_epochs="2", largest_weight="0.5")
-    assert organizer.post(FORM, post).status_code == 302
-    recipe = EvaluationRun.objects.get().parameters["recipe"]
-    assert (recipe["zero_epochs"], recipe["largest_weight"], recipe["target_head"]) == (2, 0.5, "stabilised")
 
 
 @needs_torch
@@ -215,16 +200,6 @@ def test_attacker_is_an_archive_for_organizers_once_it_is_trained(organizer, sub
     assert organizer.get(f"{page_of(run)}7/attacker.zip").status_code == 404
 
 
-def test_archive_of_an_attacker_with_plda_holds_its_back_end(organizer, submission):
-    recipe, ended = PRESETS["2022-small"], {1: final_values(0.1)}
-    run = make_training(submission, recipe=recipe, seeds=(1,), epochs={1: 1}, ended=ended, state="succeeded")
-    for name in (*ENCODER_FILES, BACK_END_FILE):
-        replace_named(encoder_key(run, 1, name), name.encode())
-    answer = organizer.get(f"{page_of(run)}1/attacker.zip")
-    with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
-        assert set(archive.namelist()) == {*ENCODER_FILES, BACK_END_FILE}
-
-
 # Charts --------------------------------------------------------------------------------------------
 
 
@@ -238,21 +213,3 @@ def test_chart_places_points_between_the_ends_of_its_axes():
     assert chart.lines[0].path == f"{chart.left}.0,{chart.bottom}.0 {chart.right}.0,{chart.top}.0"
     assert [mark.label for mark in chart.lines[0].marks] == ["a, 1: 0.0", "a, 11: 100.0"]
     assert texts_of(chart.table) == [["Epoch", "a"], ["1", "0.0"], ["11", "100.0"]]
-
-
-def test_chart_without_points_is_none():
-    assert chart_of(Series("a", "source", [])) is None
-    assert chart_of() is None
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "whole", "expected"),
-    [
-        (0, 100, False, [0, 20, 40, 60, 80, 100]),
-        (1, 2, True, [1, 2]),
-        (0, 0.003, False, [0, 0.001, 0.002, 0.003]),
-        (5, 5, False, [5]),
-    ],
-)
-def test_ticks_are_round_numbers(low, high, whole, expected):
-    assert ticks(low, high, whole=whole) == pytest.approx(expected)
