@@ -180,15 +180,6 @@ def test_plays_and_events_are_kept_as_claims(client, session):
     assert (told.kind, told.data["ms"], told.data["how"], told.data["position"]) == ("paused", 1200, "key", 1)
 
 
-def test_an_event_about_another_trial_keeps_its_own_position(client, session):
-    hear(session)
-    retried = {"kind": "clip-retry", "ms": 900, "data": {"position": 3, "slot": "b", "why": "status 503", "attempt": 1}}
-    paused = {"kind": "pause", "ms": 1200, "data": None}
-    assert answer(client, session, events=[retried, paused])[0] == 200
-    told = session.events.filter(is_told=True).order_by("pk").values_list("kind", "data__position")
-    assert list(told) == [("clip-retry", 3), ("pause", 1)]
-
-
 def test_claims_beyond_their_bounds_are_left_out_and_the_answer_is_kept(client, session):
     hear(session)
     play = {"slot": "a", "started_ms": 0, "heard_ms": 0, "is_whole": False, "remarks": []}
@@ -300,22 +291,6 @@ def test_criterion_11_what_cannot_be_read_is_refused(client, session, what):
         status, reply = post(client, session, what, body)
         found[name] = status, reply.get("problem"), bool(reply.get("sentences")), stored(session)
     assert found == dict.fromkeys(NOT_JSON, (422, "invalid", True, []))
-
-
-def test_everything_that_is_wrong_is_told_at_once(client, session):
-    wrong = {"tab": "", "position": 1, "answers": {"verifiability": 11, "beauty": 1}, "is_late": 0, "colour": "red"}
-    status, reply = post(client, session, "answers", wrong)
-    assert (status, reply["sentences"]) == (
-        422,
-        [
-            "“colour” is not known here.",
-            "“tab” must be a name of at most 40 letters, digits, _ and -.",
-            "The rating of verifiability must be a whole number from 1 to 10.",
-            "“beauty” is not asked in this study.",
-            "Please answer every question on this page first.",
-            "“is_late” must be true or false.",
-        ],
-    )
 
 
 def test_scale_of_the_study_bounds_the_rating(client):

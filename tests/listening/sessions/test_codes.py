@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.utils import timezone
 
 from listening.app.models import Session
@@ -83,13 +82,6 @@ def test_criterion_20_minted_codes_are_random_and_guesses_or_early_ones_do_not_w
     assert not study.sessions.filter(completion_code__in=guesses).exists()
 
 
-def test_code_stays_the_same_however_often_it_is_released():
-    session = make_session(make_study())
-    assert release_code(session) == ""
-    end_session(session, "finished", timezone.now())
-    assert {release_code(Session.objects.get(pk=session.pk)) for _ in range(3)} == {session.completion_code}
-
-
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_releases_at_once_agree_on_one_code():
@@ -106,14 +98,6 @@ def test_releases_at_once_agree_on_one_code():
         codes = set(pool.map(release, range(8)))
     session.refresh_from_db()
     assert codes == {session.completion_code} != {""}
-
-
-def test_preview_ends_without_a_code():
-    study = make_study()
-    session = make_session(study, is_preview=True)
-    end_session(session, "finished", timezone.now())
-    assert session.completion_code == ""
-    assert "Here an evaluator gets the completion code" in text_of(Client().get(session.get_absolute_url()))
 
 
 # Sessions that were finished without listening ---------------------------------------------------------

