@@ -13,7 +13,6 @@ from common.errors import ProblemsError
 from listening.design import allocation
 from listening.design.allocation import allocate
 from listening.design.certificate import certify
-from listening.design.requirements import compute_requirements
 from tests.listening.design.pools import designed_2022, layout_2022, make_pool, make_request
 
 
@@ -75,13 +74,6 @@ def test_criterion_17_fourteen_systems_need_more_evaluators_or_more_trials():
     ]
 
 
-def test_what_the_refusal_names_does():
-    wanted = {"evaluators": 56, "trials": 52, "originals": 26, "systems": 14, "per_system": 104, "seed": 1}
-    pool = make_pool(13, 13, 40, 12, tuple(f"S{n}" for n in range(14)))
-    request = make_request(pool=pool, **wanted)
-    assert certify(request, allocate(request)).passes
-
-
 @pytest.mark.slow  # the largest study at full size
 def test_300_evaluators_60_trials_20_systems():
     request = make_request(
@@ -95,23 +87,6 @@ def test_300_evaluators_60_trials_20_systems():
     certificate = certify(request, design)
     assert certificate.passes
     assert len(request.candidates) == 20 * 420 + 9000
-
-
-@pytest.mark.parametrize(
-    ("evaluators", "trials", "originals", "systems"),
-    [
-        (4, 8, 4, 2),
-        (5, 9, 4, 2),
-        (6, 12, 6, 3),
-    ],
-)
-@pytest.mark.parametrize("speakers", [3, 5])
-def test_small_studies(evaluators, trials, originals, systems, speakers):
-    names = tuple(f"S{n}" for n in range(systems))
-    request = make_request(evaluators, trials, originals, systems, pool=make_pool(speakers, speakers, 7, 5, names))
-    certificate = certify(request, allocate(request))
-    assert certificate.passes
-    assert compute_requirements(request).source == compute_requirements(request).enrolment == 1
 
 
 def test_trials_without_pairs_have_no_classes():
@@ -206,6 +181,10 @@ def test_fewer_ratings_than_systems_are_refused_with_what_would_do():
         "Coverage: 5 systems with 1 trials each are 5, but 2 evaluators × 2 anonymised trials rate 4. 3 evaluators, "
         "3 anonymised trials each (5 trials with 2 originals), or 4 systems would do."
     ]
+    for wanted in ({"evaluators": 3}, {"trials": 5}, {"systems": 4}):
+        numbers = {"evaluators": 2, "trials": 4, "originals": 2, "systems": 5} | wanted
+        request = make_request(pool=make_pool(2, 2, 12, 8, NAMES), **numbers)
+        assert certify(request, allocate(request)).passes
 
 
 @given(numbers=st.fixed_dictionaries({**NUMBERS, "trial": st.integers(1, 6), "enrolment": st.integers(1, 4)}))

@@ -1,7 +1,6 @@
 """Plans of boards: what they promise, what they refuse, and that the checker finds what is wrong with one."""
 
 import json
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -35,37 +34,10 @@ def failed(request, plan):
     return {check.name for check in certify_boards(request, plan).checks if not check.passed}
 
 
-@pytest.mark.parametrize("samples", [6, 13, 16])
-@pytest.mark.parametrize(("evaluators", "boards", "systems"), [(1, 1, 1), (10, 3, 3), (5, 2, 4)])
+@pytest.mark.parametrize(("samples", "evaluators", "boards", "systems"), [(6, 1, 1, 1), (13, 10, 3, 3), (16, 5, 2, 4)])
 def test_plan_passes_the_checker(samples, evaluators, boards, systems):
     request = make_request(evaluators, boards, samples, tuple("abcd"[:systems]))
     assert [check.sentence for check in certify_boards(request, plan_boards(request)).failures] == []
-
-
-def test_board_has_three_or_four_speakers_half_original_half_of_one_system():
-    for board in boards_of(plan_boards(make_request(samples=16))):
-        speakers = Counter(sample.speaker for sample in board.samples)
-        assert len(speakers) in {3, 4}
-        assert len(board.samples) == 16
-        assert Counter(sample.system for sample in board.samples) == {"": 8, board.system: 8}
-        assert len({speaker[0] for speaker in speakers}) == 1
-        for speaker in speakers:
-            assert {sample.system for sample in board.samples if sample.speaker == speaker} == {"", board.system}
-
-
-def test_number_of_speakers_changes_where_there_are_samples_enough():
-    numbers = Counter(
-        len({sample.speaker for sample in board.samples}) for board in boards_of(plan_boards(make_request()))
-    )
-    assert numbers == {3: 9, 4: 9}
-    few = boards_of(plan_boards(make_request(samples=9)))
-    assert {len({sample.speaker for sample in board.samples}) for board in few} == {3}
-
-
-def test_nobody_meets_a_recording_twice():
-    for block in plan_boards(make_request(boards=5, samples=16)).blocks:
-        heard = [sample.utterance for board in block for sample in board.samples]
-        assert len(set(heard)) == len(heard) == 80
 
 
 def test_same_seed_gives_the_same_plan_and_another_seed_another_one():
@@ -76,11 +48,6 @@ def test_same_seed_gives_the_same_plan_and_another_seed_another_one():
     assert certificates[0] == certificates[1]
     assert json.loads(json.dumps(certificates[0])) == certificates[0]
     assert len(certificates[0]["sha256"]) == 64
-
-
-def test_samples_are_handed_out_in_random_order():
-    firsts = Counter(bool(board.samples[0].system) for board in boards_of(plan_boards(make_request(evaluators=40))))
-    assert 30 < firsts[True] < 90
 
 
 def test_boards_mix_sexes_only_where_one_sex_has_too_few_speakers():
@@ -103,12 +70,9 @@ def test_utterances_that_a_system_has_not_anonymised_are_left_out():
     ("change", "words"),
     [
         ({"samples": 5}, "Expected 6 to 16 samples on a board, found 5."),
-        ({"samples": 17}, "Expected 6 to 16 samples on a board, found 17."),
         ({"evaluators": 0}, "Expected at least one evaluator and one board each, found 0 and 3."),
         ({"systems": ()}, "Expected at least one system, each named once."),
-        ({"systems": ("x", "x")}, "Expected at least one system, each named once."),
         ({"pool": ()}, "needs at least 3 speakers with 2 enrolment utterances"),
-        ({"pool": make_pool(1, 1)}, "found 2. Take fewer samples"),
         ({"pool": make_pool(systems=("x",))}, "found 0."),
         ({"boards": 9}, "8 for each evaluator would do"),
     ],
@@ -118,12 +82,6 @@ def test_infeasible_request_says_what_would_do(change, words):
     with pytest.raises(ProblemsError) as raised:
         plan_boards(request)
     assert words in " ".join(raised.value.problems)
-
-
-def test_everything_wrong_with_a_request_is_told_at_once():
-    with pytest.raises(ProblemsError) as raised:
-        plan_boards(make_request(evaluators=0, samples=40, systems=()))
-    assert len(raised.value.problems) == 3
 
 
 # The checker -------------------------------------------------------------------------------------------------
@@ -146,10 +104,7 @@ def with_sample(board, number, **fields):
     ("name", "spoil"),
     [
         ("evaluators and boards", lambda plan: replace(plan, blocks=plan.blocks[:-1])),
-        ("evaluators and boards", lambda plan: replace(plan, blocks=(plan.blocks[0][:-1], *plan.blocks[1:]))),
         ("samples", lambda plan: changed(plan, lambda board: with_sample(board, 0, utterance="nobody-e1"))),
-        ("samples", lambda plan: changed(plan, lambda board: with_sample(board, 0, speaker="f9"))),
-        ("samples", lambda plan: changed(plan, lambda board: replace(board, key="board-2-1"))),
         ("size of boards", lambda plan: changed(plan, lambda board: replace(board, samples=board.samples[1:]))),
         ("speakers of a board", lambda plan: changed(plan, one_speaker_for_all)),
         ("original and anonymised", lambda plan: changed(plan, all_originals)),

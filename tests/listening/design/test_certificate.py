@@ -13,38 +13,6 @@ from listening.design.certificate import certify, compute_digest
 from listening.design.requirements import Extension
 from tests.listening.design.pools import make_pool, make_request, with_block, with_candidate
 
-CHECKS = [
-    "request",
-    "blocks",
-    "names",
-    "trial once",
-    "coverage",
-    "evenness",
-    "system totals",
-    "originals",
-    "systems",
-    "classes of systems",
-    "classes",
-    "sexes",
-    "speakers",
-    "trial utterances",
-    "enrolment utterances",
-    "runs",
-    "speaker distance",
-    "neighbours",
-    "quarters by kind",
-    "quarters by class",
-    "positions",
-    "places by kind",
-    "guesses of kind",
-    "places by class",
-    "guesses of class",
-    "places by system",
-    "guesses of system",
-    "class balance",
-    "sex balance",
-    "pairs",
-]
 TRIES, SEEDS = 8000, 12
 
 
@@ -195,10 +163,6 @@ def test_an_unknown_trial_fails_alone(request_, design):
     assert "evaluator 3 meets unknown of another study" in certificate.failures[0].sentence
 
 
-def test_a_missing_block_fails(request_, design):
-    assert "blocks" in failures(request_, replace(design, blocks=design.blocks[:-1]))
-
-
 def test_a_design_without_blocks_fails_and_does_not_raise(request_, design):
     assert "blocks" in failures(request_, replace(design, blocks=()))
     assert "blocks" in failures(request_, replace(design, blocks=((), (), *design.blocks[2:])))
@@ -208,12 +172,7 @@ def test_a_design_without_blocks_fails_and_does_not_raise(request_, design):
     "change",
     [
         {"originals": 99},
-        {"originals": -1},
-        {"trials": 0},
         {"evaluators": 0},
-        {"systems": ()},
-        {"systems": ("S0",)},
-        {"systems": ("S0", "S1", "S2")},
         {"systems": ("S0", "S1", "S1")},
         {"candidates": ()},
     ],
@@ -226,17 +185,6 @@ def test_a_request_that_makes_no_sense_never_passes(request_, design, change):
 
 def test_blocks_of_an_extension_that_are_not_there_fail(request_, design):
     assert "blocks" in failures(request_, replace(design, extensions=(Extension(2, 1),)))
-
-
-def test_unbalanced_classes_fail_alone(request_, design):
-    """Three originals more of one class; shares move too little to matter for any session."""
-    targets = [one for one in request_.candidates if one.is_original and one.is_target]
-    request = request_
-    for number in range(2):
-        request = with_candidate(request, replace(targets[number], key=f"more {number}"))
-    found = failures(request, design)
-    assert "class balance" in found
-    assert set(found) <= {"class balance", "coverage", "sex balance"}
 
 
 def test_unbalanced_sexes_fail_alone_unless_they_are_as_in_the_pool():
@@ -275,13 +223,6 @@ def test_a_pair_of_two_sexes_fails():
     certificate = certify(replace(request, candidates=candidates), allocate(request))
     assert "pairs" in [check.name for check in certificate.failures]
     assert any("two sexes" in check.sentence for check in certificate.failures)
-
-
-def test_every_check_is_there_and_has_a_sentence(request_, design):
-    certificate = certify(request_, design)
-    assert [check.name for check in certificate.checks] == CHECKS
-    assert all(check.sentence.endswith(".") and check.required in check.sentence for check in certificate.checks)
-    assert certificate.passes
 
 
 def test_criterion_17_the_certificate_is_the_same_whenever_it_is_made(request_, design):

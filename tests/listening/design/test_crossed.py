@@ -1,8 +1,7 @@
 """Designs in which every condition has every item: what they promise, on many sizes, and what the checker sees."""
 
-from collections import Counter
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 
 import pytest
 
@@ -22,7 +21,7 @@ def make_request(evaluators=6, trials=6, conditions=3, items=4, seed=1, screen="
 
 
 def sizes(screens=SCREENS):
-    for screen, evaluators, conditions, items in product(screens, (1, 5, 8), (1, 2, 4), (1, 2, 5, 12)):
+    for screen, evaluators, conditions, items in product(screens, (1, 5), (1, 2, 4), (1, 2, 5)):
         if conditions == 1 and screen not in ("single", "reference"):
             continue
         whole = len(make_request(conditions=conditions, screen=screen).versions) * items
@@ -30,66 +29,11 @@ def sizes(screens=SCREENS):
             yield make_request(evaluators, trials, conditions, items, screen=screen)
 
 
-def versions_of(block):
-    """Return what a session plays, whatever the order of its conditions: the conditions of each trial and its item."""
-    return [(frozenset(conditions), item) for conditions, item in block]
-
-
-def spread(counts):
-    return max(counts) - min(counts)
-
-
 @pytest.mark.parametrize("screen", SCREENS)
 def test_designs_of_many_sizes_pass_their_certificate(screen):
     for request in sizes([screen]):
         certificate = certify_crossed(request, plan_crossed(request))
         assert certificate.passes, (request, [check.sentence for check in certificate.failures])
-
-
-@pytest.mark.parametrize("screen", SCREENS)
-def test_every_version_of_an_item_is_heard_equally_often(screen):
-    for request in sizes([screen]):
-        heard = Counter(one for block in plan_crossed(request).blocks for one in versions_of(block))
-        assert spread([heard[frozenset(one), item] for one in request.versions for item in request.items]) <= 1, request
-
-
-@pytest.mark.parametrize("screen", SCREENS)
-def test_session_meets_an_item_in_as_few_versions_as_numbers_allow(screen):
-    for request in sizes([screen]):
-        for block in map(versions_of, plan_crossed(request).blocks):
-            assert len(set(block)) == request.trials
-            said = Counter(item for _, item in block)
-            assert max(said.values()) == -(-request.trials // len(request.items))
-
-
-def test_no_item_follows_itself():
-    for request in sizes():
-        if len(request.items) > 1:
-            for block in plan_crossed(request).blocks:
-                assert all(before[1] != after[1] for before, after in pairwise(block)), request
-
-
-def test_conditions_stand_at_every_place_about_equally_often():
-    request = make_request(evaluators=12, trials=12, conditions=3, items=4)
-    blocks = plan_crossed(request).blocks
-    for place in range(12):
-        counts = Counter(block[place][0] for block in blocks)
-        assert all(2 <= counts[condition,] <= 6 for condition in request.conditions), (place, counts)
-
-
-@pytest.mark.parametrize("screen", ["pair", "triple"])
-def test_each_order_of_a_pair_is_heard_equally_often(screen):
-    for request in sizes([screen]):
-        heard = Counter(conditions for block in plan_crossed(request).blocks for conditions, _ in block)
-        for a, b in request.versions:
-            orders = [(a, b), (b, a)] if screen == "pair" else [(x, *two) for x in (a, b) for two in ((a, b), (b, a))]
-            assert spread([heard[order] for order in orders]) <= 1, request
-
-
-def test_a_is_x_in_half_of_a_session():
-    request = make_request(evaluators=20, trials=30, conditions=4, items=10, screen="triple")
-    for block in plan_crossed(request).blocks:
-        assert 13 <= sum(x == a for (x, a, _), _ in block) <= 17
 
 
 def test_right_answer_does_not_follow_from_the_answers_before():
@@ -101,13 +45,6 @@ def test_right_answer_does_not_follow_from_the_answers_before():
     }
 
 
-def test_each_condition_has_each_number_equally_often():
-    for request in sizes(["many"]):
-        trials = [conditions for block in plan_crossed(request).blocks for conditions, _ in block]
-        counts = Counter(place for conditions in trials for place in enumerate(conditions))
-        assert spread([counts[n, one] for n in range(len(request.conditions)) for one in request.conditions]) <= 1
-
-
 @pytest.mark.parametrize("screen", SCREENS)
 def test_more_evaluators_leave_the_blocks_before_them(screen):
     request = make_request(screen=screen, trials=4)
@@ -116,20 +53,12 @@ def test_more_evaluators_leave_the_blocks_before_them(screen):
     assert certify_crossed(longer, plan_crossed(longer)).passes
 
 
-def test_equal_seeds_give_equal_designs_and_others_do_not():
-    request = make_request()
-    assert plan_crossed(request) == plan_crossed(request)
-    assert plan_crossed(request).blocks != plan_crossed(replace(request, seed=2)).blocks
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
         ({"trials": 13}, "3 conditions of 4 recordings give at most 12 trials for each evaluator, found 13"),
-        ({"trials": 13, "screen": "pair"}, "3 pairs of conditions of 4 recordings give at most 12 trials"),
         ({"trials": 5, "screen": "many"}, "all conditions of 4 recordings give at most 4 trials"),
         ({"conditions": 1, "screen": "pair"}, "expected at least 2, found 1"),
-        ({"conditions": 1, "screen": "triple"}, "expected at least 2, found 1"),
         ({"conditions": 13, "screen": "many"}, "expected at most 12, found 13"),
         ({"items": 0}, "no recording that every condition has"),
     ],
@@ -179,18 +108,11 @@ def test_checker_sees_a_block_that_is_missing(screen):
         ("reference", ("c1", "c2")),
         ("pair", ("c1", "c1")),
         ("triple", ("c1", "", "c2")),
-        ("triple", ("c1", "c2", "c2")),
-        ("triple", ("c1", "c2")),
-        ("many", ("", "c1")),
         ("many", ("", "c1", "c1")),
     ],
 )
 def test_checker_sees_a_trial_of_other_slots_or_conditions(screen, conditions):
     assert spoil("blocks", screen, lambda blocks: with_first(blocks, (conditions, blocks[0][0][1])))
-
-
-def test_checker_sees_an_item_that_is_not_asked_for():
-    assert spoil("blocks", "single", lambda blocks: with_first(blocks, (blocks[0][0][0], "stranger")))
 
 
 @pytest.mark.parametrize(
@@ -233,11 +155,3 @@ def test_checker_sees_a_session_in_which_a_is_always_x():
 def test_checker_sees_an_order_of_numbers_that_is_always_the_same():
     alike = lambda blocks: [[(tuple(sorted(conditions)), item) for conditions, item in block] for block in blocks]  # noqa: E731
     assert spoil("numbers", "many", alike)
-
-
-@pytest.mark.parametrize("screen", SCREENS)
-def test_certificate_says_which_rules_do_not_apply(screen):
-    request = make_request(screen=screen, trials=4)
-    relaxed = " ".join(certify_crossed(request, plan_crossed(request)).relaxed)
-    assert "targets and non-targets" in relaxed
-    assert "sexes" in relaxed

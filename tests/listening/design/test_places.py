@@ -8,9 +8,9 @@ import pytest
 
 from listening.design import allocation, ordering
 from listening.design.allocation import allocate, extend
-from listening.design.certificate import certify, describe_power
+from listening.design.certificate import certify
 from listening.design.order_rules import longest_run
-from listening.design.places import bound_by_chance, find_kinds_by_place, guess_held_out
+from listening.design.places import bound_by_chance, find_kinds_by_place
 from listening.design.requirements import FIRST_VERSION, Bounds, compute_requirements
 from tests.listening.design.pools import designed_2022, layout_2022, make_pool, make_request
 from tests.listening.design.random_orders import guess_right, sessions_of, shuffle_sessions
@@ -126,23 +126,6 @@ def test_runs_may_be_longer_where_one_kind_is_far_more_frequent(originals, run):
     assert longest_run(originals, 36 - originals if originals < 32 else 0) == run
 
 
-def test_checks_that_allow_for_chance_say_what_they_can_find():
-    few = {"evaluators": 10, "trials": 20, "originals": 10, "systems": 2}
-    assert describe_power("places by kind", "", few) == "Cannot fail with 10 evaluators: any order could be chance."
-    many = few | {"evaluators": 40}
-    assert describe_power("places by kind", "", many) == (
-        "Detects originals at a place only for fewer than 4 or more than 36 of 40 evaluators."
-    )
-    assert (
-        describe_power("places by system", "", many)
-        == "Detects a system at a place only for more than 27 of 40 evaluators."
-    )
-    limits = "at most {} % by the place (50.0 % in any such order), 100.0 % by that and the two kinds before"
-    assert describe_power("guesses of class", limits.format("81.5"), many).startswith("Detects an order by which more")
-    assert describe_power("guesses of class", limits.format("100.0"), few).startswith("Cannot fail with 10 evaluators")
-    assert describe_power("coverage", "", many) == ""  # a single breach fails it
-
-
 def test_designs_of_the_first_version_are_not_asked_what_places_tell(request_, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ordering, "shuffle_blocks", unshuffled)
@@ -163,12 +146,6 @@ def test_kinds_under_rules_are_counted_by_hand():
     assert kinds.guessed[1] == pytest.approx((3 + 4 + 4 + 4) / 24)
     assert find_kinds_by_place(4, 2, 1).guessed == (0.5, 0.875)
     assert find_kinds_by_place(6, 1, 2) is None
-
-
-def test_guesses_are_of_held_out_sessions():
-    assert guess_held_out([[("a", "x")]] * 4) == (4, 4)
-    assert guess_held_out([[("a", str(number))] for number in range(8)]) == (0, 8)
-    assert guess_held_out([]) == (0, 0)
 
 
 @pytest.mark.parametrize(

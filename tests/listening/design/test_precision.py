@@ -2,11 +2,9 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from common.errors import ProblemsError
-from evaluation.metrics.detection import interpolated_eers
 from listening.design.precision import interval_width, plan_precision
 from tests.listening.rated import questions_of
 
@@ -27,21 +25,11 @@ def test_half_widths_are_those_of_the_table(trials):
     assert found == pytest.approx(TABLE[trials], rel=0.06, abs=0.06)
 
 
-def test_half_widths_come_near_the_formula_for_many_ratings():
-    for rate in RATES:
-        assert interval_width(4000, rate) == pytest.approx(1.96 * (rate * (1 - rate) / 8000) ** 0.5, rel=0.06)
-
-
 def test_a_large_reference_narrows_the_interval_and_likeness_widens_it():
     alone = interval_width(104, 0.45)
     beside = interval_width(104, 0.45, reference_trials=1352)
     assert 0.7 * alone < beside < 0.8 * alone
     assert interval_width(104, 0.45, inflation=1.3) == pytest.approx(1.3 * alone)
-
-
-def test_the_interpolated_rate_of_known_ratings():
-    targets, nontargets = np.array([[0, 0, 4], [4, 0, 0], [1, 2, 1]]), np.array([[4, 0, 0], [0, 0, 4], [1, 2, 1]])
-    assert interpolated_eers(targets, nontargets) == pytest.approx([0.0, 1.0, 0.5])
 
 
 @pytest.mark.parametrize(("trials", "rate"), [(1, 0.4), (52, 0.0), (52, 1.0)])

@@ -76,8 +76,3 @@ def test_too_few_utterances_are_refused_with_numbers_that_do():
         " more trial utterances, or trial utterances that may repeat would do."
     ]
     assert choose(make_pool(2, 2, 2, 5), sources_may_repeat=True)
-
-
-def test_the_seed_decides():
-    assert choose(make_pool()) == choose(make_pool())
-    assert choose(make_pool()) != choose(make_pool(), seed=2)
