@@ -139,20 +139,13 @@ def test_points_with_a_label_each_stand_in_a_column_with_the_best_one_above(clie
     ]
 
 
-def test_each_question_has_the_points_of_its_own(client):
-    study = make_study(tasks=["verifiability", "quality"])
-    page = client.get(make_session(study).get_absolute_url()).content.decode()
-    assert re.findall(r'data-points="(\d+)"', page) == ["10", "5"]
-    assert 'data-alone="quality"' in page
-
-
 def test_new_study_asks_what_its_preset_says(signed_in, edition, organizer):
-    for preset in ("mos", "p835", "similarity", "own", "voiceprivacy-2020", "linkability", "transcription"):
+    for preset in ("p835", "voiceprivacy-2020", "linkability"):
         sent = {"edition": edition.pk, "title": f"Of {preset}", "preset": preset, "size": "small"}
         assert signed_in.post(reverse("studies:new"), sent).status_code == 302
         study = edition.studies.get(title=f"Of {preset}")
         loaded = load_preset(preset)
         assert study.asked == loaded.questions
         assert {name: getattr(study, name) for name in loaded.study} == loaded.study
-        assert study.gold_trials == 0 or preset in ("similarity", "voiceprivacy-2020")
+        assert study.gold_trials == 0 or preset == "voiceprivacy-2020"
     assert tuple(one.key for one in load_preset("voiceprivacy-2022").questions) == RATED

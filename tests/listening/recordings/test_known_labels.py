@@ -21,7 +21,7 @@ def send(client, answers):
     return send_recordings(client, recordings() | {"items.csv": table}, preset="emotion")
 
 
-@pytest.mark.usefixtures("figures_of_pages")
+@pytest.mark.usefixtures("plain_figures_of_studies")
 def test_recall_and_confusion_stand_on_the_page_of_results(place):
     client = place.client
     send(client, ANSWERS)

@@ -15,7 +15,7 @@ from listening.questions import Wording
 from portal.accounts.tokens import create_token
 from portal.client.main import main
 from tests.listening.own_factories import make_own_prepared, pack, recordings
-from tests.portal.factories import make_organizer, make_user
+from tests.portal.factories import make_organizer
 
 FILE = """
 title = "Three codecs"
@@ -65,12 +65,6 @@ def test_api_tells_everything_that_is_wrong_with_a_file_or_an_archive():
 
 
 @pytest.mark.django_db
-def test_who_is_no_organizer_makes_no_test_by_the_api():
-    assert post(make_user(), test=FILE, archive=pack(recordings())).status_code == 404
-    assert not Study.objects.exists()
-
-
-@pytest.mark.django_db
 def test_written_file_repeats_the_test():
     study = make_own_prepared(make_organizer(), title="Two “codecs”", rate_hz=24000)
     chosen, fields = read_test_file(write_test_file(study))
@@ -78,7 +72,7 @@ def test_written_file_repeats_the_test():
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("preset", ["dcr", "ccr", "ab", "abx", "mushra", "p835"])
+@pytest.mark.parametrize("preset", ["abx", "p835"])
 def test_written_file_has_the_preset_and_what_it_compares(preset):
     file = f'title = "Codecs"\npreset = "{preset}"\noriginal = "clean"\nreferences = ["codec"]\nanchors = [3500]\n'
     assert post(make_organizer(), test=file, archive=pack(recordings())).status_code == 201
@@ -90,19 +84,9 @@ def test_written_file_has_the_preset_and_what_it_compares(preset):
 
 
 @pytest.mark.django_db
-def test_mushra_without_anchors_is_repeated_without_them():
-    file = 'title = "Codecs"\npreset = "mushra"\noriginal = "clean"\nanchors = []\n'
-    post(make_organizer(), test=file, archive=pack(recordings(rate_hz=24000)))
-    study = Study.objects.get()
-    assert study.conditions.count() == 2
-    assert read_test_file(write_test_file(study))[0].anchors == ()
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("preset", ["ccr", "ab", "mushra", "p835"])
-def test_changed_wording_is_in_the_written_file(preset):
+def test_changed_wording_is_in_the_written_file():
     organizer = make_organizer()
-    study = make_own_prepared(organizer, preset=preset, conditions=("", "codec"))
+    study = make_own_prepared(organizer, preset="mushra", conditions=("", "codec"))
     words = Wording('“Quoted” "words"\n\x7f\\ and more', hint="# no comment", labels=study.asked[0].words("en").labels)
     changed = replace(study.asked[0], wording={**study.asked[0].wording, "en": words, "pt-BR": words})
     change_questions(study=study, by=organizer, questions=[changed, *study.asked[1:]])
@@ -125,11 +109,8 @@ def test_questions_of_a_file_are_read_as_presets_have_them():
     [
         ('key = "x"', "questions]] 1: expected a question with a key and its wording by language, found 'wording'"),
         ('key = ["x"]\nwording = {en = {question = "?"}}', "found no text, but ['x']"),
-        ('key = "x"\nkind = {}\nwording = {en = {question = "?"}}', "found no text, but {}"),
         ('key = "x"\nwording = {en = {question = "?", labels = "ab"}}', "found no list of labels, but 'ab'"),
-        ('key = "x"\nwording = {en = {question = 3}}', "found no text, but 3"),
         ('key = "x"\nlisten_again = "no"\nwording = {en = {question = "?"}}', "found neither true nor false, but no"),
-        ('key = "x"\nwording = "en"', "expected a question with a key and its wording by language"),
         ('key = "x"\nsize = 3\nwording = {en = {question = "?"}}', "unexpected keyword argument 'size'"),
         ('key = "x"\npoints = 5.5\nwording = {en = {question = "?"}}', "expected 2 to 10 points, found 5.5"),
         ('key = "x"\nscreen = "voices"\nwording = {en = {question = "?"}}', "need one of these screens"),
@@ -145,12 +126,8 @@ def test_question_that_cannot_be_asked_is_refused_with_a_sentence(lines, sentenc
     ("line", "sentence"),
     [
         ("anchors = [5000]", "anchors: expected a list of frequencies in Hz, of 3500, 7000, found '[5000]'."),
-        ("anchors = [3500, 3500]", "anchors: expected a list of frequencies in Hz"),
         ("anchors = [[]]", "anchors: expected a list of frequencies in Hz"),
-        ("anchors = [3500.0]", "anchors: expected a list of frequencies in Hz"),
-        ("anchors = true", "anchors: expected a list of frequencies in Hz"),
         ('questions = ["x"]', "questions: expected tables [[questions]], found"),
-        ("questions = []", "questions: expected tables [[questions]], found"),
         (
             'preset = "linkability"',
             "preset: expected one of ab, abx, ccr, dcr, emotion, mos, mushra, p835, transcription, own",
@@ -171,13 +148,13 @@ def test_value_that_cannot_be_read_is_refused_with_a_sentence(line):
         read_test_file(f'title = "x"\n{line}\n')
 
 
-@pytest.mark.parametrize("amount", ["9999.9999", "1000.01", "0.001", "-1", "inf", "nan", "true"])
+@pytest.mark.parametrize("amount", ["1000.01", "0.001", "nan", "true"])
 def test_pay_is_an_amount_that_can_be_kept(amount):
     with pytest.raises(ProblemsError, match="pay_per_hour: expected an amount from 0 to 1000"):
         read_test_file(f'title = "x"\n[sessions]\npay_per_hour = {amount}\n')
 
 
-@pytest.mark.parametrize("languages", ['[""]', '["<b>"]', '["en", "en"]', '"en"', '["EN"]', "[1]"])
+@pytest.mark.parametrize("languages", ['["<b>"]', '["en", "en"]', "[1]"])
 def test_languages_are_codes_as_on_the_page(languages):
     with pytest.raises(ProblemsError, match="languages: expected a list of codes of languages such as en or fr"):
         read_test_file(f'title = "x"\n[sessions]\nlanguages = {languages}\n')
@@ -198,19 +175,11 @@ def test_file_saved_with_a_byte_order_mark_is_read():
             "evaluator, found 4.",
         ),
         (
-            "[sessions]\nhalf_width = 0.2\n",
-            "A wanted half width needs more evaluators at most than the 24 at first, found 0.",
-        ),
-        (
             'preset = "emotion"\n[sessions]\nhalf_width = 0.2\nmost_evaluators = 99\n',
             "The intervals of texts and labels are not measured while a test is open: leave the half width empty.",
         ),
-        (
-            'preset = "dcr"\n',
-            "Every trial plays the original as its reference. Say which it is; there are: clean, codec.",
-        ),
     ],
-    ids=["more trials than there are", "half width without more evaluators", "half width of labels", "no original"],
+    ids=["more trials than there are", "half width of labels"],
 )
 def test_what_cannot_be_is_refused_by_the_api_before_anything_is_made(file, sentence):
     wrong = post(make_organizer(), test=f'title = "x"\n{file}', archive=pack(recordings()))

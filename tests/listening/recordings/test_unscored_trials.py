@@ -78,13 +78,6 @@ def test_everything_wrong_with_them_is_told_at_once(place):
     )
 
 
-def test_answer_that_is_not_on_the_scale_is_refused(place):
-    told = errors(
-        send_recordings(place.client, recordings() | UNSCORED | {"items.csv": "item,answer\nsay-bad,9\ngood-one,4-5\n"})
-    )
-    assert "expected the right answer to say-bad as a number from 1 to 5, or two such as 4-5, found 9." in told
-
-
 def test_they_are_refused_where_recordings_are_compared(place):
     told = errors(send_recordings(place.client, recordings() | UNSCORED | TABLE, preset="ab"))
     assert "practice-trials: only tests that rate single recordings on a scale have such trials" in told

@@ -18,11 +18,9 @@ from tests.portal.factories import make_organizer
 pytestmark = pytest.mark.django_db
 QUALITY = {"": 5, "coder": 4, "codec": 3, "anchor-7k": 2, "anchor-3.5k": 1}
 EXAMPLES = {
-    "dcr": lambda heard: QUALITY[heard["a"]],
     "ccr": lambda heard: max(-3, min(3, QUALITY[heard["b"]] - QUALITY[heard["a"]])),
-    "ab": lambda heard: 1 if QUALITY[heard["a"]] > QUALITY[heard["b"]] else 2,
-    "emotion": lambda _: 3,
     "mos": lambda heard: QUALITY[heard["a"]],
+    "ab": lambda heard: 1 if QUALITY[heard["a"]] > QUALITY[heard["b"]] else 2,
     "abx": lambda heard: 1 if heard["x"] == heard["a"] else 2,
     "mushra": lambda heard: {slot: 20 * QUALITY[code] for slot, code in heard.items() if slot != "r"},
 }
@@ -52,7 +50,7 @@ def answer_whole_block(session, key, rule):
     return served
 
 
-@pytest.mark.usefixtures("figures_of_pages")
+@pytest.mark.usefixtures("plain_figures_of_studies")
 @pytest.mark.parametrize("preset", EXAMPLES)
 def test_archive_becomes_published_results(preset):
     organizer, client, stranger = make_organizer(), Client(), Client()

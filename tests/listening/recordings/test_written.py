@@ -63,7 +63,7 @@ def test_numbers_follow_from_the_items():
     assert choose_numbers(Screen.SINGLE, 4, 100, has_items_once=True) == (80, 60)
 
 
-@pytest.mark.usefixtures("figures_of_pages")
+@pytest.mark.usefixtures("plain_figures_of_studies")
 def test_words_that_were_written_give_word_errors_of_each_condition():
     study = make_own_prepared(
         make_organizer(), preset="transcription", conditions=("", "codec"), evaluators=12, trials_per_evaluator=3

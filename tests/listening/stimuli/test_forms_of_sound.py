@@ -34,8 +34,7 @@ def test_recording_as_it_is_has_no_sample_changed():
     np.testing.assert_allclose(heard[start + 4800 : start + 9600], samples[4800:9600], atol=1 / 32768)
 
 
-@pytest.mark.parametrize("channels", [1, 2])
-@pytest.mark.parametrize("peak", [0.02, 0.4])
+@pytest.mark.parametrize(("channels", "peak"), [(1, 0.02), (2, 0.4)])
 def test_loudness_is_equal_by_bs1770(channels, peak):
     from pyloudnorm import Meter
 
@@ -52,7 +51,7 @@ def test_mono_in_a_stereo_test_comes_from_both_sides():
     np.testing.assert_array_equal(heard[:, 0], heard[:, 1])
 
 
-@pytest.mark.parametrize("rate_hz", [16000, 22050, 44100, 48000])
+@pytest.mark.parametrize("rate_hz", [22050, 48000])
 def test_files_of_one_length_class_have_one_size(rate_hz):
     form = StimulusFormat(rate_hz, 1, Loudness.PROGRAMME)
     sizes = {len(make_stimulus(noise(seconds=seconds), 48000, form).content) for seconds in (1.8, 1.85, 1.9)}

