@@ -238,25 +238,6 @@ def test_a_reload_keeps_what_lies_on_the_board(page):
     assert [sample["group"] for sample in board["samples"].values()] == ["B", *"AAA"]
 
 
-def test_a_line_has_one_coordinate_and_samples_on_one_spot_stay_visible(page, problems):
-    session = make_session(make_board_study(boards=1, board_dimensions=1))
-    open_trials(page, session)
-    hear(page)
-    for slot in SLOTS:
-        token(page, slot).press("ArrowRight")
-    boxes = [token(page, slot).bounding_box() for slot in SLOTS]
-    assert len({round(box["x"]) for box in boxes}) == 1
-    assert len({round(box["y"]) for box in boxes}) == len(SLOTS)
-    drag(page, "1", 0.25, 0.5)
-    page.get_by_label("How many different speakers").select_option("1")
-    page.locator("#next").click()
-    expect(page.locator("#trials")).to_have_count(0)
-    samples = board_of(session)["samples"]
-    assert samples["1"]["at"] == [pytest.approx(0.25, abs=0.01)]
-    assert [samples[slot]["at"] for slot in SLOTS[1:]] == [[0.5]] * 3
-    assert problems[page] == []
-
-
 def test_a_finger_drags_a_sample_without_scrolling_the_page(new_page):
     page = new_page(has_touch=True)
     page.set_viewport_size({"width": 360, "height": 640})

@@ -1,17 +1,11 @@
 """Studies in a browser: every page at both widths and schemes, and the way from an edition to a launched study."""
 
-import io
-
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from listening.app.results.importing import import_study
 from listening.app.studies import services
 from listening.app.studies.services import close_study
-from portal.jobs.models import Job
-from portal.jobs.runner import execute
-from tests.browsing import leap_until
 from tests.listening.edition_factories import make_designed, make_draft, make_edition_with_speech, make_prepared
 from tests.listening.factories import make_session
 from tests.portal.factories import make_organizer
@@ -89,33 +83,3 @@ def test_design_and_texts(page, check_page, edition):
     check_page(page, "study-design")
     page.goto(address("texts", study))
     check_page(page, "study-texts")
-
-
-def test_large_design_is_followed_on_its_page(page, check_page, edition, monkeypatch):
-    page.clock.install()
-    monkeypatch.setattr("listening.app.studies.services.DESIGNED_AT_ONCE_AT_MOST", 0)
-    study = make_draft(edition)
-    page.goto(address("design", study))
-    page.get_by_role("button", name="Make the design").click()
-    page.get_by_text("Making this design takes a while.").wait_for()
-    check_page(page, "study-designing")
-    execute(Job.objects.get(kind="design-study").pk)
-    leap_until(page, page.get_by_text("Every check passes").is_visible)
-    page.get_by_role("link", name="Balance certificate (JSON)").wait_for()
-    page.get_by_role("button", name="Make a new design").wait_for()
-
-
-def test_imported_ratings(page, check_page, edition, organizer):
-    lines = [f"worker-{n},naturalness,{system},u1,{3 + n % 2}" for n in range(3) for system in ("original", "T01-p1")]
-    content = "\n".join(["listener,task,system,utterance,rating", *lines]).encode()
-    study = import_study(
-        edition=edition,
-        by=organizer,
-        name="elsewhere",
-        title="Heard in another laboratory",
-        file=io.BytesIO(content),
-        file_name="ratings.csv",
-        is_simulated=True,
-    ).study
-    page.goto(study.get_absolute_url())
-    check_page(page, "study-imported")

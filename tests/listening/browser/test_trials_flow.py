@@ -1,7 +1,6 @@
 """A session on the page of the trials, from the first trial to the end, and what the page contains."""
 
 import re
-from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -49,18 +48,6 @@ def test_session_by_pointer_is_stored_trial_by_trial(page, problems):
     assert page.evaluate("() => Object.keys(localStorage)") == []
 
 
-def test_practice_is_told_from_the_trials_that_count(page):
-    session = make_session(make_study(trials=4))
-    first = session.block.trials.get(position=1).presentation
-    first.purpose = "practice"
-    first.save()
-    open_trials(page, session)
-    expect(page.locator("#practice")).to_be_visible()
-    answer(page)
-    expect_number(page, 1)
-    expect(page.locator("#practice")).to_be_hidden()
-
-
 def test_time_left_is_that_of_the_tested_formula(page):
     open_trials(page, make_session(make_study(trials=2)))
     expect(page.locator("#time-left")).to_have_text("about a minute left")
@@ -91,9 +78,3 @@ def test_every_word_of_the_script_stands_in_the_page(form):
     asked = {name for path in scripts for name in re.findall(calls, path.read_text())}
     assert len(asked) >= 15
     assert asked - words_of(TEMPLATES / "trials.html") - words_of(TEMPLATES / f"_{form}.html") == set()
-
-
-def test_modules_import_one_another_and_nothing_from_elsewhere():
-    for path in SCRIPTS.glob("*.js"):
-        for source in re.findall(r'^import .* from "(.+)";', path.read_text(), re.MULTILINE):
-            assert (SCRIPTS / Path(source).name).is_file(), f"{path.name} imports {source}"

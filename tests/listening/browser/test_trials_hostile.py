@@ -1,7 +1,5 @@
 """People who do not listen: the page leaves them nothing to turn, and takes no answer that was not given."""
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
@@ -13,7 +11,6 @@ from tests.listening.browser.trials import (
     expect_heard,
     expect_number,
     expect_ready,
-    expect_saved,
     listen,
     open_trials,
     player,
@@ -183,38 +180,3 @@ def test_nothing_can_be_rated_before_something_was_heard(page, session):
     player(page, "a").locator("button").click()
     expect(page.locator("input[type=radio]").first).to_be_enabled()
     expect(page.get_by_text(sentence)).to_be_hidden()
-
-
-def test_plays_are_limited_and_cannot_be_cut_short(page):
-    session = make_session(make_study(trials=2, plays_at_most=2))
-    open_trials(page, session)
-    listen(page, "a")
-    expect(player(page, "a").locator("[data-note]")).to_have_text("heard · plays left: 1")
-    page.reload()
-    expect(player(page, "a").locator("[data-note]")).to_have_text("heard · plays left: 1")
-    expect_ready(page, "a")
-    page.keyboard.press("a")
-    page.keyboard.press("a")  # while it plays
-    expect(player(page, "a")).to_have_attribute("data-state", "used-up")
-    expect(player(page, "a").locator("button")).to_have_attribute("aria-disabled", "true")
-    page.keyboard.press("a")
-    expect(page.locator("button.again")).to_have_attribute("aria-disabled", "true")
-    listen(page, "b")
-    rate(page)
-    send(page)
-    stored(session, 3)
-    assert [slot for slot, whole in session.plays.values_list("slot", "is_whole") if whole] == ["a", "a", "b"]
-
-
-def test_separate_pages_ask_one_question_each_in_the_order_of_the_study(page):
-    session = make_session(make_study(trials=2, pages="separate"))
-    open_trials(page, session)
-    listen(page)
-    for number, task in enumerate(RATED, 1):
-        expect(page.locator("#trial-heading")).to_have_text(f"Trial 1 of 2 · question {number} of 3")
-        expect(page.locator("fieldset[data-task]")).to_have_count(1)
-        rate(page, number, [task])
-        send(page)
-    expect(page.locator("#trial-heading")).to_have_text(re.compile("Trial 2 of 2"))
-    assert stored(session, 3) == {(1, task): number for number, task in enumerate(RATED, 1)}
-    expect_saved(page)

@@ -293,27 +293,6 @@ def crash(page):
     page.close()
 
 
-def test_who_waits_for_a_slow_portal_is_not_told_to_wait_for_the_connection(page):
-    session = make_session(make_study(trials=5))
-    held, is_slow = [], [True]
-    page.route("**/answers", lambda route: held.append(route) if is_slow else route.continue_())
-    open_trials(page, session)
-    expect_clips(page, 6)
-    for number in (1, 2, 3):
-        expect_number(page, number)
-        answer(page)
-    expect(page.get_by_role("heading", name="One moment")).to_be_focused()
-    page.context.set_offline(True)
-    expect(page.locator("#waiting-heading")).to_be_focused()
-    page.context.set_offline(False)
-    expect(page.get_by_role("heading", name="One moment")).to_be_focused()
-    is_slow.clear()
-    held[-1].continue_()
-    expect_number(page, 4)
-    stored(session, 9)
-    expect_saved(page)
-
-
 def test_answer_that_comes_too_early_waits_and_is_sent_again(page):
     session = make_session(make_study(trials=3))
     refused, is_early = [], [True]

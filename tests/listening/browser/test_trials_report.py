@@ -83,23 +83,6 @@ def test_criterion_04_skip_whose_reply_is_lost_counts_once(page, session):
     events_of(session, "clip-broken")
 
 
-def test_tab_that_lost_the_session_does_not_take_it_back_by_a_report(new_page, session):
-    page = open_trials(new_page(), session)
-    expect_clips(page, 6)
-    choose(page, "a", "noise")
-    open_trials(new_page(), session)
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    with page.expect_response(REPORT):
-        page.click("#wrong-skip")
-    expect(page.locator("#frozen-panel")).to_be_visible()
-    page.wait_for_timeout(200)  # what it would ask for next, it would ask for at once
-    expect(page.locator("#frozen-panel")).to_be_visible()
-    assert [address for address in asked if not REPORT.search(address)] == []
-    session.refresh_from_db()
-    assert session.skips == []
-
-
 def test_who_waits_without_a_connection_sees_that_all_is_kept(page, session):
     open_trials(page, session)
     expect_clips(page, 6)
