@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from listening.analysis.reading.inputs import ORIGINAL, SCORED, Ratings, Settings
+from listening.analysis.reading.inputs import ORIGINAL, Ratings, Settings
 from listening.analysis.scoring.normalisation import score_ratings
+from tests.listening.analysis.made_ratings import columns_of
 
 SCALE = {"verifiability": (1.0, 10.0), "naturalness": (1.0, 10.0), "intelligibility": (1.0, 10.0)}
 QUICK = Settings(resamples=200, permutations=200)
@@ -11,32 +12,12 @@ QUICK = Settings(resamples=200, permutations=200)
 
 def ratings_of(listener, system, rating, **others):
     """Columns of equal length, or one value for all; what is not given is filled plainly."""
-    count = len(rating)
     listener, system = np.asarray(listener, np.str_), np.asarray(system, np.str_)
-    plain = {
-        "listener": listener,
-        "session": np.char.add("of-", listener),
-        "task": "naturalness",
-        "system": system,
-        "is_target": -1,
-        "item": np.char.add(system, "-item"),
-        "utterance": "u1",
-        "enrolment": "",
-        "speaker": "s1",
-        "gender": "f",
-        "rating": np.asarray(rating, np.float64),
-        "position": 0,
-        "purpose": SCORED,
-        "is_finished": True,
-        "excluded": "",
-    }
-    columns = {}
-    for name, value in (plain | others).items():
-        column = np.asarray(value)
-        columns[name] = np.full(count, column) if column.ndim == 0 else column
-    columns["is_target"] = columns["is_target"].astype(np.int64)
-    columns["position"] = columns["position"].astype(np.int64)
-    return Ratings(**columns)
+    own = {"session": np.char.add("of-", listener), "item": np.char.add(system, "-item")}
+    given = {"listener": listener, "system": system, "rating": rating} | own | others
+    columns = [np.broadcast_to(np.asarray(values), len(rating)) for values in given.values()]
+    rows = [dict(zip(given, row, strict=True)) for row in zip(*columns, strict=True)]
+    return columns_of(rows, utterance="u1", speaker="s1")
 
 
 def joined(*parts):

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import re
 import subprocess
 import sys
 import zipfile
@@ -26,7 +25,6 @@ from listening.analysis.reading import text_tables
 from listening.analysis.reading.inputs import Placements, Settings, Transcripts
 from listening.analysis.tables import Results
 from tests.listening.analysis.made_ratings import made_inputs
-from tests.listening.analysis.made_up_boards import placements_of
 
 SETTINGS = Settings(resamples=200, permutations=200)
 AWKWARD = ("=1+1", "'=1+1", "'", "-1", "-a", "a,b", 'a"b', "a\nb", "a\r\nb", " a ", "ü — “x”", "")
@@ -127,19 +125,6 @@ def test_a_changed_file_is_told(name, old, new, words):
     with pytest.raises(ProblemsError) as raised:
         read_inputs(changed(name, old, new))
     assert any(words in problem for problem in raised.value.problems), raised.value.problems
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ({"speaker": ""}, "line 2: expected a name as speaker, found nothing"),
-        ({"system": "all"}, "line 2: expected another name than that of all systems together as system, found “all”"),
-    ],
-)
-def test_boards_whose_samples_cannot_be_told_apart_are_refused(row, words):
-    inputs = replace(made_inputs(), placements=placements_of([row, {"slot": "2"}]))
-    with pytest.raises(ProblemsError, match=re.escape(words)):
-        read_inputs(write_inputs(inputs, SETTINGS))
 
 
 def test_one_long_cell_of_many_is_told_before_it_fills_the_memory(monkeypatch):

@@ -57,15 +57,6 @@ def test_utterances_never_make_a_difference_surer(ratings):
         assert changed.of_difference(0, 1)[0] == pytest.approx(alone * (1 + max(share, 0)))
 
 
-def test_items_rated_once_leave_the_listener_variance(ratings):
-    score, listener, _, _ = ratings
-    item = np.arange(500)
-    ours = cluster_two_way([mean_influence(item, score, listener, item)], listener, item)
-    assert ours.variances()[0] == pytest.approx(ours.listener[0, 0], rel=1e-12)
-    assert ours.stretches()[0] == pytest.approx(1, abs=1e-12)
-    assert ours.degrees().tolist() == [29]
-
-
 def test_stretch_is_the_ratio_of_standard_errors_and_never_below_one(ratings):
     score, listener, item, _ = ratings
     everything = np.arange(500)

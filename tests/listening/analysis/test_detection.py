@@ -5,17 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.metrics.detection import auc, interpolated_eers
-from listening.analysis.models.intervals import Influence, TwoWay, cluster_two_way, draw_listeners, number_items
+from evaluation.metrics.detection import auc
+from listening.analysis.models.intervals import Influence, TwoWay, cluster_two_way
 from listening.analysis.reading.inputs import ORIGINAL, Settings
-from listening.analysis.scoring import detection
 from listening.analysis.scoring.detection import (
     Rate,
     compare_rates,
-    count_by_class,
     estimate_points,
     make_detection_tables,
-    measure_test,
 )
 from listening.analysis.scoring.normalisation import score_ratings
 from tests.listening.analysis.simulated import SCALE, SETTINGS, ratings_of, scored_of
@@ -79,24 +76,6 @@ def test_points_are_those_of_the_tables(tables):
     natural = points["naturalness", ORIGINAL]
     assert (natural.eer, natural.n, natural.listeners) == (None, 240, 20)
     assert natural.mean == pytest.approx(scores(scored, "naturalness", ORIGINAL).mean())
-
-
-def test_originals_are_drawn_jointly(tables):
-    """The difference of two systems varies less than if each had a pool of its own."""
-    scored, (_, _, differences) = tables
-    draws = draw_listeners(scored.listeners.size, SETTINGS)
-    assert draws is not None
-    item = number_items(scored.ratings.utterance)
-    found = [
-        measure_test(scored, test, None, SETTINGS, draws, item) for test in detection.list_tests(scored, "naturalness")
-    ]
-    first, second = found[0].eer, found[1].eer
-    for row, histograms in zip(first.resampled[:20], draws[:20], strict=True):
-        _, target, nontarget = count_by_class(scored, found[0].test)
-        assert row == interpolated_eers(histograms[None] @ target, histograms[None] @ nontarget)[0]
-    apart = differences.records(task="naturalness", first="T01-p1", second="T02-p1")[0]
-    assert apart["difference"] == pytest.approx(first.value - second.value, abs=1e-9)
-    assert apart["difference_low"] < apart["difference"] < apart["difference_high"]
 
 
 def test_limit_over_all_pairs_is_the_quantile_of_the_largest_deviation():
@@ -174,14 +153,3 @@ def test_without_originals_there_is_nothing_to_detect_and_nothing_to_calibrate_o
         assert row["eer"] is not None
         assert row["cllr"] is None
         assert "No C_llr" in row["remark"]
-
-
-def test_equal_ratings_everywhere_are_chance():
-    scored = scored_of(count=2)
-    flat = replace(scored, score=np.full(scored.score.size, 7.0))
-    rates, _, differences = make_detection_tables(flat, SETTINGS)
-    for row in rates.records():
-        assert (row["eer"], row["auc"], row["eer_low"], row["eer_high"]) == (0.5, 0.5, 0.5, 0.5)
-        assert (row["cllr"], row["min_cllr"], row["rocch_eer"]) == pytest.approx((1, 1, 0.5))
-        assert row["group"] == "a"
-    assert {row["is_told_apart"] for row in differences.records()} == {0}

@@ -78,42 +78,6 @@ def test_boards_that_separate_speakers_have_no_errors_and_boards_of_noise_have_h
         assert row["auc_low"] < 0.5 < row["auc_high"]
 
 
-def test_few_listeners_and_one_speaker_give_points_and_a_note():
-    row = detection_of(made_up_placements(listeners=1), pairs="original-anonymised", system="all")[0]
-    assert row["eer"] is not None
-    assert (row["eer_low"], row["remark"]) == (None, "Fewer than 10 listeners: no interval.")
-    alone = made_up_placements(listeners=2, speakers=1)
-    table, curve = make_linkability_tables(alone, SETTINGS, "raw")
-    assert {row["remark"] for row in table.records()} == {"No pair of two speakers, so there is no rate."}
-    assert all(row["eer"] is None and row["n_nontarget"] == 0 for row in table.records())
-    assert curve.rows == ()
-
-
-def test_pairs_by_two_systems_count_for_all_of_them_only():
-    rows = detection_of(
-        placements_of(
-            [
-                {"slot": "1", "system": "T01", "speaker": "A"},
-                {"slot": "2", "system": "T02", "speaker": "A", "x": 0.6},
-                {"slot": "3", "system": "T02", "speaker": "B", "x": 0.9},
-            ]
-        )
-    )
-    assert [(row["system"], row["n_target"], row["n_nontarget"]) for row in rows] == [("all", 1, 2), ("T02", 0, 1)]
-
-
-def test_det_points_start_at_accepting_all_end_at_none_and_are_not_too_many():
-    placements = made_up_placements(listeners=40, boards=4, samples=16, speakers=4)
-    curve = make_linkability_tables(placements, SETTINGS, "raw")[1]
-    for pairs in PAIRS:
-        points = curve.records(pairs=pairs, system="all")
-        assert 50 < len(points) <= 302
-        assert (points[0]["miss_rate"], points[0]["false_alarm_rate"]) == (0, 1)
-        assert (points[-1]["threshold"], points[-1]["miss_rate"], points[-1]["false_alarm_rate"]) == (None, 1, 0)
-        for name, rises in (("miss_rate", 1), ("false_alarm_rate", -1)):
-            assert (np.diff([one[name] for one in points]) * rises >= 0).all()
-
-
 def test_excluded_sessions_are_left_out():
     placements = made_up_placements(listeners=12)
     expected = detection_of(placements.rows(placements.listener != "listener-03"))

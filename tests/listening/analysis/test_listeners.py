@@ -56,15 +56,6 @@ def test_agreement_in_verifiability_is_class_by_class():
     assert found[3] < -0.9
 
 
-def test_agreement_needs_three_systems_and_something_that_varies():
-    two = ratings_of(list("AABB"), ["T1", "T2"] * 2, [1, 5, 2, 6])
-    assert np.isnan(measure_agreement(select_rated(scored_of(two), "naturalness"))[0]).all()
-    flat = ratings_of(list("AAABBB"), ["T1", "T2", "T3"] * 2, [3, 3, 3, 1, 5, 9])
-    assert np.isnan(measure_agreement(select_rated(scored_of(flat), "naturalness"))[0]).all()
-    alone = ratings_of(list("AAA"), ["T1", "T2", "T3"], [3, 5, 8])
-    assert np.isnan(measure_agreement(select_rated(scored_of(alone), "naturalness"))[0]).all()
-
-
 def test_bias_and_inconsistency_by_hand():
     """x is rated by both (mean 4): −1 and +1; y and z by one each, so T1 (mean 5) and T2 (mean 6) stand for them."""
     ratings = ratings_of(list("ABAB"), ["T1", "T1", "T1", "T2"], [3, 5, 7, 6], item=list("xxyz"))
@@ -92,14 +83,6 @@ def test_who_is_left_out_has_a_row_and_changes_nobody_else():
     assert row["excluded"] == "gold-missed"
     assert row["n"] == 16
     assert -1 <= row["correlation"] <= 1
-
-
-def test_of_two_sessions_only_the_one_that_counts_is_told_about():
-    kept = ratings_of(["A"] * 2, ["T1", "T2"], [3, 5], session="one")
-    out = ratings_of(["A"] * 3, ["T1"] * 3, [9, 9, 9], session="two", excluded="low-variance")
-    row = row_of(joined(kept, out), "A")
-    assert (row["n"], row["mean"]) == (2, 4)
-    assert row["excluded"] == "1 of 2 sessions: low-variance"
 
 
 def test_rules_that_catch_are_named_in_their_task():

@@ -162,25 +162,6 @@ VOICES = ("A", "A'", "B", "B'", "C", "C'")
 POINTS = dict(zip(VOICES, np.random.default_rng(9).random((6, 2)).round(3).tolist(), strict=True))
 
 
-def test_boards_of_one_listener_each_are_averaged_by_system():
-    placements = made_up_placements(listeners=12, boards=2, samples=8, speakers=2)
-    table, fit = make_map_tables(placements, SETTINGS)
-    assert [row["board"] for row in fit.records()] == ["all boards of T01", "all boards of T02"]
-    for row in fit.records():
-        system = row["board"].split()[-1]
-        assert (row["dimensions"], row["samples"], row["listeners"]) == (2, 4, 12)
-        assert row["remark"] == "Averaged over 12 boards."
-        assert row["stress"] >= 0
-        of_system = table.records(board=row["board"])
-        assert [(one["speaker"], one["system"]) for one in of_system] == [
-            (speaker, of) for speaker in ("speaker-0", "speaker-1") for of in ("original", system)
-        ]
-        assert {(one["slot"], one["utterance"], one["listeners"]) for one in of_system} == {("", "", 12)}
-        places = placed(table, row["board"])
-        assert places.mean(0) == pytest.approx(np.zeros(2), abs=1e-8)
-        assert (places**2).sum(0)[0] >= (places**2).sum(0)[1]
-
-
 def test_distances_of_voices_are_means_of_ranked_distances_of_different_voices():
     placements = voices_of(POINTS, [VOICES[:4], VOICES[2:], VOICES[:2] + VOICES[4:]])
     sums, counts = {}, {}

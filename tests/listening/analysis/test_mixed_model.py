@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from listening.analysis.models import mixed_model
 from listening.analysis.models.mixed_model import make_model_tables
 from tests.listening.analysis.rated import QUICK, drawn, ratings_of, scored_of
 
@@ -76,23 +75,6 @@ def test_a_position_that_is_not_known_is_said_to_be_left_out():
     ratings = drawn()
     plain = ratings_of(ratings.listener, ratings.system, ratings.rating, utterance=ratings.utterance)
     assert tables(plain)[0].records()[0]["remark"] == "Reference. Position in the session is not known and left out."
-
-
-def test_nothing_left_after_the_systems_is_a_note_and_no_error():
-    ratings = ratings_of([f"L{n // 2}" for n in range(20)], ["original", "T1"] * 10, [5, 3] * 10)
-    assert "cannot be fitted" in tables(ratings)[0].records()[1]["remark"]
-
-
-def test_a_fit_that_does_not_converge_is_a_note(monkeypatch):
-    def unfinished(*given):
-        fit = real(*given)
-        return type(fit)(fit.effects, fit.errors, fit.variances, fit.residual, fit.deviance, is_converged=False)
-
-    real = mixed_model.fit_reml
-    monkeypatch.setattr(mixed_model, "fit_reml", unfinished)
-    effects, variances = tables(drawn())
-    assert {row["remark"] for row in effects.records()} == {"The fit did not converge, so it is not shown."}
-    assert {row["variance"] for row in variances.records()} == {None}
 
 
 def test_one_listener_constant_ratings_and_few_ratings_are_notes():

@@ -147,21 +147,6 @@ def test_unknown_measures_are_left_out_pair_by_pair():
     assert rows["1 − WER", "ρF0"] == 22
 
 
-def test_too_little_gives_points_and_notes():
-    two = columns_of([{"system": "T01", "utterance": f"u{n}", "rating": float(n)} for n in range(2)])
-    measured = objective_of([("T01", f"u{n}", n, 10, np.nan) for n in range(5)])
-    row = tables_of(two, measured)[1].records()[0]
-    assert (row["pearson"], row["remark"]) == (None, "Fewer than 3 utterances: no correlation.")
-    flat = columns_of([{"system": "T01", "utterance": f"u{n}", "rating": 5.0} for n in range(5)])
-    row = tables_of(flat, measured)[1].records()[0]
-    assert (row["pearson"], row["spearman"]) == (None, None)
-    assert row["remark"] == "One of the two is the same for all utterances: no correlation."
-    alone = columns_of([{"system": "T01", "utterance": f"u{n}", "rating": float(n)} for n in range(5)])
-    row = tables_of(alone, measured)[1].records()[0]
-    assert (row["pearson"], row["pearson_low"]) == (-1, None)
-    assert row["remark"] == "Fewer than 10 listeners: no interval."
-
-
 def test_two_results_of_one_utterance_are_refused():
     with pytest.raises(ProblemsError, match="expected one row for each utterance of a system"):
         tables_of(made_inputs().ratings, objective_of([("T01", "u1", 1, 9, 0.1), ("T01", "u1", 1, 9, 0.2)]))

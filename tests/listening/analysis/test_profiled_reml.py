@@ -78,26 +78,3 @@ def test_deviance_effects_and_errors_are_those_of_the_full_covariance():
     assert fit.deviance == pytest.approx(deviance, rel=1e-9)
     np.testing.assert_allclose(fit.effects, effects, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(fit.errors, np.sqrt(np.diag(covariance)), rtol=1e-6)
-
-
-def test_truth_is_found_in_ten_thousand_ratings():
-    ratings = drawn(
-        listeners=200,
-        systems=5,
-        utterances=300,
-        speakers=60,
-        each=10,
-        seed=5,
-        listener_sd=1.0,
-        utterance_sd=0.5,
-        speaker_sd=0.7,
-        noise_sd=1.2,
-        position_effect=0.01,
-        step=0.4,
-    )
-    y, x, parts = design_of(ratings)
-    fit = fit_reml(y, x, parts)
-    np.testing.assert_allclose(fit.effects[1:5], [-0.4, -0.8, -1.2, -1.6], atol=4 * fit.errors[1:5].max())
-    assert fit.effects[5] == pytest.approx(0.01, abs=4 * fit.errors[5])
-    np.testing.assert_allclose(fit.variances, [1.0, 0.25, 0.49], rtol=0.4)
-    assert fit.residual == pytest.approx(1.44, rel=0.06)

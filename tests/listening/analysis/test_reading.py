@@ -226,25 +226,6 @@ def test_the_form_of_2020_is_told_by_its_header():
     assert "CC BY 4.0" in inputs.study.attribution
 
 
-def test_bad_lines_in_the_form_of_2020_are_named():
-    said = problems(
-        VCC + "loudness,a,,,,1,x,x-A_B_1,,3\nquality,a,,,,1,x,x-A_B_1,,high\n"
-        "similarity,a,,,,1,x,x-A_B_1,,3\nquality,a,,,,5,x,,,3\n"
-    )
-    assert [sentence.split(". ")[0] for sentence in said] == [
-        "lab.csv, line 2: expected quality or similarity, found “loudness”",
-        "lab.csv, line 3: expected a number as score, found “high”",
-        "lab.csv, line 5: expected a sample, found nothing",
-        "lab.csv, line 4: expected a reference for similarity, found nothing",
-        "lab.csv, line 5: expected valid as 1 or 0, found “5”",
-    ]
-    assert (
-        "expected a rating of naturalness from 1 to 5, found “6”"
-        in problems(VCC + f"quality,a,,,,1,{CONVERTED},,6\n")[0]
-    )
-    assert "expected a system named “nat”" in problems(VCC + f"quality,a,,,,1,{CONVERTED},,3\n", original="nat")[0]
-
-
 def test_objective_measures_are_read_and_checked():
     found = read_objective(b"utterance,system,errors,words\nu1,T01,1,10\nu2,T01,,\n", "o.csv")
     assert (found.system.tolist(), found.utterance.tolist()) == (["T01", "T01"], ["u1", "u2"])

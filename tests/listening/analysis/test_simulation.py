@@ -81,21 +81,6 @@ def test_boards_are_filled_within_bounds_with_as_many_groups_as_declared(dimensi
     assert {one.declared for one in placed} == {2, 3, 4}
 
 
-def test_samples_of_a_speaker_lie_closer_unless_the_voice_is_hidden():
-    samples = board(listeners=60)
-    placed = np.array([one.at for one in simulate_boards(samples, SYSTEMS, generator())]).reshape(60, 12, 2)
-    distance = np.linalg.norm(placed[:, :, None] - placed[:, None], axis=-1).mean(axis=0)
-    speaker, is_hidden = np.arange(12) % 3, np.arange(12) % 2 == 1
-    same = (speaker[:, None] == speaker) & ~np.eye(12, dtype=bool)
-
-    def ratio(rows, columns):
-        part = np.ix_(rows, columns)
-        return distance[part][same[part]].mean() / distance[part][~same[part] & (distance[part] > 0)].mean()
-
-    assert ratio(~is_hidden, ~is_hidden) < 0.7
-    assert ratio(is_hidden, ~is_hidden) > 0.85
-
-
 def test_transcripts_have_about_the_errors_of_the_system():
     words = " ".join(f"word{number}" for number in range(20))
     heard = [HeardSentence(listener, system, "u", words) for listener in range(200) for system in SYSTEMS]
