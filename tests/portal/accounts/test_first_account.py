@@ -50,11 +50,6 @@ def test_first_person_becomes_operator_and_organizer_at_the_printed_address(clie
     assert [Client().get(path_of(address)).status_code, client.get(path_of(address)).status_code] == [404, 404]
 
 
-def test_new_address_ends_the_one_before(client, path):
-    later = path_of(renew_first_address())
-    assert [client.get(one).status_code for one in (path, later)] == [404, 200]
-
-
 def test_address_opens_nothing_once_there_is_an_operator(client, path):
     make_user()
     assert client.get(path).status_code == 200
@@ -79,13 +74,6 @@ def test_person_with_an_account_takes_the_roles_with_it(client, path):
     user.refresh_from_db()
     assert (user.is_staff, user.is_organizer) == (True, True)
     assert client.get(path).status_code == 404
-
-
-@pytest.mark.parametrize("fields", [{"email": "ada"}, {"password1": "password"}])
-def test_wrong_fields_make_no_account_and_keep_the_address(client, path, fields):
-    assert client.post(path, FIELDS | fields).status_code == 422
-    assert User.objects.count() == 0
-    assert client.get(path).status_code == 200
 
 
 @pytest.mark.postgres

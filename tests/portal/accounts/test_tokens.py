@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from portal.accounts.models import AccessToken, User
-from portal.accounts.rules import DECLINABLE, TO_ORGANIZERS
+from portal.accounts.models import AccessToken
 from portal.accounts.tokens import create_token, revoke_token, user_of_token
 from portal.core.models import AuditEvent
-from tests.portal.factories import make_edition, make_organizer, make_team, make_user
+from tests.portal.factories import make_edition, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -86,20 +85,6 @@ def test_secret_is_shown_on_one_page_and_never_again(client):
     assert secret[:10] in page
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"scopes": []}, "Choose at least one thing that the token may do."),
-        ({"days": "100000"}, "Select a valid choice"),
-    ],
-)
-def test_token_that_is_not_described_is_not_made(client, change, sentence):
-    client.force_login(make_user())
-    answer = client.post("/account/tokens/", {"name": "laptop", "scopes": ["read"], "days": "30"} | change)
-    assert (answer.status_code, AccessToken.objects.count()) == (422, 0)
-    assert sentence in answer.content.decode()
-
-
 def test_token_is_revoked_on_its_page_by_its_owner_only(client):
     user = make_user()
     token, secret = make_token(user)
@@ -117,35 +102,6 @@ def test_token_is_revoked_on_its_page_by_its_owner_only(client):
 
 
 # Name and mails -----------------------------------------------------------------------------------
-
-
-def test_unticked_mails_are_declined_and_come_back_when_ticked(client):
-    user = make_user()
-    client.force_login(user)
-    assert client.get("/account/notifications/").content.decode().count(" checked") == 8
-    client.post("/account/notifications/", {"wanted": ["refused", "finished", "published"]})
-    user.refresh_from_db()
-    assert user.unwanted_notifications == ["validated", "failed", "released", "withdrawn", "heard"]
-    assert client.get("/account/notifications/").content.decode().count(" checked") == 3
-    client.post("/account/notifications/", {"wanted": [kind.value for kind in DECLINABLE if kind not in TO_ORGANIZERS]})
-    user.refresh_from_db()
-    assert user.unwanted_notifications == []
-
-
-def test_mails_to_organizers_are_offered_to_organizers_and_the_choice_outlives_the_role(client):
-    user = make_organizer()
-    client.force_login(user)
-    page = client.get("/account/notifications/").content.decode()
-    assert page.count(" checked>") == len(DECLINABLE)
-    kinds = [kind.value for kind in DECLINABLE if kind != "registered"]
-    client.post("/account/notifications/", {"wanted": kinds})
-    user.refresh_from_db()
-    assert user.unwanted_notifications == ["registered"]
-    User.objects.update(is_organizer=False)
-    client.post("/account/notifications/", {"wanted": ["validated"]})
-    user.refresh_from_db()
-    kept = ["refused", "failed", "finished", "released", "withdrawn", "published", "heard", "registered"]
-    assert user.unwanted_notifications == kept
 
 
 def test_token_form_offers_only_what_its_owner_could_do(client):

@@ -6,7 +6,6 @@ import pytest
 from django.utils import timezone
 
 from portal.core.models import Heartbeat
-from portal.core.processes import choose_processes
 from portal.jobs import services, tasks, workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, JobState
@@ -49,12 +48,6 @@ def test_worker_gets_no_job_that_needs_more_memory_or_cores_or_another_engine():
     assert find_next("cpu", LARGE) == find_next("cpu") == demanding.pk
     Job.objects.filter(pk=demanding.pk).delete()
     assert find_next("cpu", LARGE) == recognition.pk
-
-
-def test_share_of_a_job_is_what_the_machine_has_less_a_tenth_by_jobs_at_a_time(settings):
-    assert (LARGE.share_bytes, Capacity().share_bytes) == (14_400_000_000, None)
-    settings.JOB_MEMORY_MB = 700
-    assert (LARGE.share_bytes, Capacity().share_bytes) == (700_000_000, 700_000_000)
 
 
 def test_job_that_no_worker_can_take_says_what_is_missing():
@@ -122,22 +115,6 @@ def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messa
     assert create_job(**make).queue == "cpu"
 
 
-def test_job_stays_off_a_card_that_is_too_small_for_its_kind(messages):
-    make = {"kind": "test-large-card", "title": "Vectors", "parameters": {}}
-    make_worker("small", Capacity(card="a card", card_memory_bytes=2 * GB), queues=("gpu",))
-    assert [create_job(**make | {"kind": kind}).queue for kind in ("test-card", "test-large-card")] == ["gpu", "cpu"]
-    heartbeat = make_worker("large", Capacity(card="a card", card_memory_bytes=8 * GB), queues=("gpu",))
-    small, large, needing = (
-        create_job(**make | {"kind": "test-card"}),
-        create_job(**make),
-        create_job(**make, card=True),
-    )
-    assert large.queue == "gpu"
-    heartbeat.delete()
-    leave_card(timezone.now())
-    assert [Job.objects.get(pk=job.pk).queue for job in (small, large, needing)] == ["gpu", "cpu", "gpu"]
-
-
 def test_job_that_needs_a_card_waits_for_one_whatever_its_kind(messages, settings):
     needing = create_job(kind="test-done", title="Needs one", parameters={}, card=True)
     refusing = create_job(kind="test-card", title="Must not", parameters={}, card=False)
@@ -146,34 +123,3 @@ def test_job_that_needs_a_card_waits_for_one_whatever_its_kind(messages, setting
     assert Job.objects.get(pk=needing.pk).queue == "gpu"
     settings.CARD_JOBS = "always"
     assert create_job(kind="test-card", title="Must not", parameters={}, card=False).queue == "cpu"
-
-
-def test_memory_of_a_card_counts_in_its_queue_alone(messages):
-    small, large = (Capacity(card="a card", card_memory_bytes=size * GB) for size in (2, 8))
-    for capacity, expected in ((small, False), (large, True), (Capacity(card="a card"), True), (Capacity(), False)):
-        assert capacity.can_take("gpu", "test-large-card", "") is expected
-        assert capacity.can_take("cpu", "test-large-card", "")
-
-
-@pytest.mark.parametrize(
-    ("queues", "cores", "gigabytes", "expected"),
-    [
-        ("cpu", 1, 8, 1),
-        ("cpu", 4, 4, 2),
-        ("cpu", 64, 256, 16),
-        ("gpu", 16, 64, 1),
-    ],
-)
-def test_number_of_jobs_at_a_time_follows_the_machine(queues, cores, gigabytes, expected):
-    assert choose_processes(queues, cores=cores, memory_bytes=gigabytes * GB) == expected
-
-
-def test_engine_is_missing_only_where_neither_this_machine_nor_a_worker_has_it():
-    missing = {"whisper-base": "Whisper base is not here: fetch it.", "ecapa": ""}
-    assert workers.lacking(missing) == missing
-    heartbeat = make_worker("small", SMALL)
-    assert workers.lacking(missing) == missing
-    make_worker("large", LARGE)
-    assert workers.lacking(missing) == {"whisper-base": "", "ecapa": ""}
-    Heartbeat.objects.exclude(pk=heartbeat.pk).update(at=timezone.now() - timedelta(minutes=30))
-    assert workers.lacking(missing) == missing, "a silent worker counts no more"

@@ -107,10 +107,3 @@ def test_message_that_was_not_acknowledged_goes_back(connect):
     first.get(timeout=5)
     first.channel.close()
     assert taken(second, 1) == [{"number": 1}]
-
-
-def test_purge_empties_the_queue(connect):
-    queue = connect()
-    queue.put(1)
-    queue.put(2)
-    assert (queue.clear(), queue.qsize()) == (2, 0)

@@ -30,11 +30,3 @@ def test_table_of_the_manual_is_what_the_kinds_declare():
 def test_worker_with_one_core_and_the_memory_of_a_job_takes_every_kind():
     smallest = Capacity(cores=1, memory_bytes=3 * GB // 2)
     assert [name for name in smallest.kinds_beyond(Queue.CPU) if name in SHIPPED] == []
-
-
-def test_kinds_that_use_a_card_say_how_much_memory_of_it():
-    assert {name for name, kind in SHIPPED.items() if kind.card_memory_mb} == {
-        name for name, kind in SHIPPED.items() if kind.uses_card
-    }
-    small = Capacity(card="a card", card_memory_bytes=3 * GB)
-    assert [name for name in small.kinds_beyond(Queue.GPU) if name in SHIPPED] == []

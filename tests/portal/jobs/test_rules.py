@@ -8,9 +8,6 @@ from portal.jobs.lost_jobs import JobLimits, LostJobVerdict, judge_running
 from portal.jobs.models import Job, JobState
 from portal.jobs.rules import (
     MAX_ATTEMPTS,
-    can_cancel,
-    can_run_again,
-    is_ready,
     must_send,
     remaining_time,
 )
@@ -26,57 +23,18 @@ def seconds(number):
 
 
 @pytest.mark.parametrize(
-    ("parent_state", "ready"),
-    [(state, state == JobState.SUCCEEDED) for state in JobState],
-)
-def test_follower_is_ready_when_its_parent_has_succeeded(parent_state, ready):
-    assert is_ready(Job(after=Job(state=parent_state))) is ready
-
-
-def test_job_without_parent_is_ready():
-    assert is_ready(Job())
-
-
-def test_job_that_was_never_sent_is_sent():
-    assert must_send(Job(sent_at=None), queue_is_idle=False, now=NOW)
-
-
-@pytest.mark.parametrize(
     ("queue_is_idle", "times_sent", "patience_s"),
     [
         (True, 1, 20),
-        (True, 2, 40),
         (True, 6, 640),
-        (True, 9, 3600),
         (True, 5000, 3600),
-        (False, 1, 120),
         (False, 3, 480),
-        (False, 6, 3600),
-        (False, 5000, 3600),
     ],
 )
 def test_message_is_repeated_ever_more_rarely_and_sooner_when_nothing_runs(queue_is_idle, times_sent, patience_s):
     job = Job(sent_at=NOW - seconds(patience_s), times_sent=times_sent)
     assert must_send(job, queue_is_idle=queue_is_idle, now=NOW)
     assert not must_send(job, queue_is_idle=queue_is_idle, now=NOW - TICK)
-
-
-@pytest.mark.parametrize(
-    ("state", "cancel", "again"),
-    [
-        (JobState.WAITING, True, False),
-        (JobState.RUNNING, True, False),
-        (JobState.SUCCEEDED, False, False),
-        (JobState.FAILED, False, True),
-        (JobState.CANCELLED, False, True),
-    ],
-)
-def test_what_a_person_can_do_follows_from_the_state(state, cancel, again):
-    assert (can_cancel(Job(state=state)), can_run_again(Job(state=state))) == (cancel, again)
-
-
-def test_job_that_was_asked_to_stop_cannot_be_asked_again():
-    assert not can_cancel(Job(state=JobState.RUNNING, cancel_requested_at=NOW))
 
 
 def pace(**fields):
@@ -94,12 +52,6 @@ def test_remaining_time_rests_on_the_pace_of_this_stage_and_attempt():
     assert pace() == seconds(90)
     assert pace(done=50) == seconds(0)
     assert pace(done=60) == seconds(0)
-
-
-def test_remaining_time_is_unknown_without_a_pace():
-    assert pace(done=10) is None
-    assert pace(progress_since=None) is None
-    assert pace(state=JobState.WAITING) is None
 
 
 def running(*, silent_for, worked_for=MINUTE, **fields):
@@ -141,10 +93,6 @@ def test_lost_job_has_timed_out_when_it_was_at_the_hard_limit():
     died_before = running(silent_for=seconds(31), worked_for=near - TICK)
     assert judge_running(timed_out, LIMITS, NOW) is LostJobVerdict.TIMED_OUT
     assert judge_running(died_before, LIMITS, NOW) is LostJobVerdict.TRY_AGAIN
-
-
-def test_job_of_a_machine_that_was_off_for_a_night_is_tried_again():
-    assert judge_running(running(silent_for=timedelta(hours=14)), LIMITS, NOW) is LostJobVerdict.TRY_AGAIN
 
 
 def test_living_job_has_timed_out_when_nothing_ended_it_at_the_hard_limit():

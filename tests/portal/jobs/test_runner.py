@@ -4,10 +4,8 @@ import errno
 import threading
 
 import pytest
-from billiard.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError
 
-from common.problems import Problem
 from portal.jobs import kinds, runner, services
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Job, JobEvent, JobState, Queue
@@ -27,17 +25,6 @@ def run(transactional_db, monkeypatch):
         return Job.objects.get(pk=job.pk)
 
     return run
-
-
-def test_handler_gets_its_parameters_and_its_result_is_kept(run):
-    job = run(lambda context: {"double": 2 * context.parameters["number"]})
-    assert (job.state, job.result, job.attempt) == (JobState.SUCCEEDED, {"double": 14}, 1)
-
-
-def test_problems_of_a_successful_job_are_kept(run):
-    problem = Problem(code="quiet", file="a.wav", expected="-20 dB", found="-60 dB", remedy="Listen to it.")
-    job = run(lambda context: context.problems.append(problem))
-    assert (job.state, [found["code"] for found in job.problems]) == (JobState.SUCCEEDED, ["quiet"])
 
 
 def test_failure_names_who_must_act_and_what_to_do(run):
@@ -74,16 +61,6 @@ def test_full_disk_is_the_operators_affair_and_named(run):
     assert (job.state, job.failure_actor) == (JobState.FAILED, "operator")
     assert job.failure == "The portal's disk is full: at “Keeping the files” nothing more could be written."
     assert job.failure_remedy == "Free some space, then run the job again: what was finished is kept."
-
-
-def test_soft_limit_ends_the_job_as_timed_out(run, settings):
-    settings.JOB_SOFT_LIMIT_S = 90
-
-    def body(context):
-        raise SoftTimeLimitExceeded
-
-    job = run(body)
-    assert (job.state, job.failure) == (JobState.FAILED, "Timed out: it ran longer than the limit of 90 s for one job.")
 
 
 @pytest.mark.postgres
@@ -157,12 +134,6 @@ def test_signs_of_life_go_on_after_a_database_error(run, settings, monkeypatch):
     assert (job.state, job.result) == (JobState.SUCCEEDED, {"recovered": True})
 
 
-@pytest.mark.postgres
-def test_stage_longer_than_its_column_is_cut(run):
-    job = run(lambda context: context.progress("Anonymising " + 90 * "a", 1, 2))
-    assert (job.state, job.stage) == (JobState.SUCCEEDED, "Anonymising " + 68 * "a")
-
-
 def test_progress_is_written_rarely_but_its_stages_and_ends_always(run, monkeypatch):
     written = []
     report = services.report_progress
@@ -183,9 +154,3 @@ def test_progress_is_written_rarely_but_its_stages_and_ends_always(run, monkeypa
     job = run(body)
     assert written == [("Reading", 0), ("Reading", 100), ("Writing", 0), ("Writing", 100)]
     assert (job.stage, job.done, job.total, job.percent) == ("Writing", 100, 100, 100)
-
-
-def test_job_that_is_not_waiting_is_not_run(run):
-    job = run(lambda _: {})
-    assert runner.execute(job.pk) is None
-    assert runner.execute("00000000-0000-0000-0000-000000000000") is None

@@ -76,25 +76,6 @@ def test_lost_job_ends_with_a_sentence_where_it_cannot_be_tried_again(sent):
 
 
 @pytest.mark.django_db
-def test_living_job_is_left_alone(sent):
-    job = make()
-    services.claim_job(job.pk)
-    assert (scheduler.sweep(), sent) == (0, [])
-    assert outcome(job) == (JobState.RUNNING, "")
-
-
-@pytest.mark.django_db
-def test_waiting_jobs_are_sent_oldest_first_when_their_turn_has_come(sent):
-    now = timezone.now()
-    parent, younger = make(waiting_since=now), make(waiting_since=now + timedelta(seconds=1))
-    make(after=parent)
-    older = make(waiting_since=now - timedelta(seconds=1))
-    assert scheduler.sweep() == 3
-    assert sent == [str(older.pk), str(parent.pk), str(younger.pk)]
-    assert scheduler.sweep() == 0
-
-
-@pytest.mark.django_db
 def test_lost_message_is_sent_again_after_a_while(sent):
     job = make()
     scheduler.sweep()
@@ -103,15 +84,6 @@ def test_lost_message_is_sent_again_after_a_while(sent):
         scheduler.sweep()
         assert len(sent) == copies
     assert (outcome(job), job.times_sent) == ((JobState.WAITING, ""), 3)
-
-
-@pytest.mark.django_db
-def test_follower_of_a_failed_job_is_cancelled_should_nobody_have_told_it(sent):
-    parent = make()
-    follower = make(after=parent)
-    Job.objects.filter(pk=parent.pk).update(state=JobState.FAILED)
-    assert scheduler.sweep() == 1
-    assert outcome(follower) == (JobState.CANCELLED, "Not run: it follows “Work”, which failed.")
 
 
 @pytest.mark.django_db

@@ -2,18 +2,14 @@
 
 import re
 import threading
-from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, connection, transaction
-from django.utils import timezone
+from django.db import connection
 
 from common.problems import Problem
 from portal.core.models import AuditEvent
 from portal.jobs import services
-from portal.jobs.kinds import JobFailure
-from portal.jobs.models import Actor, Job, JobEvent, JobState, Queue
-from portal.jobs.pages import job_facts, result_facts
+from portal.jobs.models import Actor, Job, JobState, Queue
 from tests.portal.factories import make_organizer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -50,18 +46,6 @@ def test_created_job_waits_and_is_sent_after_the_transaction(sent, django_captur
     assert (event.actor, event.subject_id) == (organizer, str(job.pk))
 
 
-def test_job_that_its_maker_runs_is_not_sent(sent, django_capture_on_commit_callbacks):
-    with django_capture_on_commit_callbacks(execute=True):
-        job = make(run_here=True)
-    assert (sent, job.sent_at is not None) == ([], True)
-
-
-def test_job_of_an_unknown_kind_is_refused_with_the_known_ones():
-    with pytest.raises(JobFailure, match=r"no-such.*known are .*anonymize.*import-corpus.*measure"):
-        make(kind="no-such")
-    assert Job.objects.count() == 0
-
-
 def test_queue_that_fails_leaves_the_job_waiting(monkeypatch):
     def refuse(*_, **__):
         raise ConnectionRefusedError("nobody listens")
@@ -71,13 +55,6 @@ def test_queue_that_fails_leaves_the_job_waiting(monkeypatch):
     assert not services.send(job)
     job.refresh_from_db()
     assert (job.state, job.sent_at, job.times_sent) == (JobState.WAITING, None, 0)
-
-
-def test_claim_starts_an_attempt_once():
-    job = make()
-    first, second = services.claim_job(job.pk), services.claim_job(job.pk)
-    assert (first.state, first.attempt, second) == (JobState.RUNNING, 1, None)
-    assert texts(job) == ["Started, attempt 1."]
 
 
 def test_log_tells_start_and_end_of_a_job_without_its_words(sent, caplog, django_capture_on_commit_callbacks):
@@ -93,10 +70,6 @@ def test_log_tells_start_and_end_of_a_job_without_its_words(sent, caplog, django
     assert told[:2] == 2 * [f"{its}started by a process without a name, attempt 1."]
     assert [told[2], told[4]] == [f"{its}back in the queue.", f"{other}cancelled."]
     assert re.fullmatch(rf"{re.escape(its)}failed after \d+\.\d s\.", told[3])
-
-
-def test_claim_of_an_unknown_job_is_nothing():
-    assert services.claim_job("00000000-0000-0000-0000-000000000000") is None
 
 
 def test_follower_is_not_claimed_before_its_parent_has_succeeded():
@@ -132,11 +105,6 @@ def test_claim_is_won_by_one_of_many(sent):
     assert (job.state, job.attempt, job.claim) == (JobState.RUNNING, 1, winners[0].claim)
 
 
-def test_running_job_without_claim_is_refused_by_the_database():
-    with pytest.raises(IntegrityError), transaction.atomic():
-        Job.objects.filter(pk=make().pk).update(state=JobState.RUNNING)
-
-
 def test_process_that_lost_its_claim_writes_nothing():
     job = make()
     old = services.claim_job(job.pk)
@@ -152,15 +120,6 @@ def test_process_that_lost_its_claim_writes_nothing():
     assert (job.state, job.attempt, job.claim, job.stage, job.result) == (JobState.RUNNING, 2, new.claim, "", {})
 
 
-def test_sign_of_life_tells_of_the_wish_to_cancel():
-    job = claimed()
-    Job.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert services.write_job_heartbeat(job) is False
-    assert timezone.now() - Job.objects.get().heartbeat_at < timedelta(seconds=10)
-    services.request_cancel(job, by=make_organizer())
-    assert services.write_job_heartbeat(job) is True
-
-
 def test_progress_starts_a_new_pace_with_each_stage():
     job = claimed()
     services.report_progress(job, stage="Reading", done=5, total=10)
@@ -172,19 +131,6 @@ def test_progress_starts_a_new_pace_with_each_stage():
     row = Job.objects.get()
     assert (row.stage, row.done, row.total, row.progress_from) == ("Writing", 0, 3, 0)
     assert row.progress_since > since
-
-
-def test_finish_keeps_result_sentence_and_problems():
-    job = claimed()
-    problem = Problem(code="cut", file="a.wav", expected="3 s", found="1 s", remedy="Record it again.")
-    assert services.finish_job(
-        job, JobState.FAILED, failure="It is cut.", actor=Actor.TEAM, remedy="Send it again.", problems=[problem]
-    )
-    row = Job.objects.get()
-    assert (row.state, row.claim, row.failure, row.failure_actor) == (JobState.FAILED, None, "It is cut.", "team")
-    assert (row.failure_remedy, row.problems[0]["file"]) == ("Send it again.", "a.wav")
-    last = row.events.last()
-    assert (last.text, last.level) == ("It is cut.", JobEvent.Level.ERROR)
 
 
 def test_what_no_database_stores_is_escaped_in_results_and_sentences():
@@ -221,20 +167,6 @@ def test_failure_cancels_all_that_follows():
         JobState.CANCELLED,
         "Not run: it follows “Work”, which was cancelled.",
     )
-
-
-def test_released_job_waits_again_and_is_to_be_sent():
-    job = claimed()
-    assert services.release_job(job, "Lost.")
-    row = Job.objects.get()
-    assert (row.state, row.attempt, row.claim, row.sent_at, row.times_sent) == (JobState.WAITING, 1, None, None, 0)
-    assert texts(row) == ["Started, attempt 1.", "Lost."]
-
-
-def test_release_by_a_stopping_worker_costs_no_attempt():
-    job = claimed()
-    services.release_job(job, "Stopping.", attempt_counts=False)
-    assert claimed(job).attempt == 1
 
 
 def test_release_at_the_last_attempt_fails_the_job():
@@ -275,21 +207,6 @@ def test_cancel_of_a_running_job_asks_it_to_stop_once():
         services.request_cancel(job, by=organizer)
 
 
-def test_cancel_knows_the_job_as_it_is_not_as_the_page_showed_it():
-    job = make()
-    services.claim_job(job.pk)
-    assert job.state == JobState.WAITING
-    assert services.request_cancel(job, by=make_organizer()).state == JobState.RUNNING
-
-
-def test_cancel_of_an_ended_job_is_refused():
-    job = claimed()
-    services.finish_job(job, JobState.SUCCEEDED)
-    with pytest.raises(services.NotPossible):
-        services.request_cancel(job, by=make_organizer())
-    assert AuditEvent.objects.filter(action="job.cancelled").count() == 0
-
-
 def test_run_again_begins_afresh_with_its_followers(sent, django_capture_on_commit_callbacks):
     parent = make()
     follower = make(after=parent)
@@ -301,16 +218,6 @@ def test_run_again_begins_afresh_with_its_followers(sent, django_capture_on_comm
     assert (again.state, again.attempt, again.failure, again.failure_remedy) == (JobState.WAITING, 0, "", "")
     assert (follower.state, follower.cancel_requested_at, sent) == (JobState.WAITING, None, [str(parent.pk)])
     assert claimed(parent).attempt == 1
-
-
-def test_run_again_can_leave_the_followers_cancelled():
-    parent = make()
-    follower = make(after=parent)
-    held = claimed(parent)
-    services.finish_job(held, JobState.FAILED, failure="No.")
-    services.run_again(held, by=make_organizer(), with_followers=False)
-    follower.refresh_from_db()
-    assert follower.state == JobState.CANCELLED
 
 
 def test_run_again_of_a_follower_waits_for_its_parent():
@@ -353,12 +260,3 @@ def test_run_again_leaves_a_follower_cancelled_that_somebody_cancelled_by_itself
     for follower in (wanted, unwanted):
         follower.refresh_from_db()
     assert (wanted.state, unwanted.state) == (JobState.WAITING, JobState.CANCELLED)
-
-
-def test_facts_of_a_job_hold_no_keys_of_rows_and_files():
-    told = {"study": 3, "edition": 7, "members": [1, 2], "content": "ab/cd.csv", "data_set": "x_trials_f"}
-    assert job_facts(Job(parameters=told)) == [("Data set", "x_trials_f")]
-    mail = {"kind": "heard", "url": "/teams/1/", "to": "organizers", "lines": ["A team", "registered."]}
-    assert job_facts(Job(parameters=mail)) == [("To", "organizers"), ("Text", "A team registered.")]
-    result = {"engine": "moonshine-tiny@0.1.0", "rule": "written-english-1", "voices": {"x_trials_f": 4}}
-    assert result_facts(Job(result=result)) == [("Voices: x_trials_f", "4")]

@@ -1,15 +1,11 @@
 """Jobs on the terminal: a line for progress, a report for failure."""
 
-from datetime import timedelta
-
 import pytest
-from django.utils import timezone
 
 from common.terminal import ProgressBar
 from portal.jobs.models import Job, JobState
 from portal.jobs.terminal import (
     failure_report,
-    progress_line,
     show_job,
 )
 from tests.portal.factories import make_problem
@@ -20,11 +16,6 @@ pytestmark = pytest.mark.django_db  # which has the clock
 def running(**fields):
     known = {"title": "B2 on trials", "state": JobState.RUNNING, "stage": "Anonymising", "done": 12, "total": 48}
     return Job(**known | fields)
-
-
-def test_line_tells_stage_count_and_estimate():
-    job = running(progress_from=0, progress_since=timezone.now() - timedelta(seconds=12))
-    assert progress_line(job) == "B2 on trials: Anonymising 12 of 48 (25 %), about 36 s left"
 
 
 def test_each_stage_and_end_gets_a_line(capsys):

@@ -54,12 +54,6 @@ def test_wait_of_a_job_that_follows_another_begins_when_that_has_ended():
     assert cpu.oldest_waiting == timedelta(minutes=3)
 
 
-def test_queue_without_a_worker_is_no_problem_while_nothing_waits_long_in_it():
-    make_worker()
-    make_waiting("gpu", timedelta(minutes=1))
-    assert check_workers() is None
-
-
 def test_job_that_waits_where_no_worker_serves_is_one_sentence():
     make_worker()
     make_waiting("gpu")
@@ -103,11 +97,6 @@ def test_worker_between_two_jobs_starves_no_queue():
     assert "although box 1 serves it and has room" in check_workers()
 
 
-def test_job_that_waits_for_another_one_starves_no_queue():
-    make_waiting(after=make_job("running", queue="cpu"))
-    assert [queue.name for queue in queue_states() if queue.is_starved] == []
-
-
 def test_ready_fails_with_the_sentence_of_a_starved_queue(client):
     sweep()
     assert client.get("/health/ready").json()["checks"]["workers"] == "ok"
@@ -146,17 +135,6 @@ def wait_of(job):
     return found.wait
 
 
-def test_waiting_job_says_which_kinds_of_jobs_keep_the_workers_busy():
-    make_worker(processes=3)
-    make_worker("box 2", queues=("gpu",))
-    for kind in ("measure", "measure", "design-study"):
-        make_job("running", kind=kind, queue="cpu", worker="box 1")
-    make_job("running", kind="training", queue="gpu", worker="box 2")
-    busy = "measures of a data set (2), design of a listening test"
-    assert wait_of(make_waiting("cpu")) == f"Waits for a worker. At work: {busy}."
-    assert wait_of(make_waiting("cpu", team=7)) == f"Waits for a worker; teams take turns. At work: {busy}."
-
-
 def test_job_of_a_team_at_its_limit_starves_no_queue_and_says_what_it_waits_for(settings):
     settings.JOBS_PER_TEAM = 1
     make_worker(processes=2)
@@ -170,21 +148,3 @@ def test_job_of_a_team_at_its_limit_starves_no_queue_and_says_what_it_waits_for(
     settings.JOBS_PER_TEAM = 0
     other.delete()
     assert "although box 1" in check_workers()
-
-
-def test_waiting_job_says_that_no_running_worker_takes_it():
-    make_worker()
-    make_worker("box 2", queues=("gpu",), silent_s=settings.JOB_LOST_AFTER_S + 15)
-    sentence = "No running worker takes jobs of the queue “graphics card”. The operator has to start one."
-    assert wait_of(make_waiting("gpu")) == sentence
-    assert wait_of(make_waiting("light")) == "A worker has room and takes it in a moment."
-
-
-def test_waiting_job_says_which_job_it_follows_and_others_wait_for_nothing():
-    make_worker()
-    first = make_job("running", title="Import", worker="box 1")
-    assert wait_of(make_waiting(after=first)) == "Waits until “Import” has ended."
-    assert wait_of(first) == ""
-    assert wait_of(make_job("failed")) == ""
-    done = make_job("succeeded")
-    assert "At work" in wait_of(make_waiting(after=done))

@@ -54,19 +54,6 @@ def test_person_who_registers_many_times_at_once_has_one_team():
     assert sum("You belong to the team" in str(end) for end in ends) == AT_ONCE - 1
 
 
-def test_name_that_many_choose_at_once_is_given_once():
-    edition, now = make_edition(), timezone.now()
-    people = [make_user() for _ in range(AT_ONCE)]
-    ends = at_once(
-        [
-            lambda person=person: services.register_team(edition=edition, by=person, now=now, name="Bats", **FIELDS)
-            for person in people
-        ]
-    )
-    assert Team.objects.count() == 1
-    assert sum("is called “Bats”" in str(end) for end in ends) == AT_ONCE - 1
-
-
 def test_person_invited_by_many_teams_joins_one():
     edition, person, now = make_edition(), make_user(), timezone.now()
     teams = [make_team(edition) for _ in range(AT_ONCE)]
