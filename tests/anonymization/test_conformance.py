@@ -141,7 +141,6 @@ def test_breach_is_found(process, code):
         ({"name": "Bend It"}, "name"),
         ({"parameters": tuple(replace(GAIN, name=name) for name in "abcde")}, "parameters"),
         ({"parameters": (replace(GAIN, gap=(0.8, 1.0)),)}, "parameter-range"),
-        ({"parameters": (replace(GAIN, meaning=""),)}, "parameter-meaning"),
         ({"options": (Option("loudness", 5.0, "how loud", low=0.1, high=1.0),)}, "raised"),
         ({"check": lambda: None}, "missing"),
     ],

@@ -162,10 +162,6 @@ def test_voice_of_two_speakers_is_told_once():
     assert find_problems(rows) == [("shared-voice", "error", "one voice for 7: a, b, c, d, e and 2 more")]
 
 
-def test_same_voice_in_another_split_is_no_problem():
-    assert find_problems([given_voice("a", 0.6), given_voice("b", 0.6, split="test")]) == []
-
-
 def test_enrolment_like_trial_is_told_and_that_of_another_speaker_is_not():
     assert find_problems([given_voice("a", 0.6), given_voice("a", 0.6, "enrolment")]) == [
         ("enrolment-like-trial", "error", "the same voice")
@@ -241,8 +237,3 @@ def test_voice_that_the_method_does_not_have_is_told(row, sentence):
     [(code, severity, what)] = find_problems([row])
     assert (code, severity) == ("wrong-voice", "error")
     assert what.startswith(sentence)
-
-
-def test_problems_name_file_and_line():
-    report = check_voices([given_voice("a", 0.4)], [ALPHA], distance=0, file="team.csv")
-    assert [(problem.file, problem.line) for problem in report.problems] == [("team.csv", 5)]

@@ -23,7 +23,6 @@ def source(tmp_path):
     ("out", "sentence"),
     [
         ("in", "expected an output folder apart from the input"),
-        ("in/anonymised", "expected an output folder outside the input"),
         (".", "expected an output folder of its own, found one that holds the input"),
         ("file/out", "expected a folder that can be written, found “Not a directory”"),
         ("full", "expected an empty folder or one of an earlier call, found other files, such as letter.txt"),
@@ -62,12 +61,10 @@ def test_two_recordings_for_one_output_are_refused(shell, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--seed", "one"), "--seed: expected a whole number, found “one”"),
         (("--voices", "v.csv", "--seed", 1), "expected no --seed, which draws other voices; found both"),
         ((), "--seed: expected a whole number, from which the voices are drawn; found none"),
         (("--seed", 1, "--option", "level=peak", "--option", "level=kept"), "expected level once, found it twice"),
         (("--seed", 1, "--suffix", "../x"), "--suffix: expected an ending for names of folders"),
-        (("--seed", 1, "--role", "training", "--level", "speaker"), "Training data is anonymised at utterance level"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(shell, source, tmp_path, arguments, sentence):

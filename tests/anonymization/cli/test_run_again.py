@@ -18,7 +18,7 @@ from tests.anonymization.cli.shell import B2, DEMO, ROOT, contents, start, write
 from tests.evaluation.commands import refusal
 
 # More than a quick machine anonymises before the test looks; the second is never anonymised whole.
-LINKS = 50
+LINKS = 30
 
 
 @pytest.fixture
@@ -150,7 +150,6 @@ def test_line_that_a_kill_cut_costs_only_its_utterance(shell, tmp_path):
     [
         (("--seed", 3), "seed is 2 there and 3 now"),
         (("--seed", 2, "--option", "level=kept"), "options is"),
-        (("--seed", 2, "--format", "flac"), 'container is "wav" there and "flac" now'),
         (("--seed", 2, "--role", "enrolment", "--limit", 1), 'role is null there and "enrolment" now'),
     ],
 )

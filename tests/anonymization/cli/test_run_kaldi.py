@@ -175,26 +175,14 @@ def test_recordings_of_one_name_are_told_apart_by_their_folders(shell, tmp_path)
         assert read_pcm16(tmp_path / f"out/wav/{name}.wav")[0].size == read_pcm16(folder / place)[0].size
 
 
-@pytest.mark.parametrize(
-    ("listed", "sentence"),
-    [
-        (
-            "s1-a /gone/a.flac\ns2-a wav/s2/a.flac\n",
-            "several that “/gone/a.flac” may mean: wav/s1/a.flac and wav/s2/a.flac",
-        ),
-        (
-            "s1-a wav/s2/a.flac\ns2-a /gone/s3/b.flac\ns3-a /gone/s4/b.flac\n",
-            "several that “/gone/s3/b.flac” may mean: only wav/x/b.flac, which “/gone/s4/b.flac” means as well",
-        ),
-    ],
-)
-def test_recording_that_may_be_another_one_is_left_out(shell, tmp_path, listed, sentence):
+def test_recording_that_may_be_another_one_is_left_out(shell, tmp_path):
     folder = write_kaldi(tmp_path / "k", {"s1-a": "s1", "s2-a": "s2", "s3-a": "s3"})
     move_speech(folder, {"s1-a": "wav/s1/a.flac", "s2-a": "wav/s2/a.flac", "s3-a": "wav/x/b.flac"})
-    (folder / "wav.scp").write_text(listed)
+    (folder / "wav.scp").write_text("s1-a wav/s2/a.flac\ns2-a /gone/s3/b.flac\ns3-a /gone/s4/b.flac\n")
     answer = shell("run", *B2, folder, tmp_path / "out", "--seed", 1)
     assert answer.code == 1
-    assert sentence in answer.err
+    why = "several that “/gone/s3/b.flac” may mean: only wav/x/b.flac, which “/gone/s4/b.flac” means as well"
+    assert why in answer.err
     assert len(list((tmp_path / "out").rglob("*.wav"))) == 1
 
 

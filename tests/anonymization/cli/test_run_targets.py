@@ -67,7 +67,6 @@ def test_targets_can_be_planned_without_anonymising(shell, source, targets, tmp_
             ("--method", "mcadams-2022", "--seed", "1", "--targets", "gone"),
             "found mcadams-2022, which draws its voices",
         ),
-        (("--method", "mcadams-2022", "--seed", "1", "--target-selection", "random"), "--target-selection: expected"),
         ((*METHOD, "--seed", "1", "--targets", "gone"), "gone: expected a folder of WAV or FLAC files"),
     ],
 )

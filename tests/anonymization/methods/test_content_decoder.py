@@ -14,7 +14,6 @@ from anonymization.methods.contract import (
     MethodError,
     PseudoSpeaker,
     VoiceRequest,
-    complete_options,
     makes_vectors,
     plans_voices,
 )
@@ -42,16 +41,6 @@ def own_vector(monkeypatch):
     first = pool.genders.index("f")
     monkeypatch.setattr(module, "_own_vector", lambda recordings: pool.vectors[first] if recordings else None)
     return pool.vectors[first]
-
-
-def test_pool_is_of_both_genders_and_unit_vectors():
-    pool = network_files.read_pool()
-    assert len(pool.names) == len(set(pool.names)) == len(pool.vectors) == len(pool.f0)
-    assert set(pool.genders) == {"f", "m"}
-    assert np.linalg.norm(pool.vectors, axis=1) == pytest.approx(1, abs=1e-2)
-    women, men = (np.exp(pool.f0[np.array(pool.genders) == gender, 0]).mean() for gender in "fm")
-    assert 180 < women < 230
-    assert 95 < men < 150
 
 
 def test_pooled_voice_is_of_the_farther_half_of_the_own_gender(own_vector):
@@ -229,14 +218,6 @@ def test_contour_gets_mean_and_spread_and_stays_unvoiced():
     assert not contours.move_contour(np.zeros(7), 5.0, 0.1).any()
 
 
-def test_every_method_that_keeps_the_course_of_f0_can_take_it_by_yaapt():
-    choices = {method.name: [one.choices for one in method.options if one.name == "f0"] for method in module.METHODS}
-    assert choices.pop("t40") == []
-    assert set(map(tuple, choices.values())) == {(("praat", "yaapt"),)}
-    with pytest.raises(MethodError, match='The option f0 is one of praat, yaapt; found "yin"'):
-        complete_options(POOL, {"f0": "yin"})
-
-
 def test_contour_of_the_original_follows_the_option(monkeypatch):
     """By either tracker it is that of the speech, at the frames of the spectrum; other options are not asked."""
     pytest.importorskip("torch", reason="torch is not installed here")
@@ -289,10 +270,3 @@ def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr("anonymization.methods.spectra.missing_packages", lambda *_: "")
     assert "models fetch whisper-base" in CODES.missing()
     assert [method.name for method in module.METHODS if "models fetch" not in method.missing()] == []
-
-
-def test_weights_of_another_training_are_refused(tmp_path):
-    other = tmp_path / "weights.safetensors"
-    other.write_bytes(b"other")
-    with pytest.raises(MethodError, match="not the file that ships"):
-        network_files.NetworkFile(other, "0" * 64).verify()

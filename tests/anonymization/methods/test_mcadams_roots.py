@@ -18,7 +18,7 @@ def make_polynomials(count, order, seed=0):
     return polynomials
 
 
-@pytest.mark.parametrize("order", [1, 2, 5, 11])
+@pytest.mark.parametrize("order", [1, 11, 20])
 def test_roots_of_any_order_equal_numpy_roots(order):
     polynomials = make_polynomials(70, order)
     roots, found = find_roots(polynomials)
@@ -30,8 +30,8 @@ def test_roots_of_any_order_equal_numpy_roots(order):
         assert np.poly(ours).real == pytest.approx(polynomial, abs=1e-7)
 
 
-@pytest.mark.parametrize("count", [0, 1, 33])
-def test_polynomials_do_not_meet_their_neighbours(count):
+def test_polynomials_do_not_meet_their_neighbours():
+    count = 33
     polynomials = make_polynomials(count, 20, seed=count)
     roots, found = find_roots(polynomials)
     assert roots.shape == (count, 20)

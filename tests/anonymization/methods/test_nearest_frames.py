@@ -92,16 +92,6 @@ def test_a_recording_that_is_lost_is_named(light):
         method.anonymize(make_vowel(RATE), RATE, target_voice("gone"))
 
 
-def test_without_a_model_it_says_how_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setenv("PORTAL_MODELS_DIR", str(tmp_path))
-    monkeypatch.setattr("anonymization.methods.spectra.missing_packages", lambda *_: "")
-    assert "models fetch whisper-base" in KNN.missing()
-    with pytest.raises(MethodError, match="models fetch whisper-base"):
-        KNN.anonymize(make_vowel(RATE), RATE, target_voice("a"))
-    monkeypatch.setattr("anonymization.methods.spectra.missing_packages", lambda what, *_: f"{what} needs a package.")
-    assert KNN.missing() == f"{KNN.title} needs a package."
-
-
 def test_card_beside_the_phone_recogniser_that_ships_is_its_own():
     card = json.loads(module.PHONE_RECOGNIZER.with_name("card.json").read_text())
     weights = module.PHONE_RECOGNIZER.read_bytes()

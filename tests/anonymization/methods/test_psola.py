@@ -18,8 +18,7 @@ def marks_of(times, voiced=(), attacks=()):
     return PitchMarks(np.array(times, float), is_voiced, is_onset)
 
 
-@pytest.mark.parametrize("ratio", [UP, DOWN])
-@pytest.mark.parametrize("keep_formants", [True, False])
+@pytest.mark.parametrize(("ratio", "keep_formants"), [(UP, False), (DOWN, True)])
 def test_grains_are_a_new_period_apart_and_near_their_mark(ratio, keep_formants):
     marks = marks_of(np.arange(0, 16_001, 100), voiced=range(160))
     layout = lay_out(marks, ratio, keep_formants=keep_formants)
@@ -72,15 +71,14 @@ def test_blocks_do_not_show(monkeypatch, vowels, keep_formants):
     assert (error @ error) / (whole @ whole) < 1e-5
 
 
-@pytest.mark.parametrize("ratio", [UP, DOWN])
-def test_level_of_noise_does_not_beat(ratio):
+def test_level_of_noise_does_not_beat():
     """Mixing grains as if they were alike would leave dips of 3 dB between them."""
     noise = np.random.default_rng(0).normal(0, 3000, 80_000).astype(np.int16)
-    output = shift_by_psola(PitchSource(noise, 16_000, 0.0), ratio).astype(np.float64)
+    output = shift_by_psola(PitchSource(noise, 16_000, 0.0), UP).astype(np.float64)
     power = (output**2)[8000:-8000]
     envelope = np.abs(np.fft.rfft(power - power.mean())) ** 2
     hz = np.fft.rfftfreq(power.size, 1 / 16_000)
     smooth = np.convolve(envelope, np.ones(40) / 40, "same")[(hz > 60) & (hz < 600)]
     assert smooth.max() < 3 * np.median(smooth)
     # Played faster, white noise loses what would lie above the band.
-    assert power.mean() == pytest.approx(3000**2 / max(1, ratio), rel=0.12)
+    assert power.mean() == pytest.approx(3000**2 / UP, rel=0.12)

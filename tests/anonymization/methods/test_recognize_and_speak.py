@@ -74,11 +74,6 @@ def test_t11_mixes_three_voices_and_draws_them_towards_the_average():
     assert module.mix_with_average(voices[0].mixture, 0.0) == voices[0].mixture
 
 
-def test_t11_gives_many_speakers_voices_of_their_own():
-    voices = T11.plan_voices([VoiceRequest(f"1|trial|test|speaker {number}", "m") for number in range(200)])
-    assert len({tuple(voice.mixture.items()) for voice in voices}) == 200
-
-
 def test_gender_that_nobody_says_is_heard_where_there_is_enough_speech():
     low, little = make_vowel(RATE_HZ, 3.0), make_vowel(RATE_HZ, 0.2)
     [told, heard, unknown] = T04.plan_voices(

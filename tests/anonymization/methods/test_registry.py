@@ -110,17 +110,10 @@ def test_entry_point_gives_anonymisers(target, code, expected, plug_in):
 @pytest.mark.parametrize(
     ("target", "code", "reason"),
     [
-        ("make", "1 / 0", "could not be loaded: ZeroDivisionError: division by zero"),
         ("make", "raise SystemExit(3)", "could not be loaded: SystemExit: 3"),
         ("make", "def make(): raise OSError('no\\nmodel')", "could not be loaded: OSError: no model."),
         ("THING", "THING = 3", "expected an Anonymizer, a class of one, or a list of them, found int"),
-        ("THINGS", "THINGS = ()", "expected at least one anonymiser, found an empty list"),
         ("THING", "THING = make('Plugged In')", "name: expected small letters, digits and hyphens, found 'Plugged In'"),
-        (
-            "THING",
-            "THING = make(parameters=(Parameter('a', '', 1, 1, 'x'),))",
-            "a: expected low below high, found 1 and 1",
-        ),
         ("THING", "THING = make('mcadams-2022')", 'its name "mcadams-2022" is that of a built-in method'),
     ],
 )

@@ -100,12 +100,11 @@ def test_more_speakers_than_targets_share_evenly():
     assert sorted(Counter(drawn(rows)).values()) == [2] * 5 + [3] * 5
 
 
-@pytest.mark.parametrize("selection", ["random", "same-gender", "opposite-gender"])
-@pytest.mark.parametrize("seed", range(2))
-def test_enrolment_differs_from_the_trials_of_the_same_speaker(selection, seed):
+@pytest.mark.parametrize("selection", ["random", "same-gender"])
+def test_enrolment_differs_from_the_trials_of_the_same_speaker(selection):
     trial = sources(speakers=10, role="trial", level="speaker", split="dev")
     enrolment = [replace(row, role="enrolment") for row in trial]
-    found = drawn([*enrolment, *trial], selection, seed)
+    found = drawn([*enrolment, *trial], selection)
     assert all(one != other for one, other in zip(found[: len(trial)], found[len(trial) :], strict=True))
 
 
@@ -121,8 +120,9 @@ def test_runs_of_one_split_agree_when_they_know_its_population():
     assert parts == whole
 
 
-@pytest.mark.parametrize("level", ["speaker", "utterance"])
-@pytest.mark.parametrize("selection", ["random", "same-gender", "one-per-source"])
+@pytest.mark.parametrize(
+    ("level", "selection"), [("speaker", "random"), ("utterance", "same-gender"), ("utterance", "one-per-source")]
+)
 def test_nobody_gets_their_own_voice(level, selection):
     rows = [
         SourceUtterance(f"{name}-{number}", name, gender, "trial", "dev", level)
@@ -166,12 +166,6 @@ def assignments(rows, chosen):
     ]
 
 
-def test_check_finds_nothing_where_the_pool_is_large_enough():
-    rows = sources(speakers=10, utterances=1, role="trial", level="speaker", split="dev")
-    report = check_target_voices(assignments(rows, drawn(rows)))
-    assert (report.voices_differ, report.n_voices, report.problems) == (True, 10, ())
-
-
 def test_check_names_shared_targets_as_a_breach_that_was_chosen():
     rows = sources(speakers=11, utterances=1, role="trial", level="speaker", split="dev")
     report = check_target_voices(assignments(rows, drawn(rows)))
@@ -186,11 +180,6 @@ def test_check_names_a_target_for_enrolment_and_trials():
     report = check_target_voices(assignments(both, ["t1", "t2", "t3", "t1", "t3", "t2"]))
     assert [problem.code for problem in report.problems] == ["target-for-both"]
     assert "s0" in report.problems[0].sentence()
-
-
-def test_utterances_may_share_targets():
-    rows = sources(speakers=4, utterances=50)
-    assert check_target_voices(assignments(rows, drawn(rows))).voices_differ
 
 
 # A method and its pool ----------------------------------------------------------------------------

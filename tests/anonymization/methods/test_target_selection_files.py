@@ -37,11 +37,6 @@ def test_other_columns_order_and_blank_lines_do_no_harm():
     assert file.require() is file
 
 
-def test_data_sets_are_told_apart():
-    file = read("data_set,utterance,target\ndev,a,t1\ntest,a,t2\n")
-    assert (file.targets_in("dev"), file.targets_in("test"), file.targets_in("x")) == ({"a": "t1"}, {"a": "t2"}, {})
-
-
 def test_every_problem_is_told_at_once():
     file = read("utterance,target\na,t1\nb\n,t2\nc,\na,t3\nd,t4\n")
     assert codes(file) == [("malformed-line", 3), ("malformed-line", 4), ("malformed-line", 5), ("contradiction", 6)]
