@@ -18,7 +18,7 @@ def make_polynomials(count, order, seed=0):
     return polynomials
 
 
-@pytest.mark.parametrize("order", [1, 11, 20])
+@pytest.mark.parametrize("order", [1, 11])
 def test_roots_of_any_order_equal_numpy_roots(order):
     polynomials = make_polynomials(70, order)
     roots, found = find_roots(polynomials)
