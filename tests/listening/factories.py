@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 from django.utils import timezone
 
-from listening.app.models import Block, Presentation, PresentationSample, Stimulus, Study, Trial
+from listening.app.models import Block, Item, Presentation, PresentationSample, Stimulus, Study, Trial
 from listening.app.studies.services import ask_questions
 from listening.stimuli.making import write_wav
 from portal.core.storage import store_bytes
@@ -83,10 +83,11 @@ def _make_system(study, index):
 def _make_presentations(study, systems, wanted):
     """Presentations with sample A of the trial sets and B of the enrolment set, target and nontarget in turn."""
     corpus = study.edition.corpus
-    trial_utterances = list(corpus.utterances.filter(data_sets__role="trial"))
-    enrolments = list(corpus.utterances.filter(data_sets__role="enrolment"))
+    utterances = corpus.utterances.select_related("speaker")
+    trial_utterances = list(utterances.filter(data_sets__role="trial"))
+    enrolments = list(utterances.filter(data_sets__role="enrolment"))
     original = original_of(study)
-    items, heard, stimuli = [], [], {}
+    items, heard, said, stimuli = [], [], {}, {}
     for index in range(wanted):
         system = systems[(index // 2) % len(systems)] if index % 2 else original
         utterance, enrolment = trial_utterances[index], enrolments[index % len(enrolments)]
@@ -95,7 +96,9 @@ def _make_presentations(study, systems, wanted):
         heard.append({"a": (system, utterance), "b": (original, enrolment)})
         for of in heard[-1].values():
             if of not in stimuli:
-                stimuli[of] = Stimulus(study=study, condition=of[0], item=item_of(study, of[1]), **_made_of(*of))
+                item = said.setdefault(of[1], Item(study=study, utterance=of[1], **_told_of(of[1])))
+                stimuli[of] = Stimulus(study=study, condition=of[0], item=item, **_made_of(*of))
+    Item.objects.bulk_create(said.values())
     Presentation.objects.bulk_create(items)
     Stimulus.objects.bulk_create(stimuli.values())
     PresentationSample.objects.bulk_create(
@@ -113,9 +116,12 @@ def original_of(study):
 
 def item_of(study, utterance):
     """What is said in an utterance, as an item of a study."""
-    speaker = utterance.speaker
-    told = {"speaker": speaker.name, "sex": speaker.gender, "transcript": utterance.transcript}
-    return study.items.get_or_create(utterance=utterance, defaults={"name": utterance.name, **told})[0]
+    return study.items.get_or_create(utterance=utterance, defaults=_told_of(utterance))[0]
+
+
+def _told_of(utterance):
+    speaker = {"speaker": utterance.speaker.name, "sex": utterance.speaker.gender}
+    return {"name": utterance.name, "transcript": utterance.transcript, **speaker}
 
 
 def make_stimulus(study, condition, utterance):

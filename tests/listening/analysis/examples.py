@@ -1,6 +1,7 @@
 """Results that are made up, for tests of what only reads tables: every table filled, its numbers mean nothing."""
 
 from functools import cache
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -43,91 +44,71 @@ def _made_up_tables(systems, tasks, seed, listeners):
 
 def _fixed(name, systems, tasks, listeners):
     """The columns that identify a row of a table."""
-    everything = (ORIGINAL, *systems)
-    pairs = [(a, b) for place, a in enumerate(everything) for b in everything[place + 1 :]]
-    edges = [(low / 10, (low + 1) / 10) for low in range(10)]
+    everything, labels = (ORIGINAL, *systems), ("glad", "sad")
+    tenths = [number / 10 for number in range(11)]
+    detected = [row for task in tasks for row in _across(task=[task], system=_detected(task, everything))]
+    kinds = [row for task in tasks for row in _across(task=[task], system=everything, kind=_kinds(task))]
     of = {
-        "summary": lambda: [{"task": t, "system": s, "kind": k} for t in tasks for s in everything for k in _kinds(t)],
-        "det": lambda: [
-            {"task": t, "system": s, "threshold": i / 10, "miss_rate": i / 10, "false_alarm_rate": (1 - i / 10) ** 2}
-            for t in tasks
-            for s in _detected(t, everything)
-            for i in range(11)
+        "summary": kinds,
+        "det": [
+            row | {"threshold": x, "miss_rate": x, "false_alarm_rate": (1 - x) ** 2} for row in detected for x in tenths
         ],
-        "detection": lambda: [{"task": t, "system": s} for t in tasks for s in _detected(t, everything)],
-        "histogram": lambda: [
-            {"task": t, "system": s, "kind": k, "lower": a, "upper": b, "share": 0.1, "count": 10}
-            for t in tasks
-            for s in everything
-            for k in _kinds(t)
-            for a, b in edges
+        "detection": detected,
+        "histogram": [
+            row | {"lower": low, "upper": high, "share": 0.1, "count": 10}
+            for row in kinds
+            for low, high in pairwise(tenths)
         ],
-        "model_variance": lambda: [
-            {"task": t, "part": p} for t in tasks for p in ("listener", "utterance", "speaker", "residual")
+        "model_variance": _across(task=tasks, part=("listener", "utterance", "speaker", "residual")),
+        "reliability": _across(task=tasks, measure=("Krippendorff's alpha", "ICC(2,1)"), over=["bridge set"]),
+        "listeners": _across(listener=listeners, task=tasks),
+        "screening": [
+            row | {"task": "naturalness", "session": f"s-{row['listener']}"}
+            for row in _across(rule=("disagrees", "low-variance"), listener=listeners)
         ],
-        "reliability": lambda: [
-            {"task": t, "measure": m, "over": "bridge set"} for t in tasks for m in ("Krippendorff's alpha", "ICC(2,1)")
-        ],
-        "listeners": lambda: [{"listener": one, "task": t} for one in listeners for t in tasks],
-        "screening": lambda: [
-            {"rule": r, "listener": one, "task": "naturalness", "session": f"s-{one}"}
-            for r in ("disagrees", "low-variance")
-            for one in listeners
-        ],
-        "exclusion_effect": lambda: [
-            {"rule": r, "task": t, "system": s} for r in ("disagrees", "standing") for t in tasks for s in everything
-        ],
-        "utterances": lambda: [{"system": s, "utterance": u} for s in everything for u in UTTERANCES],
-        "correlations": lambda: [
+        "exclusion_effect": _across(rule=("disagrees", "standing"), task=tasks, system=everything),
+        "utterances": _across(system=everything, utterance=UTTERANCES),
+        "correlations": [
             {"first": "naturalness", "second": "1 − WER"},
             {"first": "intelligibility", "second": "1 − WER"},
             {"first": "naturalness", "second": "intelligibility"},
         ],
-        "disagreements": lambda: [
-            {"kind": k, "task": "intelligibility", "system": s, "utterance": u}
-            for k in ("heard-badly", "heard-well")
-            for s in systems
-            for u in UTTERANCES[:3]
+        "disagreements": _across(
+            kind=("heard-badly", "heard-well"), task=["intelligibility"], system=systems, utterance=UTTERANCES[:3]
+        ),
+        "pair_detection": _across(pairs=PAIRS, system=("all", *systems)),
+        "pair_det": [
+            row | {"threshold": x, "miss_rate": x, "false_alarm_rate": 1 - x}
+            for row in _across(pairs=PAIRS, system=["all"])
+            for x in tenths
         ],
-        "pair_detection": lambda: [{"pairs": p, "system": s} for p in PAIRS for s in ("all", *systems)],
-        "pair_det": lambda: [
-            {"pairs": p, "system": "all", "threshold": i / 10, "miss_rate": i / 10, "false_alarm_rate": 1 - i / 10}
-            for p in PAIRS
-            for i in range(11)
-        ],
-        "grouping": lambda: [
-            {"source": "cut", "samples": k, "measure": m}
-            for k in ("all", "original", "anonymised")
-            for m in ("purity", "inverse purity", "F", "adjusted Rand index")
-        ],
-        "map": lambda: [
-            {
-                "board": "board-1",
-                "slot": str(n),
-                "system": everything[n % min(3, len(everything))],
-                "speaker": f"speaker-{n % 4}",
-            }
+        "grouping": _across(
+            source=["cut"],
+            samples=("all", "original", "anonymised"),
+            measure=("purity", "inverse purity", "F", "adjusted Rand index"),
+        ),
+        "map": [
+            {"board": "board-1", "slot": str(n), "system": everything[n % min(3, len(everything))]}
+            | {"speaker": f"speaker-{n % 4}"}
             for n in range(12)
         ],
-        "map_fit": lambda: [{"board": "board-1", "dimensions": 2}],
-        "transcription": lambda: [{"system": s} for s in everything],
-        "estimates": lambda: [
-            {"question": "quality", "measure": "mean", "condition": s, "letters": "a"} for s in everything
-        ],
-        "confusion": lambda: [
-            {"question": "emotion", "condition": s, "truth": a, "answer": b}
-            for s in everything
-            for a in ("glad", "sad")
-            for b in ("glad", "sad")
-        ],
-        "answers_effect": lambda: [{"rule": "standing", "question": "quality", "condition": s} for s in everything],
-        "transcripts": lambda: [{"system": s, "utterance": u} for s in everything for u in UTTERANCES],
+        "map_fit": [{"board": "board-1", "dimensions": 2}],
+        "transcription": _across(system=everything),
+        "estimates": _across(question=["quality"], measure=["mean"], condition=everything, letters=["a"]),
+        "confusion": _across(question=["emotion"], condition=everything, truth=labels, answer=labels),
+        "answers_effect": _across(rule=["standing"], question=["quality"], condition=everything),
+        "transcripts": _across(system=everything, utterance=UTTERANCES),
     }
     if name in of:
-        return of[name]()
+        return of[name]
     if name in ("differences", "eer_differences", "mann_whitney"):
-        return [{"task": t, "first": a, "second": b} for t in tasks for a, b in pairs]
-    return [{"task": t, "system": s} for t in tasks for s in everything]
+        return [{"task": t, "first": a, "second": b} for t in tasks for a, b in combinations(everything, 2)]
+    return _across(task=tasks, system=everything)
+
+
+def _across(**columns):
+    """A row for each combination of these values, the last changing first."""
+    return [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
 
 
 def _kinds(task):

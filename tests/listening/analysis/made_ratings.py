@@ -28,8 +28,14 @@ def columns_of(rows, **usual):
         "is_finished": True,
         "excluded": "",
     } | usual
-    kinds = {"is_target": np.int64, "position": np.int64, "rating": np.float64, "is_finished": np.bool_}
-    return Ratings(**{name: np.array([(usual | row)[name] for row in rows], kinds.get(name, str)) for name in usual})
+    return fill(Ratings, rows, usual)
+
+
+def fill(kind, rows, usual):
+    """Columns of a part of the inputs from dictionaries; what a row does not name is as usual, and of that type."""
+    types = {str: np.str_, int: np.int64, float: np.float64, bool: np.bool_}
+    columns = {name: [row.get(name, value) for row in rows] for name, value in usual.items()}
+    return kind(**{name: np.array(values, types[type(usual[name])]) for name, values in columns.items()})
 
 
 def made_ratings(listeners=12, of_each=4, seed=1):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, Placements
+from tests.listening.analysis.made_ratings import fill
 
 
 def placements_of(rows):
@@ -21,12 +22,7 @@ def placements_of(rows):
         "declared": 0,
         "excluded": "",
     }
-    texts = {name for name, value in usual.items() if isinstance(value, str)}
-    columns = {}
-    for name, value in usual.items():
-        kind = np.str_ if name in texts else (np.int64 if name == "declared" else np.float64)
-        columns[name] = np.array([row.get(name, value) for row in rows], dtype=kind)
-    return Placements(**columns)
+    return fill(Placements, rows, usual)
 
 
 def made_up_placements(

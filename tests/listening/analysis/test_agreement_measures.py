@@ -58,17 +58,6 @@ def test_intraclass_correlations_of_the_example_of_shrout_and_fleiss():
     np.testing.assert_allclose(found, [0.17, 0.44, 0.29, 0.62], atol=0.005)
 
 
-def test_two_way_icc_is_that_of_an_analysis_of_variance():
-    import pandas as pd
-
-    matrix = random_matrix(3, items=6, listeners=12, missing=0)
-    rows = [(item, listener, value) for (item, listener), value in np.ndenumerate(matrix)]
-    squares = anova_lm(ols("value ~ C(item) + C(rater)", pd.DataFrame(rows, columns=["item", "rater", "value"])).fit())
-    of_items, of_raters, error = (squares["sum_sq"] / squares["df"]).to_numpy()
-    expected = (of_items - error) / (of_items + 11 * error + 12 * (of_raters - error) / 6)
-    assert two_way_icc(matrix, np.ones((1, 12)))[0] == pytest.approx(expected)
-
-
 def test_one_way_icc_of_unequal_raters_is_that_of_an_analysis_of_variance():
     import pandas as pd
 

@@ -296,17 +296,6 @@ def test_labels_without_a_truth_have_their_share_of_the_answers():
     assert all(one.low < one.value < one.high for one in found.values())
 
 
-def test_every_kind_comes_to_tables_that_letters_and_numbers_fill():
-    results = analyse(all_kinds(), SETTINGS)
-    measures = {(row["question"], row["measure"]) for row in results.records("common", "estimates")}
-    assert {question for question, _ in measures} == {"quality", "better", "preferred", "which", "sliders", "emotion"}
-    answers = all_kinds().answers
-    is_comparison = np.isin(answers.question, ["better", "preferred", "which"])
-    assert results.counts["answers"] == len(answers) - is_comparison.sum() / 2
-    assert {row["listener"] for row in results.records("common", "screening")} == {f"l{n:02}" for n in range(12)}
-    assert sum(row["count"] for row in results.records("common", "confusion")) == 12 * 9
-
-
 @pytest.mark.filterwarnings("error")
 def test_figures_show_conditions_pairs_and_which_differ():
     figures = {one.name: one for one in list_figures(analyse(all_kinds(), SETTINGS))}

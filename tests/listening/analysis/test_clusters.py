@@ -37,13 +37,6 @@ def plain_measures(groups, speakers):
     return purity / len(groups), inverse / len(groups), np.mean(precision), np.mean(recall)
 
 
-def test_textbook_example_of_purity():
-    # Manning, Raghavan & Schütze, Introduction to Information Retrieval, figure 16.4: purity 0.71.
-    found = measures_of("111111222222" + "33333", "xoxxxx" + "xoooov" + "xxvvv")
-    assert found["purity"] == pytest.approx(12 / 17)
-    assert found["adjusted Rand index"] == pytest.approx(0.2429, abs=1e-4)
-
-
 def test_measures_agree_with_definitions_and_scikit_learn():
     numbers = np.random.default_rng(3)
     for _ in range(300):

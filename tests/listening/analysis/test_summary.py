@@ -47,16 +47,6 @@ def test_points_are_those_of_numpy(study):
         assert row[name] == pytest.approx(value, abs=1e-9)
 
 
-def test_whiskers_are_those_of_matplotlib():
-    from matplotlib.cbook import boxplot_stats
-
-    tasks = ("naturalness", "intelligibility")
-    scored = scored_of(each=8, listeners=30, model=ListenerModel(noise_sd=0.3), tasks=tasks)
-    for row in make_summary_tables(scored, SETTINGS, NO_DIFFERENCES)[0].records(kind="all"):
-        stats = boxplot_stats(scored.score[chosen(scored, row["task"], row["system"])])[0]
-        assert (row["low_whisker"], row["high_whisker"]) == (stats["whislo"], stats["whishi"])
-
-
 def test_two_way_error_is_that_of_statsmodels(study):
     scored, (summary, _) = study
     row = summary.records(task="naturalness", system="T02-p1")[0]

@@ -3,6 +3,7 @@ import pytest
 
 from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings, Transcripts
 from listening.analysis.transcription.transcripts import make_transcription_tables
+from tests.listening.analysis.made_ratings import fill
 
 SETTINGS = Settings(resamples=300)
 SAID = {
@@ -22,16 +23,11 @@ def transcripts_of(rows):
         "utterance": "u1",
         "speaker": "p",
         "text": "",
-        "reference": None,
+        "reference": "",
         "nothing": False,
         "excluded": "",
     }
-    full = [usual | row for row in rows]
-    for row in full:
-        row["reference"] = SAID.get(row["utterance"], "") if row["reference"] is None else row["reference"]
-    return Transcripts(
-        **{name: np.array([row[name] for row in full], np.bool_ if name == "nothing" else np.str_) for name in usual}
-    )
+    return fill(Transcripts, [{"reference": SAID.get(row.get("utterance", "u1"), "")} | row for row in rows], usual)
 
 
 def made_up_transcripts(listeners=12, seed=1, missed=(("original", 0.1), ("T01", 0.3), ("T02", 0.6))):

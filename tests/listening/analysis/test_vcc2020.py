@@ -77,16 +77,6 @@ def test_every_rating_is_read(inputs):
     assert [((pairs.system == ORIGINAL) & (pairs.is_target == kind)).sum() for kind in (-1, 0, 1)] == [0, 960, 480]
 
 
-def test_what_counts_is_told(results):
-    assert (results.counts["ratings_read"], results.counts["ratings"], results.counts["left_out"]) == (
-        59_520,
-        53_320,
-        6200,
-    )
-    assert (results.counts["listeners"], results.counts["excluded_listeners"]) == (119, 5)
-    assert any("targets only" in note for note in results.remarks)
-
-
 @pytest.mark.parametrize(("scores", "expected"), [("raw", 0.186), ("normalised", 0.114)])
 def test_median_eer_of_natural_against_each_system_is_the_published_one(results, scores, expected):
     found = named(results, scores, "detection", "eer", task="naturalness")

@@ -89,27 +89,6 @@ def expect_incomplete(page):
     expect(page.locator("#next")).to_have_attribute("aria-disabled", "true")
 
 
-def test_preference_is_chosen_by_mouse_and_by_keyboard(page):
-    session = make_session(make_comparing_study("ab"))
-    open_trials(page, session)
-    expect(page.locator("input[type=radio]:checked")).to_have_count(0)
-    expect(page.locator(".point")).to_have_text(["A", "B", "No preference"])
-    listen(page)
-    expect_incomplete(page)
-    choose(page, "No preference")
-    page.locator("#next").click()
-
-    expect_number(page, 2)
-    expect_ready(page)
-    press(page, "a")
-    expect_heard(page, "a")
-    press(page, "b")
-    expect_heard(page, "b")
-    expect(page.locator("input[type=radio]:checked")).to_have_count(0)
-    press(page, "2", "Enter")
-    assert answers_of(session, 2) == {1: 3, 2: 2}
-
-
 def test_comparison_is_rated_above_and_below_nothing_by_mouse_and_by_keyboard(page):
     session = make_session(make_comparing_study("ccr", trials=4))
     open_trials(page, session)

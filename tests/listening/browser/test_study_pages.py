@@ -5,7 +5,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.studies import services
-from listening.app.studies.services import close_study
 from tests.listening.edition_factories import make_designed, make_draft, make_edition_with_speech, make_prepared
 from tests.listening.factories import make_session
 from tests.portal.factories import make_organizer
@@ -61,9 +60,6 @@ def test_edit_and_planner(page, check_page, edition):
 
 
 def test_states_of_a_study(page, check_page, edition):
-    poor = make_draft(edition, evaluators=60, trials_per_evaluator=60, originals_per_evaluator=30)
-    page.goto(poor.get_absolute_url())
-    check_page(page, "study-infeasible")
     study = make_draft(edition)
     page.goto(study.get_absolute_url())
     check_page(page, "study-draft")
@@ -72,9 +68,6 @@ def test_states_of_a_study(page, check_page, edition):
     check_page(page, "study-open")
     page.goto(address("extend", study))
     check_page(page, "study-extend")
-    close_study(study=study, by=None, now=timezone.now())
-    page.goto(study.get_absolute_url())
-    check_page(page, "study-closed")
 
 
 def test_design_and_texts(page, check_page, edition):

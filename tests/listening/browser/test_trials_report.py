@@ -5,13 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browsing import WIDTHS, axe_violations, sideways, wait_until
 from tests.listening.browser.trials import (
-    answer,
     events_of,
-    expect_clips,
     expect_number,
-    expect_saved,
     listen,
     open_trials,
     rate,
@@ -81,31 +77,3 @@ def test_criterion_04_skip_whose_reply_is_lost_counts_once(page, session):
     session.refresh_from_db()
     assert session.skips == [1]
     events_of(session, "clip-broken")
-
-
-def test_who_waits_without_a_connection_sees_that_all_is_kept(page, session):
-    open_trials(page, session)
-    expect_clips(page, 6)
-    answer(page)
-    expect_number(page, 2)
-    expect_saved(page)
-    page.context.set_offline(True)
-    for number in (2, 3):
-        expect_number(page, number)
-        answer(page)
-    expect(page.locator("#waiting-heading")).to_be_focused()
-    words = "Once the connection is back, your answers are sent and this page goes on by itself."
-    expect(page.locator("#waiting-panel")).to_contain_text(words)
-    page.get_by_role("button", name="Français").click()  # leaves no page without a connection
-    expect(page.locator("#offline")).to_contain_text("No connection.")
-    mark = page.locator("#waiting-panel .saved")
-    expect(mark).to_have_text("No connection: saved on this device")
-    expect(mark).to_have_attribute("data-state", "kept")
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        assert sideways(page) == []
-    assert axe_violations(page) == []
-    page.context.set_offline(False)
-    wait_until(lambda: session.answers.count() == 9, "all answers")
-    expect(page.locator("#trials")).to_have_count(0)
-    stored(session, 9)
