@@ -12,6 +12,7 @@ from itertools import count
 import numpy as np
 import soundfile
 from django.db.models import Count
+from django.test import Client
 from django.utils import timezone
 
 from evaluation.protocols.evaluation_table import Evaluation
@@ -39,6 +40,13 @@ def make_organizer(**fields):
 
 def make_operator(**fields):
     return make_user(is_staff=True, is_superuser=True, **fields)
+
+
+def client_of(user):
+    """A browser in which this person is logged in."""
+    client = Client()
+    client.force_login(user)
+    return client
 
 
 def tone(hertz, seconds=0.6):

@@ -1,38 +1,20 @@
 """Editions whose leaderboards have something on them: systems with the numbers that a ranking needs."""
 
-from dataclasses import replace
-
-from evaluation.app.runs.context import track_of
-from evaluation.formats.results import AttackModel
-from evaluation.objective_results.values import Basis, average_identity
+from evaluation.objective_results.values import Basis
 from portal.submissions.models import System
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective_runs import make_objective_run, ranked_numbers
 
 
-def put_on_leaderboard(
-    system, *, eer, wer, pitch=0.5, gain=-5.0, interval=0.4, reported=False, missing=(), ignorant=None, **fields
-):
-    """One evaluated submission of a system with these averages; `missing` as (what, reason, is_ranked).
-
-    `ignorant`: the average EER of the ignorant attacker, too.
-    """
+def put_on_leaderboard(system, *, eer, wer, pitch=0.5, gain=-5.0, interval=0.4, reported=False, missing=(), **fields):
+    """One evaluated submission of a system with these averages; `missing` as (what, reason, is_ranked)."""
     submission = make_submission(system, **fields)
     basis = Basis.REPORTED if reported else Basis.VALUES
     numbers = ranked_numbers(system.edition, eer=eer, wer=wer, pitch=pitch, gain=gain, interval=interval, basis=basis)
     lost = tuple(what for what, _, _ in missing)
     kept = [number for number in numbers if not _is_lost(number, lost)]
-    if ignorant is not None:
-        kept.append(_of_ignorant(system.edition, kept, ignorant))
     make_objective_run(submission, kept, missing=missing)
     return submission
-
-
-def _of_ignorant(edition, numbers, eer):
-    average = track_of(edition).averages[0]
-    identity = average_identity(edition.recipe, average, "test", attack_model=AttackModel.IGNORANT)
-    [ranked] = [one for one in numbers if one.identity.metric == "eer" and one.identity.data_set == "average_test"]
-    return replace(ranked, identity=identity, value=eer, low=eer - 1, high=eer + 1)
 
 
 def _is_lost(number, lost):

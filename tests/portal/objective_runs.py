@@ -234,12 +234,12 @@ def tones_words(corpus, *, wrong=()):
     return {"hypotheses/tones_asr_anon.txt": ("\n".join(sorted(lines)) + "\n").encode()}
 
 
-def tones_matrices(speakers, *, within=0.9, between=0.2, psp_within=0.6):
+def tones_matrices(speakers):
     """Similarity matrices of both trial sets: original, crossed and anonymised voices."""
     files = {}
     for data_set in TRIAL_SETS:
-        for pair, diagonal in (("osp_osp", within), ("osp_psp", between), ("psp_psp", psp_within)):
-            matrix = np.full((speakers, speakers), between)
+        for pair, diagonal in (("osp_osp", 0.9), ("osp_psp", 0.2), ("psp_psp", 0.6)):
+            matrix = np.full((speakers, speakers), 0.2)
             np.fill_diagonal(matrix, diagonal)
             packed = io.BytesIO()
             np.save(packed, matrix)

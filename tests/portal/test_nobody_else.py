@@ -14,11 +14,10 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from portal.core.signed_urls import signed_address
 from portal.leaderboard.figures import list_drawings
 from portal.leaderboard.selectors import leaderboard_for
 from portal.submissions.models import Submission
-from tests.portal.api.calls import Api, Challenge
+from tests.portal.api.calls import Api, take_challenge
 
 pytestmark = pytest.mark.django_db
 
@@ -148,8 +147,8 @@ def patterns(resolver=None, namespace="", given=()):
 
 
 @pytest.fixture(params=["hidden", "published"])
-def challenge(request):
-    challenge = Challenge()
+def challenge(request, once):
+    challenge = take_challenge(once)
     if request.param == "published":
         challenge.publish()
     return challenge
@@ -287,15 +286,6 @@ def test_what_is_a_teams_looks_to_others_as_if_it_were_not(challenge):
                 if first.status_code == 302:
                     assert first.url.startswith("/log-in/"), f"{who}: {method} {name}"
     assert (list(Submission.objects.values()), list(challenge.team.memberships.values())) == before
-
-
-@pytest.mark.parametrize("challenge", ["hidden"], indirect=True)
-def test_page_that_refuses_is_the_same_for_what_there_is(challenge):
-    client, named = Client(), addresses(challenge)
-    client.force_login(challenge.rival)
-    for name in ("submissions:detail", "submissions:diff", "systems:compare", "teams:detail", "jobs:detail"):
-        there, nowhere = named[name]
-        assert seen(client.get(there), there) == seen(client.get(nowhere), nowhere), name
 
 
 @pytest.mark.usefixtures("plain_refusals")
@@ -442,14 +432,3 @@ def test_pairs_of_submissions_need_both(challenge):
             address = reverse(f"submissions:{name}", args=[first, second])
             absent = reverse(f"submissions:{name}", args=[min(first, 999_999), 999_999])
             assert client.get(address).status_code == client.get(absent).status_code == 404
-
-
-@pytest.mark.parametrize("challenge", ["published"], indirect=True)
-def test_signed_address_of_one_session_is_made_for_it(challenge, rf):
-    owner, rival = Client(), Client()
-    owner.force_login(challenge.owner)
-    rival.force_login(challenge.rival)
-    request = rf.get("/")
-    request.session = owner.session
-    address = signed_address(request, challenge.file.audio)
-    assert (owner.get(address).status_code, rival.get(address).status_code) == (200, 404)

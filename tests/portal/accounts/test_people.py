@@ -115,23 +115,6 @@ def test_deactivated_person_is_out_until_reactivated(client, operator):
 
 
 @pytest.mark.postgres
-def test_people_are_listed_by_name_and_found(client, operator):
-    make_organizer(name="Bert")
-    make_user(name="Carl", is_active=False)
-    make_user(name="Ada")
-    expected = {
-        "?q=ADA": ["Ada"],
-        "?show=organizers": ["Bert"],
-        "?show=operators": ["Olga Operator"],
-        "?show=deactivated": ["Carl"],
-        "?show=invited": [],
-        "?show=nonsense&page=99": ["Ada", "Bert", "Carl", "Olga Operator"],
-    }
-    pages = {query: client.get(f"/people/{query}").content.decode() for query in expected}
-    assert {query: re.findall(r'href="/people/\d+/">([^<]+)</a>', page) for query, page in pages.items()} == expected
-
-
-@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_two_operators_who_take_the_role_from_each_other_leave_one():
     first, second = make_operator(), make_operator()

@@ -1,8 +1,10 @@
 """A challenge with everything in it, and its people with their access tokens."""
 
 import json
+from copy import copy
 from datetime import timedelta
 
+from django.db.models import Model
 from django.test import Client
 from django.utils import timezone
 
@@ -119,6 +121,25 @@ class Challenge:
             "other organizer": make_organizer(),
             "operator": make_operator(),
         }
+
+
+_made = []
+
+
+def make_challenge():
+    """Return the edition of a challenge, which is kept as a whole beside it."""
+    _made.append(Challenge())
+    return _made[-1].edition
+
+
+def take_challenge(once):
+    """Return a challenge that is made once for all tests of a process, with its rows as they are now."""
+    once(make_challenge)
+    challenge = copy(_made[-1])
+    for name, row in vars(challenge).items():
+        if isinstance(row, Model):
+            setattr(challenge, name, type(row).objects.get(pk=row.pk))
+    return challenge
 
 
 __all__ = ["Api", "Challenge", "make_submission", "token_of"]

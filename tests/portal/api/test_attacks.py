@@ -3,10 +3,6 @@
 import pytest
 from django.utils import timezone
 
-from evaluation.app.models import EvaluationRun
-from evaluation.formats.results import AttackModel
-from speech.encoders import registry
-from speech.recognizers import registry as recognizers
 from tests.portal.api.calls import Api
 from tests.portal.attack_runs import make_attack_run, make_recognition_run
 from tests.portal.attack_submissions import SPECTRUM
@@ -33,18 +29,6 @@ def publish(submission):
     submission.system.edition.save()
 
 
-def test_engines_are_listed_with_what_they_need(client):
-    found = client.get("/api/engines/").json()["results"]
-    known = {(one["kind"], one["name"]): one for one in found}
-    wanted = {("attack", name) for name in registry.engines()} | {
-        ("recognition", name) for name in recognizers.engines()
-    }
-    assert set(known) == wanted
-    assert known["attack", SPECTRUM]["missing"] == ""
-    assert [one["name"] for one in found if one["is_default"]] == [registry.DEFAULT, recognizers.DEFAULT]
-    assert all(one["licence"] and one["description"] for one in found)
-
-
 def test_organizer_starts_and_stops_an_attack_and_the_team_watches(submission, people):
     organizer, owner = Api(people["organizer"]), Api(people["owner"])
     path = f"submissions/{submission.pk}/attacks"
@@ -66,9 +50,7 @@ def test_organizer_starts_and_stops_an_attack_and_the_team_watches(submission, p
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
-        ({"engine": "nobody"}, 409, "Expected the name of an encoder"),
         ({"engine": SPECTRUM, "data_sets": ["nothing"]}, 409, "Expected trial sets among"),
-        ({"trained": 999}, 409, "no training run 999"),
         ({"seed": -1}, 400, "seed"),
     ],
 )
@@ -109,23 +91,3 @@ def test_run_of_another_kind_or_submission_is_no_run_here(submission, people):
     organizer = Api(people["organizer"])
     assert organizer.post(f"submissions/{other.pk}/runs/{run.pk}/cancel").status_code == 404
     assert organizer.post(f"submissions/{submission.pk}/runs/{run.pk}/cancel").status_code == 200
-
-
-def test_trained_attacker_that_is_not_strong_enough_is_called_so_in_api_and_page(client, people, submission):
-    training = EvaluationRun.objects.create(
-        submission=submission, kind="training", recipe="x", parameters={"recipe": {}}
-    )
-    make_attack_run(submission)
-    make_attack_run(submission, trained=training, eers={AttackModel.SEMI_INFORMED: (74.0, 70.0, 78.0)})
-    publish(submission)
-    name = submission.system.name
-    frozen, trained = Api().get(f"systems/{name}/attacks").json()["results"]
-    assert frozen["reliability"] == []
-    first = trained["reliability"][0]
-    assert (first["word"], first["data_set"]) == ("not reliable", "tones_trials_f")
-    assert first["reasons"] == [
-        "It is weaker than an attacker that was not trained on such speech: 74.0 % against 35.0 %."
-    ]
-    assert "its EER on its own training speakers" in first["unknown"]
-    page = client.get(f"/systems/{name}/attacks/").content.decode()
-    assert "is not reliable. It is weaker than an attacker that was not trained" in page

@@ -1,23 +1,15 @@
 """What the API does beside showing: teams, people, documents, differences, policies of leaderboards, editions."""
 
-import csv
-import io
-
 import pytest
 
 from portal.accounts.models import AccessToken
 from portal.challenges.models import Corpus, Edition
 from portal.teams.models import Team
-from tests.portal.api.calls import Api, Challenge
+from tests.portal.api.calls import Api
 from tests.portal.api.test_api import read_problem
 from tests.portal.factories import make_corpus, make_organizer, make_user
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def challenge():
-    return Challenge()
 
 
 @pytest.fixture
@@ -115,12 +107,8 @@ def test_organizer_changes_policy_and_recipe_of_a_published_leaderboard(challeng
 def test_policy_that_cannot_be_is_refused_with_a_sentence(challenge, organizer):
     wrong = (
         ({"minimum_eers": [30, 15]}, "ascend"),
-        ({"minimum_eers": ["many"]}, "valid number"),
         ({"minimum_eers": [10**400]}, "too large"),
-        ({"note_within": 101}, "percentage points"),
         ({"gates": {"eer": 3}}, "gates"),
-        ({"gates": 3}, "gates"),
-        ({"late": "never"}, "late"),
         ([], "dictionary"),
     )
     path = "editions/vpc/leaderboard/policy"
@@ -163,13 +151,9 @@ def test_edition_that_does_not_hold_together_is_refused_field_by_field(challenge
     assert fields_of(organizer.post("editions/", {})) == {"name", "title"}
     for wrong, fields in [
         ({"name": "vpc"}, {"name"}),
-        ({"name": "New"}, {"name"}),
-        ({"protocol": "1999"}, {"protocol"}),
         ({"recipe_text": "no recipe"}, {"recipe_text"}),
         ({"recipe_text": r'title = "\u202e"'}, {"recipe_text"}),
-        ({"title": "\u202e"}, {"title"}),
         ({"title": "New\0"}, {"title"}),
-        ({"description": "New\0"}, {"description"}),
         ({"corpus": "nothing"}, {"corpus"}),
         ({"organizers": ["nobody@test.example"]}, {"organizers"}),
         ({"organizers": [challenge.owner.email]}, {"organizers"}),
@@ -188,32 +172,19 @@ def test_edition_that_does_not_hold_together_is_refused_field_by_field(challenge
     assert Edition.objects.count() == 1
 
 
-def test_audit_trail_comes_in_pages_and_as_csv(challenge, organizer):
-    before = organizer.get("editions/vpc/audit").json()["count"]
-    for action in ("publish", "unpublish"):
-        organizer.post(f"editions/vpc/leaderboard/{action}")
-    organizer.send("PATCH", f"teams/{challenge.rival_team.pk}/", {"contact": "Eve"})
-    content = organizer.get("editions/vpc/audit?page_size=2").json()
-    assert (content["count"], [one["action"] for one in content["results"]]) == (
-        before + 3,
-        ["team.changed", "board.unpublished"],
-    )
-    newest = content["results"][0]
-    assert (newest["actor"], newest["kind"], newest["details"]) == (
-        str(challenge.organizer),
-        "team",
-        "contact: Ada Lovelace → Eve",
-    )
-    rows = list(csv.reader(io.StringIO(organizer.get("editions/vpc/audit?format=csv").content.decode())))
-    assert (rows[0][0], len(rows)) == ("time", 1 + before + 3)
-    assert organizer.get(f"editions/vpc/audit?team={challenge.rival_team.pk}").json()["count"] == 1
-    read_problem(organizer.get("editions/vpc/audit?team=999999"), 404)
-    assert fields_of(organizer.get("editions/vpc/audit?team=x")) == {"team"}
-
-
 # Scopes --------------------------------------------------------------------------------------------
 
 SCOPED = {
+    "me": ("GET", {"read"}),
+    "submissions/{submission}/evaluate": ("POST", {"organize"}),
+    "submissions/{submission}/check": ("POST", {"organize"}),
+    "teams/{team}/decide": ("POST", {"organize"}),
+    "teams/{team}/invitations/": ("POST", {"organize"}),
+    "teams/{team}/invitations/{invitation}/revoke": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/publish": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/unpublish": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/freeze": ("POST", {"organize"}),
+    "editions/vpc/leaderboard/unfreeze": ("POST", {"organize"}),
     "editions/": ("POST", {"organize"}),
     "editions/vpc/": ("PATCH", {"organize"}),
     "editions/vpc/copy": ("POST", {"organize"}),
@@ -239,6 +210,7 @@ def test_token_does_only_what_its_scopes_say(challenge):
         "submission": challenge.submission.pk,
         "document": challenge.submission.documents.get().pk,
         "team": challenge.team.pk,
+        "invitation": challenge.invitation.pk,
         "member": challenge.team.memberships.get(user=challenge.member).pk,
     }
     for scope in AccessToken.Scope.values:

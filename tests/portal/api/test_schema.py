@@ -12,7 +12,6 @@ from uuid import UUID
 
 import pytest
 import schemathesis
-import yaml
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
@@ -38,11 +37,11 @@ from portal.challenges.models import Corpus
 from portal.teams.selectors import data_access
 from tests.listening.own_factories import pack, recordings
 from tests.listening.results.published import make_heard_study
-from tests.portal.api.calls import ALL_SCOPES, Api, Challenge, token_of
+from tests.portal.api.calls import ALL_SCOPES, Api, take_challenge, token_of
 from tests.portal.test_access import MATRIX, POSTS
 
 pytestmark = pytest.mark.django_db
-EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "2"))
+EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "1"))
 CHECKS = (
     not_a_server_error,
     status_code_conformance,
@@ -86,8 +85,8 @@ def one_connection():
 
 
 @pytest.fixture
-def challenge(limits, one_connection):
-    challenge = Challenge()
+def challenge(once, limits, one_connection):
+    challenge = take_challenge(once)
     challenge.publish()
     make_heard_study(challenge.edition, [challenge.submission], name="heard")
     return challenge
@@ -150,13 +149,11 @@ def answer_of(case, headers):
         return response.status_code
 
 
-def test_description_is_valid_and_comes_as_json_and_yaml():
-    client = Client()
-    as_json, as_yaml = client.get("/api/schema/"), client.get("/api/schema/?format=yaml")
-    assert as_json["Content-Type"] == "application/json"
-    assert json.loads(as_json.content) == yaml.load(as_yaml.content, yaml.CSafeLoader)
-    assert as_json.json()["openapi"].startswith("3.1")
-    validate_schema(as_json.json())
+def test_description_is_valid():
+    answer = Client().get("/api/schema/")
+    assert answer["Content-Type"] == "application/json"
+    assert answer.json()["openapi"].startswith("3.1")
+    validate_schema(answer.json())
 
 
 def test_every_address_is_described():
@@ -251,16 +248,6 @@ def test_operations_agree_with_the_matrix_of_access():
                 assert (who_of(operation) is Who.EVERYBODY) >= (row[0] == 200), (method, path)
                 assert (who_of(operation) in {Who.EVERYBODY, Who.ACCOUNT}) >= (row[1] == 200), (method, path)
                 assert method == "get" or row[0] == 401, (method, path)
-
-
-def test_every_body_has_an_example_of_real_values():
-    for path, methods in schema()["paths"].items():
-        for method, operation in methods.items():
-            for content in operation.get("requestBody", {}).get("content", {}).values():
-                if "$ref" in content["schema"]:
-                    shape = schema()["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
-                    assert set(shape.get("required", [])) <= content["example"].keys() <= shape["properties"].keys()
-                    assert all(value not in ("", None) for value in content["example"].values()), (method, path)
 
 
 def test_every_operation_tells_what_it_is_for():

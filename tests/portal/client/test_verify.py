@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from portal.client.main import main
-from portal.client.verify import verify
-from portal.intake.report import CSV_HEADER, IntakeReport
 from tests.evaluation.commands import Answer
-from tests.portal.intake.packing import expect, flac, pack_tar, pack_zip, tone, unpack, wav
+from tests.portal.intake.packing import expect, flac, pack_tar, pack_zip, tone, wav
 
 ROOT = Path(__file__).resolve().parents[3]
 ORIGINALS = {f"u{number}": tone(0.5 + number / 10, seed=number) for number in range(12)}
@@ -77,25 +70,6 @@ def test_faulty_archive_ends_with_1_and_names_each_cause_once(vp, expected, tmp_
     )
 
 
-def test_folder_is_checked_before_it_is_packed(vp, expected, tmp_path):
-    folder = unpack(tmp_path / "T1", WHOLE.items())
-    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
-    answer = vp("verify", folder, "--expected", expected)
-    assert (answer.code, answer.out.splitlines()[0]) == (0, "T1 for autumn")
-    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
-
-
-def test_csv_and_json_hold_every_finding(vp, expected, tmp_path):
-    archive = pack_zip(tmp_path / "T1.zip", FAULTY.items())
-    answer = vp("verify", archive, "--expected", expected, "--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json")
-    assert answer.out.startswith("T1.zip for autumn")
-    rows = list(csv.reader((tmp_path / "r.csv").open(newline="")))
-    report = IntakeReport.from_json((tmp_path / "r.json").read_bytes())
-    assert tuple(rows[0]) == CSV_HEADER
-    assert len(rows) - 1 == len(report.findings) == 11
-    assert sum(row[2] == "silent" for row in rows) == 8
-
-
 def test_empty_files_are_told_and_folder_without_files_is_refused_as_its_archive_is(vp, expected, tmp_path):
     empty = {"wav/u3.wav": b"", "hypotheses/dev.txt": b"", "results-1/ASV-a-b/scores": b""}
     answer = vp("verify", pack_zip(tmp_path / "T1.zip", (WHOLE | empty).items()), "--expected", expected)
@@ -110,19 +84,6 @@ def test_empty_files_are_told_and_folder_without_files_is_refused_as_its_archive
     ]
     assert ["found an archive without files" in one.out for one in refused] == [True, True]
     assert [one.code for one in refused] == [1, 1]
-
-
-def test_scores_are_held_against_the_trials_that_were_fetched(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    scores = {"results-1/ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon/scores": b"s1 u1 0.5\ns1 u2 0.1\n"}
-    archive = pack_zip(tmp_path / "T1.zip", (WHOLE | scores).items())
-    expected = expect(ORIGINALS, SETS, trial_counts={"libri_dev_trials_f": (1, 1)})
-    before = {one.code for one in verify(archive, expected).findings}
-    lists = tmp_path / "autumn" / "lists"
-    lists.mkdir(parents=True)
-    (lists / "libri_dev_trials_f-trials.txt").write_text("s1 u1 target\ns1 u3 nontarget\n")
-    after = {one.code for one in verify(archive, expected).findings}
-    assert after - before == {"missing-score", "extra-score"}
 
 
 @pytest.mark.parametrize(
@@ -143,16 +104,3 @@ def test_what_cannot_run_ends_with_2_and_one_sentence(
     answer = vp("verify", archive, "--expected", expectation)
     assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert answer.err.startswith(sentence)
-
-
-def test_program_runs_as_a_module_and_leaves_nothing_behind(expected, tmp_path):
-    archive = pack_zip(tmp_path / "T1.zip", FAULTY.items())
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    command = [sys.executable, "-m", "portal.client", "verify", archive, "--expected", expected, "--json", "-"]
-    answer = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ | {"TMPDIR": str(temporary)}
-    )
-    assert answer.returncode == 1
-    assert json.loads(answer.stdout)["errors"] == 9
-    assert list(temporary.iterdir()) == []

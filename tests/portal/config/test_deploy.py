@@ -3,7 +3,6 @@
 import configparser
 import re
 import shlex
-import subprocess
 
 import pytest
 import yaml
@@ -11,11 +10,9 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 from django.urls import resolve
 
-from evaluation.cli.main import _parser as command_line
 from portal.config.environment import VARIABLES, read_environment
 from portal.core.logs import _OPENS
 from portal.core.signed_urls import ACCEL_LOCATION
-from portal.documentation.manual import manual_page
 
 DEPLOY = settings.BASE_DIR / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -48,19 +45,6 @@ def test_settings_of_the_example_are_read():
     assert (found["HTTPS"], found["BEHIND_PROXY"], found["LOG_FORMAT"]) == (True, True, "json")
 
 
-def test_shell_reads_the_settings_as_systemd_does(tmp_path):
-    """The example of Slurm sources them, with whatever stands there in a comment."""
-    text = re.sub(r"^#(?=[A-Z_]+=)", "", (DEPLOY / "portal.env").read_text(), flags=re.MULTILINE)
-    (tmp_path / "portal.env").write_text(text)
-    command = f"set -a; . {tmp_path}/portal.env; set +a; env -0"
-    clean = {"PATH": "/usr/bin:/bin"}
-    said = subprocess.run(["sh", "-c", command], env=clean, capture_output=True, text=True, check=True).stdout
-    seen = dict(line.split("=", 1) for line in said.split("\0") if line)
-    known = read_env_file(text)
-    assert "region=" in known["PORTAL_FILES_URL"]
-    assert {name: seen.get(name) for name in known} == known
-
-
 def test_every_setting_named_exists():
     for file in (path for path in DEPLOY.rglob("*") if path.is_file()):
         named = set(re.findall(r"PORTAL_[A-Z_]+", file.read_text()))
@@ -82,49 +66,6 @@ def test_compose_starts_commands_that_exist(compose):
     assert (DEPLOY / services["proxy"]["volumes"][0].split(":")[0]).is_file()
     for words in re.findall(r"\bs\|([^|]+)\|", services["proxy"]["command"][-1]):
         assert words in (DEPLOY / "nginx.conf").read_text()
-
-
-def fill_in(text, **given):
-    """As docker compose puts variables in: ${NAME:-default}, where the default may hold another, and ${NAME:?words}."""
-    pattern = re.compile(r"\$\{(\w+)(?::([-?])((?:[^${}]|\$\{[^{}]*\})*))?\}")
-
-    def value(found):
-        name, kind, rest = found.groups()
-        return given.get(name) or (fill_in(rest, **given) if kind == "-" else pytest.fail(f"{name} is not given"))
-
-    return pattern.sub(value, text)
-
-
-@pytest.mark.parametrize(
-    ("given", "bucket", "endpoint", "secret"),
-    [
-        ({}, "portal-files", "http://storage:9000", "letters8"),
-        ({"FILES_URL": "s3://other/vpc", "FILES_KEY": "k", "FILES_SECRET": "s"}, "other", "", "s"),
-        ({"FILES_URL": "file:///var/lib/voiceprivacy/files"}, "", "", "letters8"),
-    ],
-)
-def test_containers_keep_files_in_their_own_bucket_or_where_they_are_told(compose, given, bucket, endpoint, secret):
-    passwords = {"POSTGRES_PASSWORD": "secret", "STORAGE_PASSWORD": "letters8"}
-    services = compose["services"]
-    found = {name: fill_in(text, **passwords, **given) for name, text in services["web"]["environment"].items()}
-    place = read_environment(read_env_file() | found)["FILES_URL"]
-    assert (place.bucket, place.endpoint) == (bucket, endpoint)
-    assert found["AWS_SECRET_ACCESS_KEY"] == secret
-    made = services["bucket"]["entrypoint"][-1]
-    assert "here/portal-files" in made
-    assert "http://storage:9000" in made
-    assert services["migrate"]["depends_on"]["bucket"]["condition"] == "service_completed_successfully"
-    assert services["storage"]["volumes"][0].split(":")[0] in compose["volumes"]
-
-
-def test_examples_give_short_jobs_a_worker_of_their_own(compose):
-    """As `serve` does, so that no check of an archive waits for a computation."""
-    started = [one["command"][2] for one in compose["services"].values() if one.get("command", [""])[0] == "worker"]
-    texts = (DEPLOY / "Dockerfile").read_text() + (settings.FILES_DIR / "docs" / "operator.md").read_text()
-    started += re.findall(r"worker --queues ([a-z]+(?:,[a-z]+)*)", texts)
-    served = [set(queues.split(",")) for queues in started]
-    assert set().union(*served) == {"mail", "intake", "light", "cpu", "gpu"}
-    assert [queues for queues in served if queues & {"cpu", "gpu"} and queues & {"mail", "intake", "light"}] == []
 
 
 def test_workers_on_demand_are_started_by_commands_that_exist_and_a_metric_that_is_told():
@@ -168,15 +109,6 @@ def test_dockerfile_copies_and_starts_what_exists():
     [volume] = re.findall(r"^VOLUME (.+)$", text, re.MULTILINE)
     [models] = re.findall(r"PORTAL_MODELS_DIR=(\S+)", text)
     assert models.startswith(f"{volume}/")
-
-
-def test_models_are_fetched_by_a_command_that_exists():
-    examples = (DEPLOY / "compose.yaml").read_text() + read_manual()
-    found = set(re.findall(r"-m evaluation (models fetch [^`\n]+)", examples))
-    assert found == {"models fetch --all"}
-    for words in found:
-        options = command_line().parse_args(words.split())
-        assert (options.action, options.all) == ("fetch", True)
 
 
 TOKEN = re.compile(r"""#[^\n]*|(?P<sign>[{};])|"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<word>[^\s{};"'#]+)|\s+""")
@@ -223,20 +155,6 @@ def test_proxy_forwards_addresses_takes_uploads_and_hides_secrets():
     secrets = _OPENS.replace("(?:/|%2F)", "/")
     assert f"({secrets})" in text
     assert any(words[:2] == ("access_log", "/var/log/nginx/portal.log") and words[2] == "seen" for _, words in server)
-
-
-def test_manual_shows_the_files_themselves():
-    page = "".join(text for *_, text in manual_page("operator").sections)
-    for part in ("proxy_request_buffering off", "ExecStart=", "ENTRYPOINT", "service_completed_successfully"):
-        assert part in page
-
-
-def test_manual_runs_commands_that_exist():
-    text = (settings.FILES_DIR / "docs" / "operator.md").read_text()
-    commands = re.findall(r"/opt/voiceprivacy/bin/voiceprivacy (.+)", text)
-    assert commands
-    for words in commands:
-        require_command(shlex.split(words))
 
 
 def read_manual():

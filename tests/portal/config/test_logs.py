@@ -22,10 +22,8 @@ def logged(message, *args):
     ("path", "told"),
     [
         ("/listen/tV2jIrd5vGOikAMPb0Mgs8wKDwtdL1Zg/answers", "/listen/…/answers"),
-        ("/listen/tV2jIrd5vGOikAMPb0Mgs8wKDwtdL1Zg/", "/listen/…/"),
         ("/media/WyJh:1s:x_-y", "/media/…"),
         ("/listen/join/O69NtopoiZSA_CNO/?person=7", "/listen/join/…/?person=7"),
-        ("/teams/invitations/8ZqYb-1_x/", "/teams/invitations/…/"),
         ("/log-in/?next=/teams/invitations/8ZqYb-1_x/", "/log-in/?next=/teams/invitations/…/"),
         (
             "/sign-up/?next=%2Fteams%2Finvitations%2F8ZqYb-1_x%2F&a=b",
@@ -33,12 +31,8 @@ def logged(message, *args):
         ),
         ("/sign-up/confirm/Mw:1uX:k-8_/", "/sign-up/confirm/…/"),
         ("/password/3-d4f5-0a1b2c/", "/password/…/"),
-        ("/password/mailed/", "/password/mailed/"),
         ("/first-account/8ZqYb-1_x/", "/first-account/…/"),
-        ("/account/password/", "/account/password/"),
         ("/teams/7/invitations/3/revoke/", "/teams/7/invitations/3/revoke/"),
-        ("/listen/withdraw/", "/listen/withdraw/"),
-        ("/studies/first/", "/studies/first/"),
     ],
 )
 def test_address_that_opens_something_is_not_logged(path, told):
@@ -67,20 +61,6 @@ def test_requests_for_a_foreign_host_are_told_once_a_minute_in_a_line(caplog):
     [told] = [one for one in caplog.records if one.name == "django.security.DisallowedHost"]
     assert (told.levelname, told.exc_info) == ("WARNING", None)
     assert told.getMessage().startswith("Invalid HTTP_HOST header: 'evil.example'.")
-
-
-def test_refused_requests_are_told_again_after_a_minute_and_cut():
-    brief = logs.BriefRefusals()
-
-    def tell(name, created):
-        record = logging.LogRecord(name, logging.ERROR, __file__, 1, 1000 * "x", None, None)
-        record.created = created
-        return len(record.getMessage()) if brief.filter(record) else 0
-
-    security = "django.security.DisallowedHost"
-    assert [tell(security, second) for second in (0.0, 59.0, 60.0)] == [logs.LONGEST_REFUSAL, 0, logs.LONGEST_REFUSAL]
-    assert tell("django.security.TooManyFieldsSent", 61.0) == logs.LONGEST_REFUSAL
-    assert [tell("django.request", 61.0) for _ in range(2)] == [1000, 1000]
 
 
 @pytest.mark.django_db

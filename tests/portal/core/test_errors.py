@@ -20,12 +20,9 @@ def request_of(path="/editions/"):
 @pytest.mark.parametrize(
     ("status", "answer"),
     [
-        (400, lambda: bad_request(request_of(), ValueError())),
         (403, lambda: errors.not_allowed(request_of(), PermissionDenied())),
         (404, lambda: errors.not_found(request_of(), Exception())),
-        (405, lambda: errors.show_error_pages(lambda _: HttpResponse(status=405))(request_of())),
         (413, lambda: bad_request(request_of(), RequestDataTooBig())),
-        (429, lambda: errors.too_many_attempts(request_of())),
         (500, lambda: server_error(request_of())),
         (503, lambda: errors.show_error_pages(lambda _: HttpResponse(status=503))(request_of())),
     ],
@@ -67,13 +64,6 @@ def test_what_is_busy_says_its_own_sentence_and_when_to_ask_again():
 def test_programs_get_a_problem_document_and_no_page():
     response = Client(headers=BROWSER).get("/api/uploads/")
     assert (response.status_code, response["Content-Type"]) == (405, "application/problem+json")
-
-
-def test_form_without_its_token_is_asked_for_again():
-    client = Client(enforce_csrf_checks=True, headers=BROWSER)
-    response = client.post("/log-in/", {"login": "a", "password": "b"})
-    assert response.status_code == 403
-    assert "Please send it again" in response.content.decode()
 
 
 def test_body_that_is_too_large_is_called_so(settings):

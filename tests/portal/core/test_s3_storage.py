@@ -3,7 +3,6 @@
 import io
 import time
 import uuid
-import zipfile
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from botocore.exceptions import ClientError
 from django.core.files.base import ContentFile
 
 from portal.core import health, storage, upload_files
-from portal.core.s3_storage import FIRST_BYTES, ONE_REQUEST_BYTES, BucketStorage
+from portal.core.s3_storage import ONE_REQUEST_BYTES, BucketStorage
 from portal.core.signed_urls import signed_address
 from portal.core.storage import StorageAway
 from portal.jobs.models import JobState
@@ -56,21 +55,6 @@ def test_large_file_goes_in_parts_and_only_what_is_asked_for_comes_back(bucket_f
     assert "UploadPart" not in asked  # only its age changes
 
 
-def test_archive_is_opened_where_it_lies(bucket_files):
-    packed = io.BytesIO()
-    rng = np.random.default_rng(2)
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name in "abcdefgh":
-            archive.writestr(name, rng.bytes(2_000_000))
-    storage.replace_named("derived/a.zip", packed.getvalue())
-    received = []
-    client = bucket_files.connection.meta.client
-    client.meta.events.register("after-call.s3.GetObject", lambda parsed, **_: received.append(parsed["ContentLength"]))
-    with bucket_files.open("derived/a.zip") as stored, zipfile.ZipFile(stored) as archive:
-        assert archive.read("e") == zipfile.ZipFile(packed).read("e")
-    assert sum(received) < 2_000_000 + 4 * FIRST_BYTES < len(packed.getvalue())
-
-
 def test_age_is_that_of_the_last_storing(bucket_files):
     now, key = time.time(), storage.store_bytes(b"something", ".json")
     assert (storage.is_older(key, now - 60), storage.is_older(key, now + 60)) == (False, True)
@@ -82,14 +66,6 @@ def test_age_is_that_of_the_last_storing(bucket_files):
     assert not bucket_files.exists(key)
     assert storage.delete_old(key, now)
     assert storage.is_older(key, now)
-
-
-def test_files_of_a_machine_move_into_the_bucket(bucket_files, tmp_path):
-    source = tmp_path / "one"
-    source.write_bytes(b"content")
-    storage.adopt_file(source, "content/ed/one.json")
-    assert (source.exists(), storage.read_stored("content/ed/one.json")) == (False, b"content")
-    assert bucket_files.listdir("content") == (["ed"], [])
 
 
 @pytest.mark.django_db

@@ -11,14 +11,8 @@ from django.test import Client
 from listening.app.sessions import answers
 from portal.core import sentry
 from portal.core.logs import request_id
-from portal.jobs.models import JobState
-from portal.jobs.runner import execute
-from portal.jobs.scheduler import periodic_task, start_due_tasks
-from portal.jobs.services import create_job
-from tests.jobkit import periodic_tasks
 from tests.listening.answering import payload
 from tests.listening.factories import make_session, make_study
-from tests.portal.factories import make_organizer
 from tests.sentry_double import listen_as_sentry
 
 pytestmark = pytest.mark.django_db
@@ -82,51 +76,6 @@ def test_error_of_an_evaluators_answer_is_sent_without_session_and_answer(double
     assert crumb["message"].startswith("portal.test, break_down, line ")
     assert "request" not in event
     assert "user" not in event
-
-
-def test_error_of_a_page_is_sent_without_who_asked(double, monkeypatch):
-    organizer = make_organizer(email=MAIL, name=SPEAKER)
-
-    def break_down(*jobs, **_):
-        shown = {"title": WORDS, "who": organizer, "jobs": jobs}
-        raise KeyError(TOLD, shown)
-
-    monkeypatch.setattr("portal.jobs.views.jobs_table", break_down)
-    client = Client(raise_request_exception=False)
-    client.force_login(organizer)
-    assert client.get(f"/jobs/table?next=/listen/{SPEAKER}/").status_code == 500
-    [event] = wait_for_events(double)
-    require_nothing_private(double, client.session.session_key)
-    assert [one["type"] for one in event["exception"]["values"]] == ["KeyError"]
-    assert list(event["tags"]) == ["request"]
-
-
-def test_error_of_a_job_is_sent_with_its_id_alone(double):
-    job = create_job(kind="test-told", title=TOLD, parameters={"sentence": TOLD}, run_here=True)
-    ended = execute(job.pk)
-    assert (ended.state, TOLD in ended.failure) == (JobState.FAILED, True)
-    [event] = wait_for_events(double)
-    require_nothing_private(double)
-    assert event["tags"] == {"job": str(job.pk)}
-    assert event["message"].startswith("portal.jobs.runner, _run, line ")
-    assert names_of_frames(event)[-1] == "told"
-
-
-def test_error_of_the_scheduler_is_sent(double, monkeypatch):
-    monkeypatch.setenv("TEST_PERIODIC_FAILURE", TOLD)
-    entry = next(one for one in periodic_task.__globals__["_entries"] if one.work is periodic_tasks.fail_on_demand)
-    monkeypatch.setattr(entry, "due_at", 0.0)
-    monkeypatch.setitem(start_due_tasks.__globals__, "_entries", [entry])
-    for thread in start_due_tasks():
-        thread.join()
-    [event] = wait_for_events(double)
-    require_nothing_private(double)
-    assert names_of_frames(event)[-1] == "fail_on_demand"
-
-
-def test_request_for_a_foreign_host_is_no_error(double, client):
-    assert client.get("/", headers={"host": "evil.example"}).status_code == 400
-    assert wait_for_events(double, 0) == []
 
 
 def test_without_the_package_commands_say_what_to_install(settings, monkeypatch, caplog):

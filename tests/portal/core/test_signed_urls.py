@@ -49,12 +49,9 @@ def test_whole_file_is_sent_with_its_type(visitor):
 @pytest.mark.parametrize(
     ("header", "start", "stop"),
     [
-        ("bytes=0-", 0, 10240),
         ("bytes=0-0", 0, 1),
-        ("bytes=100-199", 100, 200),
         ("bytes=10000-99999", 10000, 10240),
         ("bytes=-40", 10200, 10240),
-        ("bytes=-99999", 0, 10240),
     ],
 )
 def test_byte_range_is_sent_exactly(visitor, header, start, stop):
@@ -70,15 +67,10 @@ def test_range_outside_of_the_file_is_refused(visitor, header):
     assert (response.status_code, response["Content-Range"]) == (416, "bytes */10240")
 
 
-@pytest.mark.parametrize("header", ["bytes=0-1,5-6", "seconds=1-2", "bytes=-", "nonsense"])
+@pytest.mark.parametrize("header", ["bytes=0-1,5-6", "nonsense"])
 def test_range_of_another_kind_gives_the_whole_file(visitor, header):
     response = visitor.get(visitor.address, headers={"range": header})
     assert (response.status_code, body(response)) == (200, CONTENT)
-
-
-def test_head_tells_the_length_without_the_content(visitor):
-    response = visitor.head(visitor.address)
-    assert (response.status_code, response["Content-Length"]) == (200, "10240")
 
 
 def test_address_is_worthless_in_another_session(visitor):
@@ -124,11 +116,6 @@ def test_address_ends_after_its_time(visitor, settings):
 def test_changed_address_is_not_found(visitor):
     assert visitor.get(visitor.address[:-2] + "xx").status_code == 404
     assert visitor.get(reverse("media", args=["nonsense"])).status_code == 404
-
-
-def test_file_that_is_gone_is_not_found(visitor):
-    default_storage.delete(store_bytes(CONTENT, ".flac"))
-    assert visitor.get(visitor.address).status_code == 404
 
 
 def test_same_content_is_stored_once_and_under_its_hash():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import re
@@ -132,28 +131,11 @@ def _missing(folder):
     return "missing-file"
 
 
-def _truncated(folder):
-    file = folder / "a-1.flac"
-    file.write_bytes(file.read_bytes()[:-3000])
-    return "truncated"
-
-
 def _twice(folder):
     manifest = folder / "utterances.csv"
     rows = manifest.read_text().splitlines()
     manifest.write_text("\n".join([*rows, rows[2]]) + "\n")
     return "duplicate-utterance"
-
-
-@pytest.mark.parametrize("problem", [_truncated, _twice])
-def test_bad_corpus_is_reported_and_leaves_the_database_as_it_was(corpus, problem):
-    expected = problem(corpus)
-    job = run(corpus)
-    errors = [problem for problem in job.problems if problem["severity"] == "error"]
-    assert (job.state, counts()) == (JobState.FAILED, [0, 0, 0, 0, 0])
-    assert [problem["code"] for problem in errors] == [expected]
-    assert job.failure.startswith("The corpus was not imported: 1 error of 1 kind")
-    assert all(problem["remedy"] and problem["expected"] and problem["found"] for problem in errors)
 
 
 def test_all_problems_of_a_corpus_are_told_at_once(corpus):
@@ -307,20 +289,6 @@ def test_command_checks_what_the_form_checks(corpus, options, sentence):
     with pytest.raises(CommandError, match=re.escape(sentence)):
         call_command("import_corpus", str(corpus), **options)
     assert not Job.objects.exists()
-
-
-def test_command_shows_some_of_each_cause_and_writes_all(corpus, capsys, tmp_path):
-    for file in corpus.glob("*.flac"):
-        file.unlink()
-    with pytest.raises(CommandError, match="12 errors of 1 kind"):
-        call_command("import_corpus", str(corpus), "--report", str(tmp_path / "report.csv"))
-    shown = capsys.readouterr().out
-    assert "error: missing file (12)\n" in shown
-    assert "  … and 7 more; " in shown
-    assert f"The whole report is in {tmp_path / 'report.csv'}." in shown
-    with (tmp_path / "report.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["code"], row["line"]) for row in rows] == [("missing-file", str(line)) for line in range(2, 14)]
 
 
 def test_official_kaldi_directories_give_the_plan_s_tables(librispeech):

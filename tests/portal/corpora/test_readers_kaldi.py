@@ -9,7 +9,7 @@ from common.problems import Severity
 from portal.intake.corpora.draft import CorpusDraft, Layout
 from portal.intake.corpora.reading import read_corpus
 from tests.portal.corpora import corpora
-from tests.portal.corpora.corpora import found, sentence, sizes, trial_pairs
+from tests.portal.corpora.corpora import found, sizes, trial_pairs
 
 ENROLLS, TRIALS = "toy_dev_enrolls", "toy_dev_trials_f"
 
@@ -51,17 +51,6 @@ def test_audio_is_found_by_basename_below_the_audio_root(tmp_path):
     assert read_corpus(tmp_path / "data", without_audio=True).is_usable
     missing = read_corpus(tmp_path / "data", audio_root=tmp_path / "none")
     assert found(missing, "missing-folder") == [(str(tmp_path / "none"), None)]
-
-
-def test_of_several_files_of_one_name_the_stated_folders_decide(tmp_path):
-    corpora.kaldi(tmp_path)
-    right = corpora.write_text(tmp_path / "copy" / "toy_dev" / "wav" / "11-a.wav", "")
-    draft = read_corpus(tmp_path)
-    assert draft.utterances[0].audio == right
-    corpora.write_text(tmp_path / "copy2" / "toy_dev" / "wav" / "11-a.wav", "")
-    draft = read_corpus(tmp_path)
-    assert found(draft, "ambiguous-file") == [(f"{ENROLLS}/wav.scp", 1)]
-    assert not draft.is_usable
 
 
 def test_the_challenges_archives_give_a_set_per_list(tmp_path):
@@ -131,29 +120,6 @@ def test_recordings_that_segments_cut_are_one_problem(tmp_path):
     draft = read_corpus(tmp_path)
     errors = [(each.code, each.file) for each in draft.problems if each.severity is Severity.ERROR]
     assert errors == [("segments-refused", f"{TRIALS}/segments")]
-
-
-def test_a_missing_list_is_one_problem(tmp_path):
-    corpora.kaldi(tmp_path)
-    for file in ("text", "wav.scp", "spk2gender"):
-        (tmp_path / TRIALS / file).unlink()
-    draft = read_corpus(tmp_path)
-    errors = {(each.code, each.file) for each in draft.problems if each.severity is not Severity.NOTE}
-    assert errors == {("missing-file", f"{TRIALS}/{file}") for file in ("text", "wav.scp", "spk2gender")}
-
-
-def test_an_utterance_enrolled_and_tried_is_a_warning(tmp_path):
-    corpora.kaldi(tmp_path)
-    for name in ("utt2spk", "text", "wav.scp"):
-        line = (tmp_path / ENROLLS / name).read_text().split("\n")[0]
-        with (tmp_path / TRIALS / name).open("a") as file:
-            file.write(f"{line}\n")
-    corpora.edit(tmp_path / TRIALS / "spk2utt", "11 11-c", "11 11-a 11-c")
-    with (tmp_path / TRIALS / "trials").open("a") as file:
-        file.write("11 11-a target\n")
-    draft = read_corpus(tmp_path)
-    assert draft.is_usable
-    assert "found 1, such as 11-a" in sentence(draft, "enrolled-trial")
 
 
 def test_an_utterance_says_the_same_in_every_directory(tmp_path):

@@ -63,14 +63,6 @@ def test_librispeech_problems_come_at_once_with_their_places(tmp_path):
     assert not draft.is_usable
 
 
-def test_librispeech_speakers_must_be_listed(tmp_path):
-    corpora.librispeech(tmp_path)
-    corpora.write_text(tmp_path / "SPEAKERS.TXT", "11 | F | dev-clean | 8 | N\n12\n")
-    draft = read_corpus(tmp_path)
-    assert found(draft, "malformed-line") == [("SPEAKERS.TXT", 2)]
-    assert sentence(draft, "no-gender").startswith("SPEAKERS.TXT: expected f or m as gender of speaker 21")
-
-
 def test_a_folder_of_text_files_is_no_corpus(tmp_path):
     for number in range(4):
         corpora.write_text(tmp_path / f"chapter{number}.txt", "It was a dark night.")

@@ -37,14 +37,6 @@ def test_the_split_does_not_depend_on_the_order_of_lines(tmp_path):
     assert first.data_sets == second.data_sets
 
 
-def test_the_enrolment_share_is_kept_but_never_all_or_none(tmp_path):
-    folder = corpora.manifest(tmp_path / "toy")
-    shares = {share: sizes(read_corpus(folder, enrolment_share=share)) for share in (0.01, 0.99)}
-    assert [shares[share]["toy_enrolls"] for share in (0.01, 0.99)] == [4, 12]
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        read_corpus(folder, enrolment_share=1.0)
-
-
 def test_trial_pairs_agree_with_the_counts(tmp_path):
     draft = read_corpus(corpora.manifest(tmp_path / "toy"))
     gender = {speaker.name: speaker.gender for speaker in draft.speakers}
@@ -82,47 +74,6 @@ def test_roles_without_data_sets_are_named_as_in_the_challenge(tmp_path):
     assert {each.split for each in draft.data_sets} == {"dev"}
 
 
-def test_data_sets_say_their_role_by_name(tmp_path):
-    names = ("demo_enrolls", "demo_trials", "demo_trials", "demo_train")
-    rows = [{**row, "data_set": names[int(row["path"][-6])]} for row in corpora.manifest_rows()]
-    draft = read_corpus(corpora.manifest(tmp_path, rows, (*corpora.COLUMNS, "data_set")))
-    assert {each.name: each.role for each in draft.data_sets} == {
-        "demo_enrolls": "enrolment",
-        "demo_trials": "trial",
-        "demo_train": "training",
-    }
-    assert corpora.counts(draft) == {
-        "demo_enrolls-demo_trials": ("same-gender-product", 8, 8),
-    }
-
-
-def _of_two_corpora(sets):
-    """Two corpora of two speakers each; `sets`: by corpus and number of the utterance the data set and its role."""
-    rows = []
-    for row in corpora.manifest_rows():
-        corpus = "first" if row["speaker"] in "ac" else "second"
-        data_set, role = sets(corpus, int(row["path"][-6]))
-        rows.append({**row, "corpus": corpus, "data_set": data_set, "role": role})
-    return rows, (*corpora.COLUMNS, "corpus", "data_set", "role")
-
-
-def test_a_data_set_may_have_utterances_of_several_corpora(tmp_path):
-    rows, columns = _of_two_corpora(
-        lambda _, number: ("all_trials", "trial") if number else ("all_enrolls", "enrolment")
-    )
-    draft = read_corpus(corpora.manifest(tmp_path, rows, columns))
-    assert draft.problems == ()
-    assert sizes(draft) == {"all_enrolls": 4, "all_trials": 12}
-    assert len({each.name for each in draft.data_sets}) == len(draft.data_sets)
-
-
-def test_a_data_set_has_one_role_in_all_corpora(tmp_path):
-    rows, columns = _of_two_corpora(lambda corpus, _: ("mixed", "trial" if corpus == "first" else "enrolment"))
-    draft = read_corpus(corpora.manifest(tmp_path, rows, columns))
-    assert found(draft, "contradicting-role")
-    assert not draft.is_usable
-
-
 def test_transcripts_are_normalised_with_a_note(tmp_path):
     rows = corpora.manifest_rows()
     rows[1]["transcript"] = "Well,  isn't\nit?"
@@ -130,15 +81,6 @@ def test_transcripts_are_normalised_with_a_note(tmp_path):
     assert draft.utterances[1].transcript == "WELL ISN'T IT"
     assert found(draft, "transcript-not-normalised") == [("utterances.csv", 3)]
     assert draft.is_usable
-
-
-def test_lines_are_counted_past_quoted_line_breaks(tmp_path):
-    rows = corpora.manifest_rows()
-    rows[0]["transcript"] = "ONE\nTWO"
-    rows[1]["gender"] = "x"
-    rows[1]["speaker"] = "z"
-    draft = read_corpus(corpora.manifest(tmp_path, rows))
-    assert found(draft, "unknown-gender") == [("utterances.csv", 4)]
 
 
 def break_row(field, value, row=5):

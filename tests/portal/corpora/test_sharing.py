@@ -1,7 +1,6 @@
 """Which organizers see and hear a corpus, and what was made of it and done with it."""
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from portal.accounts.models import User
@@ -15,7 +14,7 @@ from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import relation_to, systems_for
-from tests.portal.factories import make_corpus, make_edition, make_operator, make_organizer, make_system
+from tests.portal.factories import client_of, make_corpus, make_edition, make_operator, make_organizer, make_system
 
 pytestmark = pytest.mark.django_db
 
@@ -28,12 +27,6 @@ def owner():
 @pytest.fixture
 def corpus(owner):
     return make_corpus(created_by=owner, is_shared=False)
-
-
-def client_of(user):
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def addresses(corpus, system):

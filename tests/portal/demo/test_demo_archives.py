@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from anonymization.methods.recognize_and_speak.method import RecognizeAndSpeak
-from portal.demo.archives import DemoSubmission, DemoUtterance, anonymise, spoil
+from portal.demo.archives import DemoSubmission, DemoUtterance, spoil
 
 
 def test_spoiled_archive_has_each_problem_in_another_utterance() -> None:
@@ -30,24 +29,3 @@ def test_spoiled_archive_has_each_problem_in_another_utterance() -> None:
         "__MACOSX/._notes",
     }
     assert submission.files[f"demo_enrolls_anon/wav/{empty}.wav"] == b""
-
-
-def test_method_that_plans_voices_gives_each_speaker_one_for_each_role(monkeypatch) -> None:
-    given: dict[str, list[str]] = {}
-
-    def anonymize(_, samples, rate, voice, **options):
-        given.setdefault(str(samples[0]), []).append(str(sorted(voice.mixture)))
-        return samples
-
-    monkeypatch.setattr(RecognizeAndSpeak, "anonymize", anonymize)
-    utterances = [
-        DemoUtterance(f"{speaker}-{role}", name, gender, role, role, np.full(10, speaker, np.int16), "test")
-        for speaker, (name, gender) in enumerate([("a", "F"), ("b", "M")])
-        for role in ("enrolment", "trial")
-    ]
-    speech = anonymise(utterances, "t04", 5).speech
-    assert set(speech) == {one.name for one in utterances}
-    for speaker, initial in (("0", "f_"), ("1", "m_")):
-        enrolment, trial = given[speaker]
-        assert enrolment != trial
-        assert initial in trial

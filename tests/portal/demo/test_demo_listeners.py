@@ -3,7 +3,6 @@
 from collections import Counter
 from datetime import timedelta
 
-import numpy as np
 import pytest
 from django.utils import timezone
 
@@ -22,10 +21,6 @@ def study():
     return study
 
 
-def ratings(study, **where):
-    return list(Answer.objects.filter(session__study=study, **where).values_list("rating", flat=True))
-
-
 def test_every_block_is_answered_by_a_session_that_says_that_it_is_simulated(study):
     now = study.launched_at + timedelta(minutes=2)
     listeners.answer_study(study, now)
@@ -41,16 +36,6 @@ def test_every_block_is_answered_by_a_session_that_says_that_it_is_simulated(stu
     assert all(one.started_at < one.ended_at == one.last_seen_at for one in sessions)
 
 
-def test_equal_studies_are_answered_alike(study):
-    answers = []
-    for _ in range(2):
-        study.participants.all().delete()
-        listeners.answer_study(study, timezone.now())
-        answers.append(ratings(study))
-    assert answers[0] == answers[1]
-    assert set(answers[0]) <= set(range(1, 11))
-
-
 def test_ratings_are_whole_and_all_but_the_careless_one_get_control_trials_right(study):
     listeners.answer_study(study, timezone.now())
     careless = study.sessions.last()
@@ -58,37 +43,3 @@ def test_ratings_are_whole_and_all_but_the_careless_one_get_control_trials_right
     assert set(controls.exclude(session=careless).values_list("rating", flat=True)) <= {9, 10}
     flag_sessions(timezone.now())
     assert set(Flag.objects.filter(session__study=study).values_list("session", flat=True)) <= {careless.pk}
-
-
-def test_better_numbers_sound_better():
-    good, bad = listeners.model_sound(0.9, 0.0), listeners.model_sound(0.3, 0.4)
-    assert good.naturalness > bad.naturalness
-    assert good.intelligibility > bad.intelligibility
-    assert good.voice_kept > bad.voice_kept
-    assert good.word_error_rate < bad.word_error_rate
-    assert good.different_distance - good.same_distance > bad.different_distance - bad.same_distance
-
-
-def test_boards_are_whole_and_drawn_groups_are_as_many_as_speakers_declared():
-    study = make_study(
-        evaluators=3,
-        trials=2,
-        is_simulated=True,
-        tasks=["linkability"],
-        board_groups=True,
-    )
-    listeners.answer_study(study, timezone.now())
-    boards = list(Answer.objects.filter(session__study=study).values_list("data", flat=True))
-    assert len(boards) == 6
-    for board in boards:
-        assert len({sample["group"] for sample in board["samples"].values()}) == board["speakers"]
-        assert all(0 <= place <= 1 for sample in board["samples"].values() for place in sample["at"])
-
-
-def test_transcripts_hold_mostly_what_was_said():
-    study = make_study(evaluators=3, trials=8, is_simulated=True, tasks=["transcription"])
-    listeners.answer_study(study, timezone.now())
-    said = np.mean(
-        ["sentence" in text for text in Answer.objects.filter(session__study=study).values_list("text", flat=True)]
-    )
-    assert said > 0.6

@@ -5,7 +5,6 @@ import socket
 
 import pytest
 
-from portal.core.network_addresses import own_address
 from portal.demo import terminal
 
 
@@ -22,22 +21,8 @@ def environment(monkeypatch):
     return os.environ
 
 
-def test_own_address_of_a_server_that_listens_everywhere_is_the_loopback():
-    assert own_address("0.0.0.0:8000") == "127.0.0.1:8000"
-    assert own_address("[::]:8001") == "127.0.0.1:8001"
-    assert own_address("10.1.2.3:80") == "10.1.2.3:80"
-
-
 def test_network_address_is_that_of_this_machine_for_others(in_a_network):
     assert terminal.network_address("0.0.0.0:8000") == "192.168.7.20:8000"
-
-
-def test_network_address_is_empty_without_a_network(monkeypatch):
-    def refuse(probe, place):
-        raise OSError("Network is unreachable")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    assert terminal.network_address("0.0.0.0:8000") == ""
 
 
 def test_answer_to_network_admits_the_address_that_a_phone_uses(in_a_network, environment):

@@ -6,11 +6,7 @@ from django.utils import timezone
 from listening.app.models import Study
 from portal.demo.challenge import ENTRIES, TEAMS
 from portal.demo.studies import (
-    LONGEST_REASON,
-    PLANS,
     SAMPLED,
-    begin_simulated_studies,
-    choose_heard_sets,
     heard_submissions,
     release_samples,
 )
@@ -25,7 +21,6 @@ from tests.portal.factories import (
     make_team,
     make_team_system,
 )
-from tests.portal.objective_runs import tones_edition
 
 
 @pytest.mark.django_db
@@ -70,28 +65,3 @@ def test_everybody_hears_of_one_system_what_the_open_study_does_not_play():
     study.state = Study.State.CLOSED
     study.save()
     assert list_samples(parts, submission) == list(parts)
-
-
-@pytest.mark.django_db
-def test_listening_tests_play_one_enrolment_set_with_its_trial_sets():
-    edition = tones_edition()
-    edition.corpus.data_sets.create(name="tones_train", role="training")
-    names = [one.name for one in choose_heard_sets(edition)]
-    assert names == ["tones_enrolls", "tones_trials_f", "tones_trials_m"]
-    assert choose_heard_sets(make_edition(edition.corpus)) == []  # its recipe is of other data
-
-
-@pytest.mark.django_db
-def test_listening_test_that_the_speech_does_not_allow_is_left_out_in_one_short_sentence():
-    edition, organizer = make_edition(make_corpus("tones", speakers=3)), make_organizer()
-    edition.organizers.add(organizer)
-    entry = next(entry for entry in ENTRIES if entry.team)
-    make_submission(
-        make_team_system(make_team(edition, name=TEAMS[entry.team][0]), title=entry.title), state="evaluated"
-    )
-    said = []
-    assert begin_simulated_studies(edition=edition, organizer=organizer, say=said.append) == []
-    reasons = [one for one in said if "is left out" in one]
-    assert len(reasons) == len(PLANS)
-    assert all(len(one) < LONGEST_REASON + 120 for one in reasons)
-    assert not Study.objects.exists()

@@ -1,6 +1,6 @@
 """What the demo writes on the terminal, and what it leaves out: mails to its own people, while it is at work."""
 
-from portal.demo.terminal import QuietMail, Screen
+from portal.demo.terminal import QuietMail
 
 HEAD = "Mail to wide@demo.example: Demo challenge: T01-p1 version 1 was accepted"
 
@@ -29,22 +29,6 @@ def test_mail_to_somebody_else_is_printed_whole_also_between_two_of_the_demo() -
     assert lines_of(9, *ours, *theirs, *ours) == theirs
 
 
-def test_processes_are_told_apart() -> None:
-    given = (f"worker    | {HEAD}", "web       |   | Hello Ada,", "worker    |   | Hello,", "web ended (exit code 1)")
-    assert lines_of(9, *given) == ["web       |   | Hello Ada,", "web ended (exit code 1)"]
-
-
 def test_every_mail_is_printed_once_the_demo_is_over() -> None:
     given = [f"worker    | {HEAD}", "worker    |   | Hello,"]
     assert lines_of(0, *given) == given
-
-
-def test_line_that_moves_stays_below_what_is_said_and_goes_when_it_is_settled() -> None:
-    written: list[str] = []
-    screen = Screen(written.append, moves=True)
-    screen.show("1 of 2")
-    screen("Something else")
-    screen.show("2 of 2")
-    screen.settle()
-    clear = "\r\x1b[K"
-    assert "".join(written) == f"1 of 2{clear}Something else\n1 of 2{clear}2 of 2{clear}"

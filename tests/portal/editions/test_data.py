@@ -1,8 +1,6 @@
 """The page “Data” and its files: who gets what, the terms, what the files hold, and downloads that go on."""
 
-import threading
 import zipfile
-from html import unescape
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -11,15 +9,14 @@ from django.test import Client
 from django.urls import reverse
 
 from portal.challenges.models import DataFile, Edition
-from portal.challenges.selectors import USUAL_TERMS
 from portal.challenges.services import change_edition, copy_edition, prepare_data_files
-from portal.core import signed_urls, transfers
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.teams.models import DataAcceptance, Team
 from portal.teams.selectors import data_access
 from tests.portal.factories import (
+    client_of,
     make_corpus,
     make_edition,
     make_operator,
@@ -49,12 +46,6 @@ def edition():
     return made
 
 
-def logged_in(person):
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def page(edition):
     return reverse("editions:data", args=[edition.name])
 
@@ -69,7 +60,7 @@ def accept(client, edition, terms=TERMS):
 
 def member_of(edition, **fields):
     team = make_team(edition, **fields)
-    return logged_in(team.memberships.get().user), team
+    return client_of(team.memberships.get().user), team
 
 
 def body(response):
@@ -82,14 +73,14 @@ def everybody(edition):
     other = make_edition(edition.corpus, name="other", shares_data=True)
     people = {
         "visitor": Client(),
-        "member of no team": logged_in(make_user()),
-        "operator": logged_in(make_operator()),
-        "other organizer": logged_in(make_organizer()),
+        "member of no team": client_of(make_user()),
+        "operator": client_of(make_operator()),
+        "other organizer": client_of(make_organizer()),
         "team of another edition": member_of(other)[0],
     }
     states = (Team.State.WAITING, Team.State.DECLINED, Team.State.WITHDRAWN)
     people |= {state: member_of(edition, state=state)[0] for state in states}
-    return people, {"team": member_of(edition)[0], "organizer": logged_in(edition.organizers.get())}
+    return people, {"team": member_of(edition)[0], "organizer": client_of(edition.organizers.get())}
 
 
 def test_files_are_for_approved_teams_that_accepted_the_terms_and_for_organizers(edition):
@@ -111,14 +102,6 @@ def test_files_are_for_approved_teams_that_accepted_the_terms_and_for_organizers
             accept(client, edition)
         assert {client.get(one).status_code for one in (address(edition), sums, *api)} == {200}, who
         assert "tones_enrolls.zip" in client.get(page(edition)).content.decode(), who
-
-
-def test_team_that_is_no_longer_approved_gets_nothing_more(edition):
-    client, team = member_of(edition)
-    accept(client, edition)
-    assert client.get(address(edition)).status_code == 200
-    Team.objects.filter(pk=team.pk).update(state=Team.State.DECLINED)
-    assert client.get(address(edition)).status_code == 404
 
 
 def test_only_the_owner_of_the_corpus_and_operators_pass_its_speech_on():
@@ -187,39 +170,6 @@ def test_download_goes_on_and_never_mixes_two_files(edition):
     assert (head["Content-Length"], body(head)) == (str(len(data)), b"")
 
 
-def test_only_so_many_download_at_a_time(edition, monkeypatch):
-    client, _ = member_of(edition)
-    accept(client, edition)
-    monkeypatch.setattr(transfers.places, "_downloads", threading.BoundedSemaphore(1))
-    api = reverse("api:data-file", args=["vpc", "tones_enrolls.zip"])
-    first = client.get(address(edition))
-    assert client.head(address(edition)).status_code == 200
-    for one in (address(edition), api):
-        busy = client.get(one)
-        assert (busy.status_code, busy["Retry-After"]) == (503, "10"), one
-    assert busy.json()["detail"] == "Many send or take files just now. Ask again in some seconds."
-    assert body(first).startswith(b"PK")
-    for one in (address(edition), api, address(edition)):
-        assert body(client.get(one)).startswith(b"PK")  # each ends before the next
-    monkeypatch.setattr(transfers.places, "_all", threading.BoundedSemaphore(1))
-    with transfers.places.upload_of("one") as has_place:  # uploads and downloads share what is not kept for pages
-        assert has_place
-        assert client.get(address(edition)).status_code == 503
-    assert body(client.get(address(edition))).startswith(b"PK")
-    for of_uploads, of_both in ((1, 2), (2, 1)):
-        monkeypatch.setattr(transfers.places, "_uploads", threading.BoundedSemaphore(of_uploads))
-        monkeypatch.setattr(transfers.places, "_all", threading.BoundedSemaphore(of_both))
-        for _ in range(2):  # a refusal keeps nothing
-            with transfers.places.upload_of("one") as first_place, transfers.places.upload_of("other") as second_place:
-                assert (first_place, second_place) == (True, False)
-    unread = signed_urls._Stream(lambda *_: iter(()), 0, 1)
-    for _ in range(2):  # the line broke: closed without being read, however often
-        unread.close()
-    assert signed_urls._Stream(lambda *_: iter(()), 0, 1)
-    assert client.get(address(edition, "a\0b")).status_code == 404
-    assert client.get(reverse("api:data-file", args=["vpc", "a\0b"])).status_code == 404
-
-
 def test_files_follow_the_edition_and_the_recordings(edition):
     before = {file.name: file.sha256 for file in edition.data_files.all()}
     make_files(edition)
@@ -240,19 +190,3 @@ def test_words_of_the_test_stay_here_where_the_portal_evaluates(by, has_words):
     with default_storage.open(DataFile.objects.get(name="tones_trials_f-kaldi.zip").key) as file:
         names = zipfile.ZipFile(file).namelist()
     assert ("tones_trials_f/text" in names, "tones_trials_f/utt2spk" in names) == (has_words, True)
-
-
-def test_owner_states_the_licence_and_the_form_shows_what_teams_accept(client):
-    owner = make_organizer()
-    corpus = make_corpus(created_by=owner)
-    edition = make_edition(corpus, organizers=[owner])
-    client.force_login(owner)
-    form = unescape(client.get(reverse("editions:edit", args=[edition.name])).content.decode())
-    assert "states no licence" in form
-    assert f"“{USUAL_TERMS}”" in form
-    address = reverse("removal:thing", args=["corpora", corpus.name])
-    stated = {"name": corpus.name, "licence": "CC BY 4.0", "link": "https://example.org/speech"}
-    assert client.post(address, stated | {"link": "javascript:alert(1)"}).status_code == 422
-    assert client.post(address, stated).status_code == 302
-    form = unescape(client.get(reverse("editions:edit", args=[edition.name])).content.decode())
-    assert f"“Licence of the corpus {corpus}: CC BY 4.0 Source of the corpus {corpus}: https://example.org" in form

@@ -6,13 +6,12 @@ import pytest
 from django.utils.html import strip_tags
 
 from evaluation.protocols.evaluation_table import Evaluation
-from evaluation.protocols.recipes import parse_recipe
-from portal.challenges.models import Corpus, Edition, TrialList
+from portal.challenges.models import Corpus, Edition
 from portal.core.models import AuditEvent
 from portal.editions import selectors
-from portal.editions.selectors import Offer, free_name, propose_recipe
+from portal.editions.selectors import Offer
 from portal.jobs.models import Job
-from tests.portal.factories import make_corpus, make_edition, make_job, make_organizer
+from tests.portal.factories import make_corpus, make_job, make_organizer
 
 pytestmark = pytest.mark.django_db
 ATTACKERS = {"ge2e": "GE2E", "long-term-spectrum": "Long-term spectrum"}
@@ -94,35 +93,6 @@ def test_choices_make_the_recipe(client, organizer, corpus):
     assert [rule.key for rule in recipe.metrics if rule.primary] == ["eer", "pitch_correlation"]
 
 
-def test_teams_that_evaluate_need_no_engine(client, organizer, corpus, monkeypatch):
-    sent = shown(client, title="Mine", by="teams", attacker=None, recognizer="gone")
-    assert client.post("/editions/new/", sent).status_code == 302
-    recipe = Edition.objects.get().recipe
-    assert (recipe.evaluation, recipe.results is None) == (Evaluation("teams"), False)
-
-
-def test_training_set_is_offered_to_a_trained_attacker(client, organizer, corpus):
-    assert "training" not in client.get(address()).context["form"].fields
-    speech = corpus.data_sets.create(name="tones_train", role="training", split="train")
-    speech.utterances.set(corpus.utterances.all())
-    field = client.get(address()).context["form"]["training"]
-    assert (field.initial, "tones_train: 16 utterances" in field.help_text) == ("none", True)
-    assert "This is too little to train an attacker whose EER decides ranks: expected at least 64" in field.help_text
-    proposed = shown(client, title="Mine")
-    assert (
-        "Attacker that ranks</dt>"
-        in client.post("/editions/new/", proposed | {"preview": "on"}, follow=True).content.decode()
-    )
-    chosen = proposed | {"training": "small"}
-    page = client.post("/editions/new/", chosen | {"preview": "on"}, follow=True).content.decode()
-    assert page.count("Attacker that ranks") == 1
-    assert "Update the rules" in page
-    assert "Show the rules" not in page
-    assert "Attacker that ranks, trained on anonymised speech" in page
-    assert client.post("/editions/new/", chosen).status_code == 302
-    assert Edition.objects.get().recipe.track.ranking.attack_model == "semi-informed"
-
-
 def test_all_faults_are_told_at_once_and_nothing_is_stored(client, organizer, corpus):
     sent = shown(
         client,
@@ -181,12 +151,6 @@ def test_edited_recipe_counts_alone_until_it_is_made_again(client, organizer, co
     assert Edition.objects.get().recipe_text == edited
 
 
-def test_recipe_can_be_downloaded_before_it_is_saved(client, organizer, corpus):
-    response = client.post("/editions/new/", shown(client, title="Mine", minimum_eers="5", download="on"))
-    assert response["Content-Disposition"] == 'attachment; filename="recipe.toml"'
-    assert parse_recipe(response.content.decode(), file="x").track.ranking.minimum_eers == (5,)
-
-
 @pytest.mark.parametrize(
     ("corpus_name", "protocol", "said"),
     [
@@ -236,17 +200,3 @@ def test_import_on_the_way_comes_back_to_the_form(client, organizer, tmp_path, s
     assert ("No layout was found." in page, "hx-trigger" in page) == (True, False)
     make_job(kind="import-corpus", parameters={"name": "other"}, created_by=make_organizer())
     assert "Import of other" not in client.get("/editions/new/?corpus=other").content.decode()
-
-
-def test_names_are_made_of_titles_and_free():
-    assert [free_name(title) for title in ("Voices 2030", "???", "New")] == ["voices-2030", "challenge", "new-2"]
-    for name in ("voices-2030", "voices-2030-2"):
-        make_edition(name=name)
-    assert free_name("Voices 2030") == "voices-2030-3"
-    assert len(free_name("long " * 30)) <= 40
-
-
-def test_corpus_without_trial_lists_gets_the_full_product(corpus):
-    counted = propose_recipe(corpus).data_sets
-    TrialList.objects.all().delete()
-    assert propose_recipe(corpus).data_sets == counted

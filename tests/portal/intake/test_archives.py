@@ -126,14 +126,14 @@ part = st.text(
 content = st.one_of(
     st.just(b""),
     st.binary(max_size=300).map(lambda data: b"RIFF" + data),
-    st.integers(0, 200_000).map(lambda size: bytes(range(251)) * (size // 251)),
+    st.integers(0, 140_000).map(lambda size: bytes(range(251)) * (size // 251)),
 )
 
 
 @st.composite
 def trees(draw: st.DrawFn) -> dict[str, bytes]:
     """Numbered so that no two paths are the same, or the folder of another, on any file system; in NFC."""
-    paths = draw(st.lists(st.lists(part, min_size=1, max_size=5), min_size=1, max_size=8))
+    paths = draw(st.lists(st.lists(part, min_size=1, max_size=4), min_size=1, max_size=4))
     named = ("/".join([f"{number}{names[0]}", *names[1:]]) for number, names in enumerate(paths))
     return {plain_name(path): draw(content) for path in named}
 

@@ -15,7 +15,6 @@ from common.problems import Severity
 from portal.intake import pdf_files
 from portal.intake.archives.limits import LARGEST_SPEECH_BYTES, ArchiveLimits
 from portal.intake.check import _in_order
-from portal.intake.contents import Content
 from portal.intake.expectation import ExpectedSubmission, pcm_sha256
 from portal.intake.speech import Inspection
 from portal.intake.utterances import Placed
@@ -180,41 +179,16 @@ def test_whole_data_set_that_is_missing_is_one_finding(tmp_path):
     assert found == [("one", "missing-data-set", 3), ("two", "missing", 1)]
 
 
-def test_archive_without_speech_is_one_finding(tmp_path):
-    report = checked(tmp_path, {"README.txt": b"hello"})
-    assert find_problems(report) == [("the archive", "missing-audio"), ("the archive", "other-file")]
-
-
 def test_speech_that_need_not_come_is_missed_by_a_warning(tmp_path):
     report = checked(tmp_path, {"u0.wav": wav(SPOKEN["u0"])}, sets={"one": ("u0", "u1")}, audio_required=False)
     assert [(one.code, one.severity) for one in report.findings] == [("missing", Severity.WARNING)]
     assert checked(tmp_path, {"a.pdf": DESCRIPTION}, audio_required=False).findings == ()
 
 
-def test_notes_of_files_that_are_not_used_count_files(tmp_path):
-    extra = {"notes.txt": b"x", "more.txt": b"x", ".DS_Store": b"", "__MACOSX/._a": b"", "Thumbs.db": b""}
-    report = checked(tmp_path, whole(**extra))
-    assert {one["code"]: one["count"] for one in report.summary()} == {"droppings": 3, "other-file": 2}
-    assert report.count(Severity.NOTE) == 5
-
-
 def test_required_parts_are_missed_and_inherited_ones_are_not(tmp_path):
     required = {"scores_required": True, "description_required": True}
     report = checked(tmp_path, whole(), **required)
     assert find_problems(report) == [("the archive", "missing-description"), ("the archive", "missing-scores")]
-
-
-def test_inherited_documents_that_are_not_here_are_neither_read_nor_missed(tmp_path):
-    stamp = "results-2022-07-01-10-00-00"
-    files = whole(**{f"{stamp}/results.txt": b"nothing that counts\n"})
-    alone = {code for _, code in find_problems(checked(tmp_path, files))}
-    there = [f"{stamp}.orig/results.txt", f"{stamp}.orig/ASV-a-b/scores", "old.pdf"]
-    required = {"scores_required": True, "description_required": True}
-    report = checked(tmp_path, files, beside=lambda _: there, **required)
-    beside = {code for _, code in find_problems(report)}
-    assert (report.counts.documents, report.counts.inherited_documents) == (1, 3)
-    assert "missing-directory" in alone
-    assert not beside & {"missing-directory", "missing-scores", "missing-description", "not-a-pdf"}
 
 
 @pytest.mark.parametrize(
@@ -230,15 +204,6 @@ def test_what_a_rank_needs_is_warned_of(tmp_path, needed, extra, warned):
     assert [one.severity for one in found] == [Severity.WARNING] * len(warned)
     words = [one.remedy.partition(" this system cannot be ranked")[0] for one in found]
     assert words == [f"Without {word}" for word in warned]
-
-
-def test_speech_that_a_rank_needs_is_warned_of(tmp_path):
-    needed = {"needed_to_rank": {"rho": ("speech",)}, "audio_required": False}
-    report = checked(tmp_path, {"hypotheses/one.txt": b"u0 A\n"}, **needed)
-    assert find_problems(report) == [("the archive", "cannot-be-ranked")]
-    inherited = {"one": frozenset({"u0"})}
-    report = checked(tmp_path, {"hypotheses/one.txt": b"u0 A\n"}, inherited=inherited, **needed)
-    assert "cannot-be-ranked" not in {code for _, code in find_problems(report)}
 
 
 @pytest.mark.parametrize(
@@ -267,18 +232,6 @@ def test_description_that_takes_long_to_read_is_refused_within_its_time(tmp_path
     report = checked(tmp_path, whole(**{"T1.pdf": DESCRIPTION}))
     [problem] = [one for one in report.findings if one.code == "not-a-pdf"]
     assert problem.found == "a PDF that cannot be read within its limits of time and memory"
-
-
-def test_documents_are_kept_with_their_bytes(tmp_path):
-    kept = Kept()
-    extra = {"T1/T1.pdf": DESCRIPTION, "T1/notes.txt": b"x", "hypotheses/one.txt": b"u0 A B\n"}
-    report = checked(tmp_path, whole(**extra), keeper=kept)
-    assert kept.documents == {
-        "T1/T1.pdf": (Content.DESCRIPTION, DESCRIPTION),
-        "hypotheses/one.txt": (Content.HYPOTHESES, b"u0 A B\n"),
-    }
-    assert find_problems(report) == [("the archive", "other-file")]
-    assert (tmp_path / "documents/T1/T1.pdf").read_bytes() == DESCRIPTION
 
 
 def test_hostile_archive_is_a_report_too(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.intake.contents import Content, classify, recognise, results_directories, results_directory
+from portal.intake.contents import Content, classify, recognise, results_directory
 
 STAMP = "results-2022-07-01-10-00-00"
 TEST = "ASV-libri_dev_enrolls_anon-libri_dev_trials_f_anon"
@@ -67,11 +67,6 @@ def test_results_directory_is_found_in_any_layout(path: str) -> None:
     for above in ("", "myteam/exp/"):
         assert results_directory(f"{above}{STAMP}/{path}") == above + STAMP
     assert results_directory(path) == ""
-
-
-def test_results_directories_are_listed_once_each() -> None:
-    paths = [f"t/{STAMP}.orig/results.txt", f"t/{STAMP}/results.txt", f"t/{STAMP}/{TEST}/EER", "t/wav/x.wav"]
-    assert results_directories(paths) == (f"t/{STAMP}", f"t/{STAMP}.orig")
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ from evaluation.formats.results import Speech
 from evaluation.objective_results.results.expected import ResultKind, detection_name
 from evaluation.objective_results.results.results_2022 import read_result_file
 from evaluation.protocols.recipes import load_recipe
-from portal.intake.documents import read_submitted_results
 from tests.evaluation.formats.published import R2022
 from tests.evaluation.formats.writing import write_single_files
-from tests.portal.intake.packing import check, expect, pack_zip, unpack
+from tests.portal.intake.packing import check, expect, pack_zip
 
 STAMP = "results-2022-05-01-10-20-30"
 RECIPE = load_recipe("2022")
@@ -76,11 +75,3 @@ def test_results_outside_of_their_folder_are_an_error(b2, tmp_path):
     source = pack_zip(tmp_path / "flat.zip", [("results.txt", b2[f"{STAMP}/results.txt"])])
     report = check(source, expect({}, {}, audio_required=False), tmp_path / "documents")
     assert found(report) == {("results.txt", "misplaced-results", "error")}
-
-
-def test_submitted_results_are_named_by_their_path_in_the_archive(b2, tmp_path):
-    unpack(tmp_path, [(f"a/b/{path}", content) for path, content in b2.items()])
-    [system] = read_submitted_results(tmp_path, [f"a/b/{path}" for path in b2], RECIPE)
-    assert all(reported.file.startswith("a/b/results-") for reported in system.reported_numbers)
-    assert {file.name for file in system.files} <= {f"a/b/{path}" for path in b2}
-    assert read_submitted_results(tmp_path, [], RECIPE) == ()

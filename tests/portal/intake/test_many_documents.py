@@ -22,13 +22,6 @@ def test_very_many_systems_are_one_problem(tmp_path, path):
     assert checked(tmp_path, paths) == [("several-results", "21, too many to be read")]
 
 
-def test_some_systems_are_read_and_named(tmp_path):
-    paths = [f"T{number}/results-2022-05-01-10-00-00/results.txt" for number in range(MOST_SYSTEMS)]
-    found = dict(checked(tmp_path, paths))
-    assert found["several-results"].startswith("20: ")
-    assert "missing-file" in found
-
-
 def test_result_file_of_another_edition_is_a_problem(tmp_path):
     [problem] = checked(tmp_path, ["T1/result_for_rank_anon"])
     assert problem == ("foreign-results", "T1/result_for_rank_anon, a file of another edition")

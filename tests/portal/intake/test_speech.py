@@ -74,12 +74,6 @@ def test_samples_that_are_no_numbers_are_counted():
     assert [problem.found for problem in found.problems] == ["3 NaN and 1 infinite"]
 
 
-def test_float_beyond_full_scale_counts_as_clipped():
-    found = inspect(wav(SPEECH / 32768 * 20, subtype="FLOAT"))
-    assert "clipped" in codes(found)
-    assert found.speech.samples.max() == 32767
-
-
 def test_original_is_recognised_in_any_container():
     original = tone(2.0, seed=2)
     for content in (wav(original), flac(original), wav(original / 32768, subtype="PCM_32"), extended(original)):
@@ -100,12 +94,6 @@ def test_length_is_compared_at_its_limits():
     assert severity(round(original * LONGER_FACTOR) + 1) == ("longer", Severity.ERROR)
     assert severity(round(original / LONGER_FACTOR) - 1) == ("shorter", Severity.ERROR)
     assert length_problem(5, ExpectedUtterance("u1"), RATE, "u1.wav") is None
-
-
-def test_short_original_may_stay_short():
-    short = ExpectedUtterance("u1", 400, RATE, "")
-    assert codes(inspect(wav(SPEECH[9000:9400]), short)) == []
-    assert codes(inspect(wav(SPEECH[9000:9399]), short)) == ["too-short"]
 
 
 @pytest.mark.parametrize("size", [b"\xff" * 4, bytes(4)])

@@ -120,19 +120,6 @@ def test_process_that_lost_its_claim_writes_nothing():
     assert (job.state, job.attempt, job.claim, job.stage, job.result) == (JobState.RUNNING, 2, new.claim, "", {})
 
 
-def test_progress_starts_a_new_pace_with_each_stage():
-    job = claimed()
-    services.report_progress(job, stage="Reading", done=5, total=10)
-    since = Job.objects.get().progress_since
-    services.report_progress(job, stage="Reading", done=7, total=10)
-    row = Job.objects.get()
-    assert (row.done, row.progress_from, row.progress_since) == (7, 5, since)
-    services.report_progress(job, stage="Writing", done=0, total=3)
-    row = Job.objects.get()
-    assert (row.stage, row.done, row.total, row.progress_from) == ("Writing", 0, 3, 0)
-    assert row.progress_since > since
-
-
 def test_what_no_database_stores_is_escaped_in_results_and_sentences():
     broken = "caf\udce9\0.wav"
     job = claimed()

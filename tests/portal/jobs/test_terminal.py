@@ -2,11 +2,9 @@
 
 import pytest
 
-from common.terminal import ProgressBar
 from portal.jobs.models import Job, JobState
 from portal.jobs.terminal import (
     failure_report,
-    show_job,
 )
 from tests.portal.factories import make_problem
 
@@ -16,21 +14,6 @@ pytestmark = pytest.mark.django_db  # which has the clock
 def running(**fields):
     known = {"title": "B2 on trials", "state": JobState.RUNNING, "stage": "Anonymising", "done": 12, "total": 48}
     return Job(**known | fields)
-
-
-def test_each_stage_and_end_gets_a_line(capsys):
-    job = running()
-    with ProgressBar(lines="stages") as bar:
-        for done in range(12, 48):
-            job.done = done
-            show_job(bar, job)
-        job.stage = "Measuring"
-        show_job(bar, job)
-        job.state = JobState.SUCCEEDED
-        show_job(bar, job)
-    assert capsys.readouterr().err.splitlines() == [
-        f"B2 on trials: {stage}" for stage in ("Anonymising", "Measuring", "Succeeded")
-    ]
 
 
 def test_report_tells_what_failed_what_to_do_and_each_problem_by_cause():

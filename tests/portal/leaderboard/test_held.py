@@ -1,7 +1,6 @@
 """New evaluations that an organizer holds back: on no leaderboard and no public page until they are released."""
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -15,6 +14,7 @@ from portal.submissions.selectors import shown_submission
 from portal.submissions.services import evaluate_again, release, withdrawal_problem
 from tests.pages import read_page
 from tests.portal.factories import (
+    client_of,
     make_corpus,
     make_edition,
     make_organizer,
@@ -26,12 +26,6 @@ from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective_runs import evaluate
 
 pytestmark = pytest.mark.django_db
-
-
-def client_of(user):
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture

@@ -6,12 +6,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from common.errors import NotPossible
 from portal.accounts.models import User
 from portal.challenges.services import change_edition
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
-from portal.leaderboard import services
 from portal.leaderboard.selectors import build_leaderboard
 from tests.pages import read_page
 from tests.portal.factories import (
@@ -115,20 +113,6 @@ def test_publishing_tells_each_team_on_the_leaderboard(client, edition, address)
     assert Client().get(address).status_code == 200
 
 
-def test_teams_are_told_that_a_leaderboard_is_taken_back_as_of_its_publication(edition, organizer):
-    edition.teams.get(number=1).memberships.create(user=organizer)
-    services.publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
-    services.unpublish_leaderboard(edition=edition, by=organizer)
-    told = [
-        (job.parameters["subject"], job.parameters["team"])
-        for job in Job.objects.filter(kind="send-notice", parameters__kind="published")
-    ]
-    teams = [team for subject, team in told if subject.endswith("the leaderboard is published")]
-    assert len(teams) == 3
-    assert {team for subject, team in told if subject.endswith("no longer public")} == set(teams)
-    assert all(organizer.pk not in job.parameters["members"] for job in Job.objects.filter(kind="send-notice"))
-
-
 def test_leaderboard_is_published_and_taken_back_once(client, edition, address):
     heard = "The results of “Autumn listening” are"
     assert heard not in read_page(client.get(f"{address}publish/"))
@@ -158,23 +142,3 @@ def test_leaderboard_is_frozen_as_of_now_or_of_a_time_that_passed(client, editio
     edition.refresh_from_db()
     assert edition.frozen_at is None
     assert actions(edition) == ["board.frozen", "board.frozen", "board.unfrozen"]
-
-
-def test_leaderboard_cannot_be_frozen_in_the_future_or_at_nonsense(client, edition, address):
-    for typed, sentence in {
-        "2999-01-01T00:00": "A leaderboard can be frozen as of now or of a time that has passed.",
-        "soon": "Give a date and a time",
-    }.items():
-        response = client.post(f"{address}freeze/", {"at": typed, "confirmed": "yes"})
-        page = response.content.decode()
-        assert (response.status_code, sentence in page, f'value="{typed}"' in page) == (422, True, True)
-        assert 'aria-invalid="true"' in page
-    edition.refresh_from_db()
-    assert edition.frozen_at is None
-
-
-def test_services_refuse_what_the_state_does_not_allow(organizer, edition):
-    for action in (services.unpublish_leaderboard, services.unfreeze_leaderboard):
-        with pytest.raises(NotPossible):
-            action(edition=edition, by=organizer)
-    assert actions(edition) == []

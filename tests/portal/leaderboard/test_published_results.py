@@ -2,7 +2,6 @@
 
 import csv
 import io
-from dataclasses import replace
 
 import pytest
 from django.http import QueryDict
@@ -10,14 +9,12 @@ from django.utils import timezone
 
 from evaluation.protocols.published import load_published
 from portal.challenges.models import Edition
-from portal.core.templatetags.tables import table_body
 from portal.leaderboard.published_results.pages import draw_plane, make_table, published_page, read_choice
 from tests.portal.factories import (
     make_edition,
     make_submission,
     make_team,
     make_team_system,
-    make_user,
 )
 from tests.portal.objective_runs import make_objective_run, ranked_numbers
 
@@ -58,21 +55,6 @@ def test_page_shows_published_systems_with_their_sources_and_no_rank(client):
     assert names(choose()) == list(dict.fromkeys(one.system for one in load_published("2022")))
 
 
-def test_averages_are_rounded_on_the_page_and_whole_in_files():
-    """What was printed of one data set keeps its digits."""
-    choice = choose()
-
-    def eer_of(table):
-        place = next(place for place, column in enumerate(table.columns) if column.key == "kaldi_eer")
-        return next(row.cells[place] for row in table.groups[0].rows if row.cells[0].text == "B1.a")
-
-    shown = eer_of(make_table(choice))
-    assert (shown.text, shown.title) == ("11.8", "11.809")
-    assert eer_of(make_table(choice, is_file=True)).text == "11.809"
-    figure = published_page(choice)["figure"]
-    assert {"11.8"} == {row.cells[1].text for row in figure["numbers"].groups[0].rows if row.cells[0].text == "B1.a"}
-
-
 def test_splits_and_sets_are_filtered():
     choice = choose("edition=2022&split=dev&set=vctk_dev_trials_f")
     table = make_table(choice)
@@ -81,21 +63,6 @@ def test_splits_and_sets_are_filtered():
     assert (cells["kaldi_eer"].text, cells["wer"].text) == ("12.46", "11.54")
     point = next(one for one in draw_plane(choice).points if one.name == "B1.a")
     assert (point.eer, point.utility, point.kind) == (12.46, 11.54, "published")
-
-
-def test_printed_error_rates_name_the_attack_of_their_source(monkeypatch):
-    """Of unprotected speech it is another one than of systems; where no source says it, that is said."""
-    table = make_table(choose())
-    place = next(place for place, column in enumerate(table.columns) if column.key == "kaldi_eer")
-    notes = {row.cells[0].text: row.cells[place].note for group in table.groups for row in group.rows}
-    assert table.columns[place].note == "semi-informed"
-    body = table_body(table)
-    assert 'data-label="EER (Kaldi), %"' in body  # of unprotected speech
-    assert 'data-label="EER (Kaldi), % (semi-informed)"' in body
-    assert (notes["Original"], notes["B2"]) == ("unprotected", "")
-    unstated = tuple(replace(one, attack_model="") for one in load_published("2022"))
-    monkeypatch.setattr("evaluation.protocols.published_view.load_published", lambda _: unstated)
-    assert make_table(choose()).columns[place].note == "attack model not stated"
 
 
 def test_files_hold_the_printed_numbers_of_the_choice(client):
@@ -108,15 +75,6 @@ def test_files_hold_the_printed_numbers_of_the_choice(client):
     assert client.get(f"{ADDRESS}published.json?{query}").json() == {"numbers": rows}
     latex = client.get(f"{ADDRESS}published.tex?{query}").content.decode()
     assert "B3 & 27.322 & 4.352 & 37.570 & " in latex
-
-
-def test_figure_is_a_file_of_three_kinds(client):
-    response = client.get(f"{ADDRESS}figure.svg?edition=2022")
-    assert (response.status_code, response["Content-Type"]) == (200, "image/svg+xml")
-    assert b"B1.a" in response.content
-    client.force_login(make_user())
-    assert client.get(f"{ADDRESS}figure.exe").status_code == 404
-    assert client.get(f"{ADDRESS}figure.svg?edition=2022&attack=unprotected").status_code == 404
 
 
 def test_attack_model_is_a_filter_of_page_figures_and_files(client):

@@ -1,8 +1,6 @@
 """A recipe that is changed after the first submission: all is evaluated again, and what is published stays."""
 
 import pytest
-from django.core.exceptions import ValidationError
-from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
@@ -13,7 +11,6 @@ from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import parse_recipe
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
-from portal.challenges.services import change_edition, copy_edition
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.leaderboard import services
@@ -21,8 +18,7 @@ from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.services import evaluate_again, release
 from tests.pages import read_page
-from tests.portal.attack_runs import make_retrained
-from tests.portal.factories import make_organizer, make_submission, make_team, make_team_system, make_user
+from tests.portal.factories import client_of, make_organizer, make_submission, make_team, make_team_system, make_user
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective_runs import (
     add_audio,
@@ -57,12 +53,6 @@ def edition(organizer):
 @pytest.fixture
 def address(edition):
     return f"/editions/{edition.name}/leaderboard/"
-
-
-def client_of(user):
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def change(edition, organizer, text=""):
@@ -158,24 +148,6 @@ def test_every_evaluated_submission_is_evaluated_again_without_a_word_to_its_tea
     assert mailoutbox == []
 
 
-def test_page_says_when_and_what_was_changed_and_which_recipe_it_follows(edition, organizer, address):
-    change(edition, organizer)
-    page = read_page(Client().get(address))
-    assert "The recipe was changed on" in page
-    assert 'recipe.toml" download>the former recipe</a> until they are published again' in page
-    assert "Before: <del>tracks.main.averages.wer.weights.test.libri_test_asr: 0.5</del>" in page
-    assert "Now: <ins>tracks.main.averages.wer.weights.test.libri_test_asr: 1</ins>" in page
-    assert "Publish again</a>" not in page
-    assert "Publish again</a>" in read_page(client_of(organizer).get(address))
-    overview = read_page(Client().get(f"/editions/{edition.name}/"))
-    assert 'leaderboard/recipe.toml" download>the former one</a>' in overview
-    assert Client().get("/api/editions/vpc/").json()["recipe_changed_at"]
-    publish_again(edition, organizer)
-    page = read_page(Client().get(address))
-    assert "The recipe was changed on" not in page
-    assert "Now: <ins>tracks.main.averages.wer.weights.test.libri_test_asr: 1</ins>" in page
-
-
 def test_draft_shows_organizers_the_numbers_of_the_changed_recipe_alone(edition, organizer, address):
     changed = change(edition, organizer)
     client = client_of(organizer)
@@ -210,19 +182,6 @@ def test_what_is_evaluated_after_the_change_waits_for_the_next_publication(editi
     assert (again["T04-c1"], again["T04-p1"]) == (1.0, 1.0)
 
 
-def test_withdrawn_submission_leaves_the_leaderboard_of_before(edition, organizer):
-    changed = change(edition, organizer)
-    Submission.objects.filter(system__team__name="Dogwood").update(state="withdrawn")
-    assert "T04-p1" not in {one.label for one in build_leaderboard(changed).entries}
-
-
-def test_leaderboard_that_is_taken_back_is_published_by_the_recipe_of_then(edition, organizer, address):
-    changed = change(edition, organizer)
-    services.unpublish_leaderboard(edition=changed, by=organizer)
-    compute_again(changed)
-    assert {*read_wers(publish_again(changed, organizer)).values()} == {5.0}
-
-
 def test_frozen_leaderboard_keeps_its_systems_with_numbers_by_the_changed_recipe(edition, organizer):
     services.freeze_leaderboard(edition=edition, at=timezone.now(), now=timezone.now(), by=organizer)
     edition = Edition.objects.get(pk=edition.pk)
@@ -234,14 +193,11 @@ def test_frozen_leaderboard_keeps_its_systems_with_numbers_by_the_changed_recipe
     assert read_wers(again) == dict.fromkeys(["T01-c1", "T01-p1", "T02-p1", "T03-p1", "T04-p1"], 5.0)
 
 
-@pytest.mark.usefixtures("quick_figures", "few_resamples")
 def test_submission_that_was_evaluated_during_the_change_is_evaluated_again(organizer):
     edition = tones_edition(organizers=[organizer])
-    submission = add_audio(make_submission(make_team_system(make_team(edition), "p1"), state="received"))
-    add_documents(submission, tones_scores(edition.corpus) | tones_words(edition.corpus))
-    evaluate(submission)
+    run = make_objective_run(make_submission(make_team_system(make_team(edition), "p1")), [])
     Edition.objects.update(recipe_number=2)  # as if its job had read the recipe before
-    settle_objective(EvaluationRun.objects.get(submission=submission, kind="objective").job)
+    settle_objective(run.job)
     assert Job.objects.filter(kind="objective", state=JobState.WAITING).count() == 1
 
 
@@ -269,61 +225,19 @@ def test_files_are_computed_again_by_the_changed_recipe_with_intervals(organizer
     assert submission.state == "evaluated"
 
 
-def test_average_of_retrained_recognisers_follows_the_weights_of_the_recipe(edition, organizer):
-    submission = Submission.objects.get(system__team__name="Dogwood")
-    run = make_retrained(submission, "libri_test_asr", "vctk_test_asr")
-    MetricValue.objects.filter(run=run, data_set="libri_test_asr").update(value=F("value") - 2)
-    MetricValue.objects.filter(run=run, data_set="average_test").update(value=F("value") - 1)
-
-    def retrained(one):
-        [entry] = [entry for entry in build_leaderboard(one).entries if entry.label == "T04-p1"]
-        return entry.averages["retrained"]
-
-    assert (retrained(edition).value, retrained(edition).interval) == (17.0, (16.0, 20.0))
-    changed = change(edition, organizer)
-    assert (retrained(changed).value, retrained(changed).interval) == (17.0, (16.0, 20.0))
-    again = retrained(publish_again(changed, organizer))
-    assert (again.value, again.interval) == (16.0, None)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ('"unprotected", "ignorant", ', '"ignorant", ', "Speech was attacked by these only."),
         ('metric = "wer"\nestimator = "tglarge"', 'metric = "uar"', "Nothing that was submitted gives it."),
-        ("[tracks.main]", "[tracks.main", "line "),
-        ("", "", "change something"),
     ],
 )
 def test_recipe_that_cannot_be_computed_is_refused(edition, organizer, address, old, new, said):
-    text = export_recipe(edition).replace(old, new) if old else export_recipe(edition)
+    text = export_recipe(edition).replace(old, new)
     answer = client_of(organizer).post(f"{address}recipe/", {"recipe_text": text})
     assert (answer.status_code, said in read_page(answer)) == (422, True)
     assert not Job.objects.filter(kind="objective", state=JobState.WAITING).exists()
     assert Edition.objects.get(pk=edition.pk).recipe_changed_at is None
-
-
-def test_recipe_of_an_edition_without_submissions_is_changed_by_editing_it(organizer):
-    edition = tones_edition(organizers=[organizer])
-    with pytest.raises(NotPossible, match="page “Edit” of the edition"):
-        change(edition, organizer, export_recipe(edition).replace("[10, 20, 30]", "[10]"))
-
-
-def test_changed_recipe_replaces_the_policy_that_its_text_already_says(edition, organizer):
-    ranked = change_policy(edition, organizer, late="ranked")
-    text = export_recipe(ranked).replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [10, 24]")
-    changed = change(ranked, organizer, text)
-    again = publish_again(changed, organizer)
-    assert (again.leaderboard_policy, build_leaderboard(again).policy.late) == ({}, "ranked")
-    assert build_leaderboard(again).policy.minimum_eers == (10, 24)
-
-
-def test_edition_with_submissions_keeps_its_recipe_fields(edition, organizer):
-    changed = change(edition, organizer)
-    with pytest.raises(ValidationError, match="page “Recipe” of the leaderboard"):
-        change_edition(edition=changed, by=organizer, protocol="2024", recipe_text="")
-    copied = copy_edition(edition=changed, by=organizer, name="copy", title="Copy")
-    assert (copied.recipe_number, copied.recipe_changed_at, LIBRI_ONLY in copied.recipe_text) == (1, None, True)
 
 
 def test_changed_conditions_wait_for_the_next_publication(edition, organizer, address):
@@ -341,26 +255,3 @@ def test_changed_conditions_wait_for_the_next_publication(edition, organizer, ad
     ]
     assert files[0] == files[1]
     assert make_policy(parse_recipe(files[0], file="vpc.toml")) == shown.policy
-
-
-def test_second_change_keeps_what_was_published(edition, organizer, address):
-    before, text = read_published(address), export_recipe(edition)
-    changed = change(edition, organizer)
-    compute_again(changed)
-    changed = change_policy(changed, organizer, minimum_eers=[20])
-    changed = change(changed, organizer, text.replace("minimum_eers = [15, 20, 25, 30]", "minimum_eers = [20]"))
-    assert (changed.recipe_number, read_published(address)) == (3, before)
-    compute_again(changed)
-    shown = build_leaderboard(publish_again(changed, organizer))
-    assert [one.minimum for one in shown.table.tables] == [20.0]
-
-
-def test_teams_are_told_when_it_is_published_again(edition, organizer):
-    Job.objects.filter(kind="send-notice").delete()
-    changed = change(edition, organizer)
-    compute_again(changed)
-    publish_again(changed, organizer)
-    told = Job.objects.filter(kind="send-notice", parameters__kind="published")
-    assert {job.parameters["team"] for job in told} == {team.pk for team in edition.teams.all()}
-    with pytest.raises(NotPossible, match="published already"):
-        publish_again(edition, organizer)

@@ -15,14 +15,13 @@ from listening.app.models import Block
 from listening.app.periodic_tasks import expire_leases
 from portal.accounts.models import User
 from portal.core import maintenance
-from portal.core.models import AuditEvent, Heartbeat
-from portal.jobs.checks import check_workers
+from portal.core.models import Heartbeat
 from portal.jobs.models import Job, JobState
 from portal.jobs.scheduler import sweep
 from portal.jobs.selectors import with_estimates
 from portal.jobs.services import claim_job, create_job, finish_job
 from portal.jobs.turns import find_next
-from portal.operations.maintenance import begin_maintenance, end_maintenance
+from portal.operations.maintenance import begin_maintenance
 from portal.submissions import receiving
 from portal.submissions.models import Submission
 from portal.submissions.resumable_uploads import UploadPlan, create_upload, receive_part, upload_path
@@ -81,20 +80,6 @@ def test_page_asks_nothing_of_the_database_and_logs_no_error(client, caplog, dja
     assert caplog.messages == []
 
 
-def test_programs_get_a_problem_document(client):
-    turn("on", "--message", MESSAGE)
-    for path in ("/api/editions/", "/api/uploads/"):
-        response = client.get(path)
-        assert (response.status_code, response["Content-Type"]) == (503, "application/problem+json")
-        assert response["Retry-After"] == "60"
-        assert response.json() == {
-            "type": "about:blank",
-            "title": "Service Unavailable",
-            "status": 503,
-            "detail": f"The portal is under maintenance. What you sent before is kept. {MESSAGE}",
-        }
-
-
 def test_what_watches_the_portal_is_answered_as_before(client, settings):
     settings.METRICS_TOKEN = "a-token"
     bearer = {"authorization": "Bearer a-token"}
@@ -123,17 +108,6 @@ def test_operators_log_in_see_all_pages_and_why(client):
     assert client.get("/api/editions/").status_code == 503
     turn("off")
     assert "Maintenance mode is on" not in client.get("/operations/").content.decode()
-
-
-def test_operator_is_unknown_while_the_database_is_away(client, monkeypatch):
-    turn("on")
-    client.force_login(User.objects.create_superuser("operator@example.org", "a-long-password-17"))
-
-    def break_off(*_, **__):
-        raise DatabaseError("away")
-
-    monkeypatch.setattr(connection, "cursor", break_off)
-    assert client.get("/operations/", headers=BROWSER).status_code == 503
 
 
 def test_web_server_that_loses_the_database_keeps_to_what_it_saw(monkeypatch):
@@ -169,19 +143,6 @@ def test_workers_and_scheduler_begin_nothing_and_go_on_afterwards(settings):
     assert sweep() == 1
     job.refresh_from_db()
     assert job.times_sent == 2
-
-
-def test_nobody_is_told_that_jobs_starve_during_maintenance_or_just_after():
-    job = make_job()
-    begun = timezone.now() - timedelta(hours=1)
-    Job.objects.filter(pk=job.pk).update(waiting_since=begun - timedelta(minutes=1), times_sent=1)
-    assert "A job has waited for" in check_workers()
-    begin_maintenance(message="", now=begun)
-    assert check_workers() is None
-    end_maintenance(now=timezone.now())
-    assert check_workers() is None
-    job.refresh_from_db()
-    assert timedelta(seconds=50) < timezone.now() - job.waiting_since < timedelta(seconds=90)
 
 
 def test_upload_on_its_way_stops_and_makes_no_submission_before_the_end():
@@ -227,24 +188,3 @@ def test_evaluator_in_a_session_keeps_place_and_answers(client):
     assert timedelta(minutes=19) < left < timedelta(minutes=21)
     assert answer(client, session, 1, 7, is_late=True)[0] == 200
     assert stored(session)[0] == (1, "verifiability", 7)
-
-
-def test_evaluator_who_opens_the_page_is_told_in_the_language_of_the_browser(client):
-    session = make_session(make_study())
-    turn("on")
-    page = client.get(f"/listen/{session.token}/", headers=BROWSER | {"accept-language": "fr-FR,fr"})
-    assert (page.status_code, page["Refresh"]) == (503, "60")
-    assert "<h1>Cette étude est en pause</h1>" in page.content.decode()
-
-
-def test_command_says_what_it_did_and_the_log_who():
-    assert turn() == "Maintenance mode is off.\n"
-    assert turn("on", "--wait") == (
-        "Visitors get the page of maintenance within 2 s. No new job starts.\nNo job is running.\n"
-    )
-    turn("on", "--message", MESSAGE)
-    assert turn().startswith("Maintenance mode has been on for ")
-    assert turn("off").startswith("Maintenance mode is off after ")
-    assert turn("off") == "Maintenance mode was off already.\n"
-    told = AuditEvent.objects.order_by("pk").values_list("action", "data__message")
-    assert list(told) == [("maintenance.begun", ""), ("maintenance.changed", MESSAGE), ("maintenance.ended", None)]

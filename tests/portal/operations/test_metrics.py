@@ -6,13 +6,11 @@ from datetime import timedelta
 
 import pytest
 import yaml
-from django.db import DatabaseError
 from django.utils import timezone
 
 from portal.core.models import Heartbeat
 from portal.jobs import workers
 from portal.jobs.models import JobState
-from portal.operations import metrics
 from tests.listening.factories import make_session, make_study
 from tests.portal.factories import make_job
 
@@ -54,17 +52,6 @@ def test_metrics_count_jobs_workers_and_evaluators(client, settings):
     assert r'worker_silence_seconds{worker="box \"1\""}' in found
     assert (found["evaluators_active"], found["answers"]) == ("1", "0")
     assert found['ready{check="database"}'] == "1.0"
-
-
-def test_metrics_without_the_database_are_those_of_disk_and_checks(monkeypatch):
-    def fail(*_args):
-        raise DatabaseError
-
-    monkeypatch.setattr(metrics, "read_clock", fail)
-    monkeypatch.setattr(metrics, "check_all", lambda: {"database": "The database does not answer."})
-    text = metrics.write_metrics()
-    assert 'voiceprivacy_ready{check="database"} 0.0' in text
-    assert ("voiceprivacy_disk_free_bytes" in text, "voiceprivacy_jobs_waiting" in text) == (True, False)
 
 
 def test_board_for_grafana_shows_every_metric_and_no_other(client, settings):

@@ -34,11 +34,8 @@ SECOND = 1.0
 
 
 @pytest.fixture(autouse=True)
-def folder(settings, tmp_path):
-    """An empty storage of this test."""
-    own = settings.STORAGES["default"] | {"OPTIONS": {"location": tmp_path / "files"}}
-    settings.STORAGES = settings.STORAGES | {"default": own}
-    return tmp_path / "files"
+def folder(own_storage):
+    return own_storage
 
 
 def age_all(folder):
@@ -145,39 +142,6 @@ def test_files_that_a_job_or_an_archive_to_download_names_stay(folder):
     edition.data_files.all().delete()
     sweep.sweep(sweep.time_of_sweep())
     assert not {listed, of_job} & list_stored(folder).keys()
-
-
-def test_files_of_a_run_stay_as_long_as_the_run(folder):
-    system = make_system(make_corpus())
-    submission = system.submissions.get()
-    run = EvaluationRun.objects.create(
-        kind="attack",
-        submission=submission,
-        recipe="a",
-        recipe_version="1",
-        code_version="1",
-        created_at=timezone.now(),
-    )
-    kept, other = f"derived/attacks/{run.pk}/results.zip", f"derived/attacks/{run.pk + 1}/results.zip"
-    elsewhere = "derived/boards/figure.svg"
-    for key in (kept, other, elsewhere):
-        default_storage.save(key, ContentFile(b"1"))
-    age_all(folder)
-    sweep.sweep(sweep.time_of_sweep())
-    assert {key for key in (kept, other, elsewhere) if default_storage.exists(key)} == {kept, elsewhere}
-
-
-def test_dry_run_lists_files_with_their_bytes_and_deletes_none(folder, capsys):
-    key = store_bytes(b"12345", ".flac")
-    age_all(folder)
-    call_command("sweep", "--dry-run")
-    said = capsys.readouterr().out
-    assert f"5 bytes  {key}\n" in said
-    assert "Nothing needs 1 files of 0.0 MB (5 bytes)." in said
-    assert Path(folder, key).exists()
-    call_command("sweep")
-    assert "Deleted 1 files that nothing needs: 0.0 MB are free." in capsys.readouterr().out
-    assert not Path(folder, key).exists()
 
 
 WRITE_FOR_EVER = """

@@ -16,8 +16,7 @@ from listening.app.models import Analysis, Answer, Stimulus, Study
 from listening.app.results.services import start_analysis
 from listening.app.studies.services import prepare_study
 from portal.challenges.models import DataFile, Edition, Utterance
-from portal.challenges.rules import SPEECH_NOTICE, date_problems, speech_deletion_time
-from portal.challenges.services import copy_edition
+from portal.challenges.rules import SPEECH_NOTICE, date_problems
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 from portal.jobs.runner import execute
@@ -46,11 +45,8 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
-def folder(settings, tmp_path):
-    """An empty storage of this test."""
-    own = settings.STORAGES["default"] | {"OPTIONS": {"location": tmp_path / "files"}}
-    settings.STORAGES = settings.STORAGES | {"default": own}
-    return tmp_path / "files"
+def folder(own_storage):
+    return own_storage
 
 
 def plan(edition, now, days):
@@ -223,19 +219,6 @@ def test_date_has_to_come_after_the_last_submission():
             "speech_kept_until": "Speech has to be kept until the last submission is taken: give a later date."
         }
     assert "Set a deadline" in date_problems({"speech_kept_until": now})["speech_kept_until"]
-
-
-@pytest.mark.parametrize(("told", "expected"), [(None, None), (-20, 0), (-14, 0), (-13, 1), (0, 14)])
-def test_time_of_deletion(told, expected):
-    now = timezone.now()
-    announced = None if told is None else now + told * DAY
-    assert speech_deletion_time(now, announced) == (None if expected is None else now + expected * DAY)
-
-
-def test_copy_of_an_edition_keeps_its_speech():
-    edition = plan(make_edition(), timezone.now(), 1)
-    copied = copy_edition(edition=edition, by=edition.organizers.get(), name="copied", title="Copied")
-    assert (copied.speech_kept_until, copied.speech_deleted_at) == (None, None)
 
 
 def test_organizer_sets_the_date_and_teams_see_it(client):

@@ -118,14 +118,6 @@ def test_archive_that_leads_elsewhere_is_refused_as_a_whole(sender, tmp_path):
     assert (job.state, Corpus.objects.count()) == (JobState.FAILED, 0)
 
 
-def test_what_is_no_corpus_or_altered_is_told(sender, tmp_path, archive):
-    content = pack_zip(tmp_path / "n.zip", [("letter.txt", b"x")]).read_bytes()
-    [problem] = run(upload(sender, content)).problems
-    assert (problem["code"], problem["file"]) == ("unknown-layout", "little.zip")
-    [problem] = run(upload(sender, archive, sha256="0" * 64)).problems
-    assert problem["code"] == "wrong-checksum"
-
-
 def test_form_of_an_upload_is_refused_with_every_error(sender):
     answer = begin(sender, 100, corpus="no name", layout="tar")
     assert answer.status_code == 422

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import itertools
 import os
 import re
 import signal
@@ -19,8 +18,6 @@ from django.db import connection
 from django.utils import timezone
 
 from common.child_process import ChildLimits
-from portal.challenges.models import DataSet
-from portal.client.verify import verify
 from portal.core.storage import load_audio
 from portal.intake import check as check_module
 from portal.jobs.models import Job, JobState
@@ -28,16 +25,14 @@ from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import claim_job
 from portal.submissions import handlers, services, staging
 from portal.submissions.handlers import StagedFiles, run_intake
-from portal.submissions.models import Submission, System
+from portal.submissions.models import Submission
 from portal.submissions.periodic_tasks import tidy_checks, tidy_uploads
-from portal.submissions.requirements import describe_requirements
 from portal.submissions.resumable_uploads import upload_path, used_submissions
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import load_report
 from portal.submissions.services import take_part_back, withdraw
-from tests.portal.api.calls import Api
-from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav, zip_of
-from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, recipe_of, store_tone
+from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav
+from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team
 from tests.portal.hostile.corpus import ARCHIVES
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,10 +41,8 @@ CHECKING, WITHDRAWN = Submission.State.CHECKING, Submission.State.WITHDRAWN
 
 
 @pytest.fixture(autouse=True)
-def own_folders(settings, tmp_path):
+def own_folders(own_storage, settings, tmp_path):
     """Files of other tests are of no concern here: what one test leaves on disk is counted."""
-    storage = settings.STORAGES["default"] | {"OPTIONS": {"location": tmp_path / "files"}}
-    settings.STORAGES = settings.STORAGES | {"default": storage}
     settings.DATA_DIR, settings.UPLOAD_DIR = tmp_path, tmp_path / "uploads"
     settings.UPLOAD_DIR.mkdir()
 
@@ -88,48 +81,6 @@ def contents(submission):
 # What is asked for ---------------------------------------------------------------------------------
 
 
-def own_edition(by, **fields):
-    """An edition by a recipe made of its corpus, which holds a trial set more than the recipe names."""
-    corpus = make_corpus(speakers=4)
-    recipe = recipe_of(corpus, by)
-    more = DataSet.objects.create(corpus=corpus, name="tones_trials_more", role="trial")
-    person = corpus.speakers.create(name="unasked", gender="f")
-    more.utterances.create(corpus=corpus, speaker=person, name="unasked-000", audio=store_tone(50), samples=9600)
-    return make_edition(corpus, recipe_text=recipe, **fields)
-
-
-def packed(edition):
-    """An archive as the page “Submit” and its program describe it: a folder for each set that is asked for."""
-    asked = Api(edition.organizers.get()).get(f"editions/{edition.name}/requirements/").json()
-    listed = {one["name"]: one["directory"] for one in asked["data_sets"]}
-    number, members = itertools.count(300, 7), {}
-    for name, directory in listed.items():
-        utterances = edition.corpus.data_sets.get(name=name).utterances.order_by("name")
-        members |= {f"{directory}/{one.name}.wav": wav(next(number)) for one in utterances}
-    return asked, members
-
-
-def test_where_the_portal_evaluates_speech_of_the_asked_sets_is_all(accepted, tmp_path):
-    edition = own_edition("portal", audio_required=False)  # scores_required is the default, and means nothing here
-    asked, members = packed(edition)
-    assert {one["name"]: (one["utterances"], one["required"]) for one in asked["data_sets"]} == {
-        "tones_enrolls": (8, True),
-        "tones_trials_f": (4, True),
-        "tones_trials_m": (4, True),
-    }
-    assert (asked["results"], asked["suffix"], asked["rate_hz"]) == ({"required": False, "kinds": []}, "_anon", 16000)
-    team = make_team(edition)
-    submission = hand_in(team, members | {"results-1/ASV-x/scores": b"nonsense", "results-1/results.txt": b"nonsense"})
-    assert (submission.state, codes(submission)) == (ACCEPTED, {})
-    assert (codes(submission, "warning"), codes(submission, "note")) == ({}, {"unused-results": 2})
-    assert not submission.documents.exists()
-    archive = tmp_path / "archive.zip"
-    archive.write_bytes(zip_of(members))
-    assert verify(archive, describe_requirements(edition)).findings == ()
-    incomplete = {path: data for path, data in members.items() if "trials_m" not in path}
-    assert codes(hand_in(team, incomplete)) == {"missing-data-set": 4}
-
-
 # What is kept --------------------------------------------------------------------------------------
 
 
@@ -139,14 +90,6 @@ def test_nothing_but_contents_and_report_stays_on_disk(team, members):
     keys = {file.audio for file in submission.files.all()} | {submission.report}
     assert files_on_disk() - before == {Path(default_storage.path(key)) for key in keys}
     assert not upload_path(submission.upload).exists()
-
-
-def test_speech_of_another_rate_is_converted_and_says_so(team, members):
-    name = next(iter(members))
-    submission = hand_in(team, members | {name: wav(300, rate_hz=44_100, seconds=0.6 * 44_100 / 16_000)})
-    file = submission.files.get(received_as=name)
-    assert (file.converted_from, file.rate_hz) == ("44100 Hz, PCM_16, WAV", 16_000)
-    assert codes(submission, "warning")["another-rate"] == 1
 
 
 # Problems --------------------------------------------------------------------------------------------
@@ -301,15 +244,6 @@ def test_corrected_archive_holds_only_what_changed(team, members, faulty):
     assert len(files_on_disk() - before) == 3 + 1  # and the report
 
 
-def test_equal_files_are_stored_once(team, members):
-    first = hand_in(team, members)
-    before = files_on_disk()
-    second = hand_in(team, dict(reversed(members.items())), system=first.system)
-    assert {audio for audio, _ in contents(second).values()} == {audio for audio, _ in contents(first).values()}
-    assert not any(is_inherited for _, is_inherited in contents(second).values())
-    assert len(files_on_disk() - before) <= 1  # the report, unless it is the same
-
-
 @pytest.mark.postgres
 def test_newest_sound_file_of_each_utterance_is_inherited(team, members):
     """A broken archive between two versions costs nothing, and the report says which version stands in."""
@@ -359,17 +293,6 @@ def test_same_archive_is_refused_and_does_not_count(team, members):
     withdraw(submission=first, by=None, relation=Relation.ORGANIZER)
     assert hand_in(team, members, system=first.system).state == ACCEPTED
     assert hand_in(team, members).state == ACCEPTED  # as another system
-
-
-def test_newest_sound_document_is_inherited(team, members):
-    first = hand_in(team, members | {"sound.pdf": DESCRIPTION, "a.hyp.txt": b"u1 yes\n"})
-    first.system.edition.description_required = True
-    first.system.edition.save()
-    second = hand_in(team, {"broken.pdf": b"no description"}, system=first.system)
-    third = hand_in(team, {next(iter(members)): wav(290)}, system=first.system)
-    assert (second.state, codes(second)) == (REFUSED, {"not-a-pdf": 1})
-    assert (third.state, codes(third, "note")) == (ACCEPTED, {"inherited-older": 1})
-    assert set(third.documents.values_list("path", "is_inherited")) == {("sound.pdf", True), ("a.hyp.txt", True)}
 
 
 def test_further_version_in_which_nothing_is_used_is_refused(team, members):
@@ -591,16 +514,6 @@ def test_archives_of_one_team_let_those_of_others_be_read_first(team, members):
     assert check(second).state == ACCEPTED
 
 
-def test_archives_of_organizers_do_not_give_way_to_each_other(team, members):
-    teams = team, make_team(team.edition), make_team(team.edition)
-    first, second, third = (submit(one, members) for one in teams)
-    for one in (first, second, third):
-        System.objects.filter(pk=one.system_id).update(team=None, is_baseline=True)
-    claim_job(first.job_id)  # by another worker
-    check(second)
-    assert second.job.state != JobState.WAITING
-
-
 def test_later_version_lets_another_team_come_first_while_it_waits(team, members, monkeypatch):
     other = make_team(team.edition)
     first = submit(team, members)
@@ -670,12 +583,3 @@ def test_inherited_results_are_held_against_the_recipe_again(team, members):
         (f"exp/{original}/results.txt", False),
         ("system.pdf", True),
     }
-
-
-def test_speech_of_another_system_of_the_team_is_noted(team, members):
-    first = hand_in(team, members)
-    again = {**members, "system.pdf": DESCRIPTION + b"\n"}
-    second = hand_in(team, again)
-    assert (second.state, codes(second, "note")) == (first.state, {**codes(first, "note"), "same-speech": 1})
-    other = hand_in(make_team(team.edition), again)
-    assert "same-speech" not in codes(other, "note")

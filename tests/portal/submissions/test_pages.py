@@ -157,28 +157,6 @@ def test_document_is_saved_and_never_shown(client, submission, member):
     assert response["X-Content-Type-Options"] == "nosniff"
 
 
-def test_contents_tell_what_was_inherited_and_converted(client, submission, member):
-    second = make_full(submission.system, inherits=submission)
-    second.files.filter(data_set__name="tones_enrolls").update(is_inherited=True)
-    response = page(client, member, "detail", second.pk)
-    rows = {
-        row.cells[0].text: tuple(int(cell.text) for cell in row.cells[1:]) for row in response.context["data_sets"].rows
-    }
-    assert rows == {"tones_enrolls": (4, 0, 4, 4), "tones_trials_f": (2, 2, 0, 2), "tones_trials_m": (2, 2, 0, 2)}
-    assert f'href="{submission.get_absolute_url()}"' in response.content.decode()
-
-
-def test_page_renews_itself_while_something_is_under_way(client, team, member):
-    submission = make_submission(make_team_system(team), state=S.CHECKING, job=make_job("running", kind="intake"))
-    text = page(client, member, "detail", submission.pk).content.decode()
-    assert f'hx-get="{reverse("submissions:progress", args=[submission.pk])}?of=check"' in text
-    assert page(client, member, "progress", submission.pk).status_code == 200
-    submission.job.state = JobState.SUCCEEDED
-    submission.job.save()
-    response = client.get(reverse("submissions:progress", args=[submission.pk]), {"of": "check"})
-    assert (response.status_code, response["HX-Refresh"]) == (286, "true")
-
-
 def test_failed_check_is_told_and_can_be_repeated_by_the_organizer(client, team, member, organizer):
     job = make_job("failed", kind="intake", failure="The disk is full.", failure_remedy="Make room.")
     submission = make_submission(make_team_system(team), state=S.CHECKING, job=job)
@@ -337,10 +315,3 @@ def test_diff_counts_what_changed_in_each_part(client, versions, member):
         "tones_trials_m": {"removed": 2},
         "documents": {"changed": 1, "added": 1},
     }
-
-
-def test_diff_csv_names_every_file(client, versions, member):
-    first, second, _ = versions
-    rows = list(csv.DictReader(io.StringIO(page(client, member, "diff-csv", first.pk, second.pk).content.decode())))
-    assert len(rows) == 9
-    assert sorted(row["part"] for row in rows if row["change"] == "changed") == ["documents", "tones_enrolls"]

@@ -15,10 +15,9 @@ from portal.accounts.tokens import create_token
 from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.submissions import receiving
-from portal.submissions.leftovers import remove_strays
 from portal.submissions.models import Submission, System, Upload
 from portal.submissions.periodic_tasks import tidy_uploads
-from portal.submissions.resumable_uploads import hash_upload, upload_path
+from portal.submissions.resumable_uploads import upload_path
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
 
 pytestmark = pytest.mark.django_db
@@ -130,17 +129,6 @@ def test_creation_with_upload_takes_the_first_part_at_once(sender):
     assert upload_path(Upload.objects.get()).read_bytes() == CONTENT
 
 
-def test_head_tells_offset_length_metadata_and_expiry(sender, team):
-    address = sender.begin(filename="größe.zip")
-    sender.send(address, 0, CONTENT[:10])
-    answer = sender("HEAD", address)
-    assert (answer.status_code, answer["Upload-Offset"], answer["Upload-Length"]) == (200, "10", str(len(CONTENT)))
-    metadata = {"filename": "größe.zip", "edition": "vpc", "team": str(team.pk), "system_kind": "primary"}
-    assert answer["Upload-Metadata"] == encoded(metadata)
-    assert answer["Upload-Expires"].endswith("GMT")
-    assert answer["Cache-Control"] == "no-store"
-
-
 def test_another_version_is_refused(sender):
     answer = sender("PATCH", sender.begin(), **{"Tus-Resumable": "0.2.2"})
     assert (answer.status_code, answer["Tus-Version"]) == (412, "1.0.0")
@@ -205,22 +193,6 @@ def test_second_part_at_a_time_is_locked_out(sender, monkeypatch):
     assert sender.send(address, 0, CONTENT).status_code == 204
 
 
-def test_body_that_is_chunked_wrongly_is_as_good_as_a_broken_connection(sender):
-    from gunicorn.http.body import Body, ChunkedReader
-    from gunicorn.http.unreader import IterUnreader
-
-    address = sender.begin()
-    received = IterUnreader(iter([b"400\r\n", CONTENT[:1024], b"\r\nno number\r\nhello\r\n0\r\n\r\n"]))
-    answer = sender.client.generic(
-        "PATCH",
-        address,
-        headers={"Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Transfer-Encoding": "chunked"},
-        **{"CONTENT_TYPE": "application/offset+octet-stream", "wsgi.input": Body(ChunkedReader(None, received))},
-    )
-    assert (answer.status_code, answer["Upload-Offset"]) == (204, "0")
-    assert sender.send(address, 0, CONTENT).status_code == 204
-
-
 def test_lost_bytes_are_told_and_not_invented(sender):
     address = sender.begin()
     sender.send(address, 0, CONTENT[:1000])
@@ -247,13 +219,6 @@ def test_discarded_upload_leaves_nothing(sender, django_capture_on_commit_callba
     assert sender.send(address, 100, CONTENT[100:]).status_code == 410
 
 
-def test_submission_is_not_discarded_with_its_upload(sender):
-    address = sender.begin()
-    sender.send(address, 0, CONTENT)
-    assert sender("DELETE", address).status_code == 409
-    assert Upload.objects.get().state == "complete"
-
-
 def test_upload_expires_a_week_after_its_last_byte(sender, django_capture_on_commit_callbacks):
     address = sender.begin()
     sender.send(address, 0, CONTENT[:100])
@@ -269,18 +234,6 @@ def test_upload_expires_a_week_after_its_last_byte(sender, django_capture_on_com
     upload.refresh_from_db()
     assert (upload.state, upload_path(upload).exists()) == ("expired", False)
     assert AuditEvent.objects.filter(action="upload.expired").count() == 1
-
-
-def test_strays_are_removed_and_what_is_needed_stays(sender, tmp_path, monkeypatch):
-    sender.send(sender.begin(), 0, CONTENT[:10])
-    needed = tmp_path / str(Upload.objects.get().pk)
-    strays = [tmp_path / name for name in ("5f1a5a52-4b0c-4c52-9b7a-3f0d4a9b1f10", "something else")]
-    for path in (needed, *strays):
-        path.write_bytes(b"x")
-    assert remove_strays(tmp_path) == 0  # all are young
-    monkeypatch.setattr("portal.submissions.leftovers.STRAY_AFTER_S", -1.0)
-    assert remove_strays(tmp_path) == 2
-    assert list(tmp_path.iterdir()) == [needed]
 
 
 def test_uploads_of_others_look_like_unknown_ones(sender, edition):
@@ -337,14 +290,6 @@ def token_of(user, *scopes):
 # Metadata -----------------------------------------------------------------------------------------
 
 
-def test_further_version_of_a_system(sender, team):
-    system = make_team_system(team, "p1")
-    make_submission(system)
-    sender.send(sender.begin(system=system.name), 0, CONTENT)
-    assert list(system.submissions.values_list("version", "state")) == [(2, "received"), (1, "evaluated")]
-    assert System.objects.count() == 1
-
-
 @pytest.mark.parametrize(
     ("metadata", "words"),
     [
@@ -364,17 +309,6 @@ def test_metadata_that_fits_nothing_is_told(sender, metadata, words):
 def test_file_name_loses_its_folders(sender):
     sender.begin(filename="..\\..\\secret/../a\tb.tar.gz")
     assert Upload.objects.get().file_name == "a b.tar.gz"
-
-
-def test_organizer_uploads_for_a_team_and_stays_known(organizer, edition, team):
-    tus = Tus(organizer)
-    tus.send(tus.begin(team=str(team.pk)), 0, CONTENT)
-    submission = Submission.objects.get()
-    assert (submission.system.team, submission.submitted_by, submission.upload.created_by) == (
-        team,
-        organizer,
-        organizer,
-    )
 
 
 def test_organizer_uploads_baselines(organizer, edition):
@@ -410,32 +344,10 @@ def test_quota_is_asked_before_the_first_byte(sender, edition, team):
     assert "has used all 2 submissions of this edition" in sentence(answer)
 
 
-def test_archive_over_the_limit_is_refused_before_the_first_byte(sender, edition):
-    edition.largest_archive_bytes = 1000
-    edition.save()
-    answer = sender.create(size=1001)
-    assert (answer.status_code, Upload.objects.count()) == (413, 0)
-    assert sender.create(size=1000).status_code == 201
-    assert sender.create(size=0).status_code == 422
-
-
 def test_archive_without_room_is_refused_before_the_first_byte(sender, monkeypatch):
     monkeypatch.setattr(receiving, "free_bytes", lambda: (1 << 30) + 999)
     answer = sender.create(size=1000)
     assert (answer.status_code, "no room" in sentence(answer)) == (507, True)
-
-
-def test_disk_that_is_away_is_told_and_what_has_arrived_is_not_given_up(sender, settings, tmp_path):
-    address = sender.begin()
-    sender.send(address, 0, CONTENT[:1000])
-    there, settings.UPLOAD_DIR = settings.UPLOAD_DIR, tmp_path / "not mounted"
-    for answer in (sender.create(), sender.send(address, 1000, CONTENT[1000:])):
-        assert answer.status_code == 507
-        assert sentence(answer) == (
-            "The portal's disk takes no more (No such file or directory). Tell the organizer, and continue later."
-        )
-    settings.UPLOAD_DIR = there
-    assert sender.send(address, 1000, CONTENT[1000:]).status_code == 204
 
 
 def test_full_disk_is_told_and_the_upload_goes_on_later(sender, monkeypatch):
@@ -510,17 +422,6 @@ def test_member_who_was_removed_meanwhile_is_refused(sender, team, owner, organi
     team.memberships.all().delete()
     assert sender.send(address, 0, CONTENT).status_code == 404
     assert Tus(organizer).send(address, 0, CONTENT).status_code == 204
-
-
-def test_hash_tells_whether_the_file_is_what_was_claimed(sender):
-    told = []
-    for claimed, fits in ((hashlib.sha256(CONTENT).hexdigest(), True), ("0" * 64, False)):
-        sender.send(sender.begin(sha256=claimed), 0, CONTENT)
-        upload = Upload.objects.get(claimed_sha256=claimed)
-        assert hash_upload(upload, lambda done, total: told.append((done, total))) is fits
-        upload.refresh_from_db()
-        assert upload.sha256 == hashlib.sha256(CONTENT).hexdigest()
-    assert told == [(len(CONTENT), len(CONTENT))] * 2
 
 
 def test_submission_whose_numbers_were_seen_counts_though_it_is_withdrawn(sender, edition, team):

@@ -100,15 +100,6 @@ def test_unfinished_uploads_bring_two_archives_at_most(sender, edition):
     assert (answer.status_code, "Finish or discard one of them first" in sentence(answer)) == (403, True)
 
 
-def test_order_of_sending_does_not_widen_the_share_of_a_team(sender, edition):
-    edition.largest_archive_bytes = 1000
-    edition.save()
-    addresses = [sender.begin(size=1000) for _ in range(6)]
-    answers = [sender.send(address, 0, CONTENT[:999]).status_code for address in reversed(addresses)]
-    assert answers == [204, 204, 403, 403, 403, 403]
-    assert sum(Upload.objects.values_list("offset", flat=True)) == 1998
-
-
 def test_first_of_uploads_that_fill_the_share_goes_on(sender, edition):
     edition.largest_archive_bytes = 1000
     edition.save()
@@ -139,13 +130,6 @@ def test_part_stops_where_others_have_filled_the_share_meanwhile(sender, edition
     monkeypatch.setattr(upload_files, "send_on", fill)
     assert sender.send(second, 0, CONTENT[:999]).status_code == 403
     assert sender.offset(second) == 300
-
-
-def test_room_that_an_upload_holds_is_not_given_to_one_begun_before_it(sender, small_disk):
-    first, second = sender.begin(size=1100), sender.begin(size=1200)
-    sender.send(second, 0, CONTENT[:900])  # 1,100 are free, of which it holds 300
-    assert sender.send(first, 0, CONTENT[:1100]).status_code == 507
-    assert sender.send(second, 900, CONTENT[900:1200]).status_code == 204
 
 
 # The same content again -----------------------------------------------------------------------------
@@ -212,11 +196,3 @@ def test_content_of_what_counts_for_nothing_is_taken_again(sender):
     sender.send(sender.begin(sha256=SHA256), 0, CONTENT)
     Submission.objects.update(state="refused")
     assert sender.create(sha256=SHA256).status_code == 201
-
-
-def test_deadline_does_not_hide_what_was_begun(sender, edition):
-    address = sender.begin(sha256=SHA256)
-    edition.submissions_close_at = timezone.now() - timedelta(minutes=1)
-    edition.save()
-    assert sender.create(sha256=SHA256)["Location"] == address
-    assert sender.create(sha256="0" * 64).status_code == 403

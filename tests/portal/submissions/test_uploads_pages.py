@@ -75,36 +75,8 @@ def test_member_meets_the_systems_and_uploads_of_the_own_team_only(client, team,
     assert client.get(f"{PAGE}?team=nonsense").status_code == 404
 
 
-def test_page_and_api_say_that_numbers_are_public_at_once(client, team, edition):
-    told = "numbers are public as soon as they are computed. From then on, only the organizer can withdraw"
-    owner = owner_of(team)
-    said = []
-    for fields in ({}, {"published_at": timezone.now()}, {"holds_evaluations": True}):
-        type(edition).objects.filter(pk=edition.pk).update(**fields)
-        said.append(told in " ".join(page(client, owner).split()))
-        assert client.get("/api/editions/vpc/").json()["public_at_once"] is said[-1]
-    assert said == [False, True, False]
-
-
 def commands(text):
     return [unescape(strip_tags(line)) for line in re.findall(r'<div class="command"><code>(.+?)</code>', text)]
-
-
-def test_terminal_lines_for_a_correction_name_the_system(client, team, organizer):
-    for label in ("p1", "c1"):
-        make_submission(make_team_system(team, label=label))
-    system = team.systems.get(label="T11-c1")
-    text = page(client, owner_of(team), f"{PAGE}?system={system.name}")
-    assert commands(text)[2:] == [
-        "vp pack vpc --system T11-c1",
-        "vp submit vpc/vpc.zip --edition vpc --system T11-c1",
-        "vp submit vpc/vpc.zip --edition vpc --kind primary",
-    ]
-    expected = f"{reverse('api:expected', args=['vpc'])}?system={system.name}"
-    assert expected in text
-    assert client.get(expected).json()["inherited"]["system"] == "T11-c1"
-    text = page(client, organizer, f"{PAGE}?team={team.pk}&system={system.name}")
-    assert commands(text)[3] == "vp submit vpc/vpc.zip --edition vpc --team T11 --system T11-c1"
 
 
 def test_terminal_lines_are_what_vp_understands(client, team):
@@ -127,13 +99,3 @@ def test_complete_upload_is_submitted_once_its_reason_is_gone(client, team):
     Team.objects.update(state="approved")
     answer = client.post(address)
     assert answer.url == Submission.objects.get().get_absolute_url()
-
-
-def test_discarded_upload_is_gone_from_the_page(client, team, django_capture_on_commit_callbacks):
-    upload = upload_of(team)
-    client.force_login(owner_of(team))
-    with django_capture_on_commit_callbacks(execute=True):
-        answer = client.post(reverse("submissions:discard-upload", args=[upload.pk]), follow=True)
-    assert "The upload of voices.zip is discarded." in answer.content.decode()
-    assert "Unfinished uploads" not in answer.content.decode()
-    assert not upload_path(upload).exists()

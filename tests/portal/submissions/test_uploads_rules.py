@@ -70,11 +70,6 @@ def test_room(size, is_taken):
     assert (rules.room_problem(size, free=SPARE_BYTES + 100, promised=60) == "") is is_taken
 
 
-@pytest.mark.parametrize("name", ["a.zip", "A.ZIP", "a.b.tar.gz", "a.tgz", "a.tar.zst"])
-def test_names_of_archives(name):
-    assert rules.name_problem(name) == ""
-
-
 def test_next_label_follows_the_last():
     assert rules.next_label("T11-p", []) == "T11-p1"
     assert rules.next_label("T11-p", ["T11-p9", "T11-p10", "T11-c12", "T1-p20", "B1"]) == "T11-p11"

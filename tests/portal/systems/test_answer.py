@@ -3,13 +3,9 @@
 import pytest
 from django.utils import timezone
 
-from evaluation.app.runs.context import track_of
-from evaluation.objective_results.values import list_averaged_sets
 from portal.submissions.models import System
-from tests.pages import read_page
-from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
+from tests.portal.factories import make_edition, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
-from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
 pytestmark = pytest.mark.django_db
 
@@ -39,16 +35,3 @@ def test_page_says_why_a_system_has_no_rank_and_what_is_missing(client):
     private, _, rank = page_of(client, "T01-p1").context["answer"]
     assert private == "Its privacy is not known: the average EER (Kaldi) is missing."
     assert rank.startswith("It has no rank: There is no average EER (Kaldi)")
-
-
-def test_average_that_lacks_a_data_set_says_which(client):
-    edition = make_edition(published_at=timezone.now())
-    system = make_team_system(make_team(edition), "p1")
-    submission = make_submission(system, state="evaluated", evaluated_at=timezone.now())
-    lazy = number(edition, "eer", "kaldi", "libri_test_trials_f", 12.0, attack="lazy-informed")
-    make_objective_run(submission, [*ranked_numbers(edition, eer=20.0, wer=8.0), lazy])
-    page = read_page(client.get(f"/systems/{system.name}/"))
-    sets = list_averaged_sets(track_of(edition), "eer", "test")
-    absent = [name for name in sets if name != "libri_test_trials_f"]
-    assert f"no number of {', '.join(absent)}" in page
-    assert page.count("no number of") == 1

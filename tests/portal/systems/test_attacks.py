@@ -11,12 +11,10 @@ from django.utils import timezone
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.formats.results import AttackModel
-from evaluation.metrics.word_errors import AlignedWord
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission
 from portal.systems.attacks.ladder import Ladder, Rung, read_ladders
-from portal.systems.recognition.pages import AlignedWords, make_steps
 from speech.encoders import registry as attackers
 from speech.recognizers import registry as recognizers
 from tests.pages import read_page
@@ -54,16 +52,6 @@ def said(*ladders):
     return reading.summary, [note.sentence for note in reading.notes], reading.is_unlike
 
 
-def test_ladder_that_falls_says_so_and_nothing_else():
-    rungs = rung(IGNORANT, 48, 46, 50), rung(LAZY, 35, 33, 37), rung(SEMI_INFORMED, 20, 18, 22, trained=True)
-    summary, notes, is_unlike = said(ladder(*rungs))
-    assert (notes, is_unlike) == ([], False)
-    assert summary == (
-        "No attacker with more knowledge has a higher EER, as expected: 48.0 % ignorant, 35.0 % lazy-informed, "
-        "20.0 % semi-informed."
-    )
-
-
 @pytest.mark.parametrize(
     ("less", "more", "speakers", "reasons", "others"),
     [
@@ -89,18 +77,6 @@ def test_trained_attacker_that_is_weaker_is_told_from_one_that_is_not_settled():
 
 
 # Words side by side --------------------------------------------------------------------------------
-
-
-def test_steps_join_what_was_understood_and_name_every_error():
-    alignment = [("A", "A"), ("B", "B"), ("C", None), (None, "D"), ("E", "F"), ("G", "G")]
-    assert make_steps(AlignedWord(*pair) for pair in alignment) == [
-        AlignedWords("", "A B", "A B"),
-        AlignedWords("deleted", "C", ""),
-        AlignedWords("inserted", "", "D"),
-        AlignedWords("substituted", "E", "F"),
-        AlignedWords("", "G", "G"),
-    ]
-    assert make_steps([]) == []
 
 
 # Pages ---------------------------------------------------------------------------------------------
@@ -231,19 +207,6 @@ def test_files_hold_every_number_with_the_name_of_its_attacker(client, system):
     assert len(told["numbers"]) == len(rows)
 
 
-def test_rates_and_utterances_come_as_tables(client, system):
-    make_recognition_run(submission_of(system))
-    [anonymised, original] = rows_of(get(client, owner_of(system), system, "recognition/rates.csv"))
-    assert (anonymised["speech"], float(anonymised["error_rate"]), original["speech"]) == (
-        "anonymised",
-        25.0,
-        "original",
-    )
-    rows = rows_of(get(client, owner_of(system), system, "recognition/utterances.csv"))
-    assert (rows[0]["utterance"], rows[0]["hypothesis"]) == ("tones-s0-002", "SENTENCE NEW 2 OF LISTENER")
-    assert len(rows) == 4
-
-
 # Recognition ---------------------------------------------------------------------------------------
 
 
@@ -281,20 +244,6 @@ def test_words_of_test_sets_are_not_shown_to_a_team_that_the_portal_evaluates(cl
 def post(client, user, system, path, **fields):
     client.force_login(user)
     return client.post(f"/systems/{system.name}/{path}", fields)
-
-
-def test_form_offers_attackers_and_says_what_keeps_one_from_running(client, system, monkeypatch):
-    monkeypatch.setattr(
-        attackers, "explain_missing", lambda engine: "Its weights are missing." if engine.name == "ge2e" else ""
-    )
-    page = get(client, organizer_of(system), system, "attacks/new/")
-    form, text = page.context["form"], read_page(page)
-    able = [name for name in attackers.engines() if name != "ge2e"]
-    assert [card.engine.name for card in form.engine_cards()] == able
-    assert "<b>GE2E (Resemblyzer)</b>: Its weights are missing." in text
-    assert [row.name for row in form.ready] == ["tones_trials_f", "tones_trials_m"]
-    refused = post(client, organizer_of(system), system, "attacks/new/", engine="ge2e", data_sets=["tones_trials_f"])
-    assert (refused.status_code, refused.context["form"].errors["engine"]) == (422, ["Its weights are missing."])
 
 
 @pytest.mark.usefixtures("quick_figures", "few_resamples")

@@ -168,16 +168,6 @@ def test_csv_has_every_number_with_its_identity(client, system, edition):
     assert {key: row[key] for key in wanted} == wanted
 
 
-def test_latex_is_escaped(client, system):
-    type(system.edition).objects.update(title="A & B_1 \\input{x} 50 %")
-    owner, _ = people(system)
-    text = get(client, owner, system, "objective.tex").content.decode()
-    assert r"A \& B\_1 \textbackslash{}input\{x\} 50 \%" in text
-    assert r"libri\_test\_trials\_f" in text
-    assert "\\input" not in text
-    assert r"14.1 [12.0 to 16.5]" in text
-
-
 # What it costs -------------------------------------------------------------------------------------
 
 

@@ -114,22 +114,6 @@ def test_form_offers_decoders_of_trainings_that_one_may_see(organizer):
     assert set(decoders.values()) == {None}
 
 
-def test_page_warns_of_speakers_of_the_evaluation_whom_training_and_decoder_heard(organizer):
-    of_decoder, own = make_material("speech"), make_material()
-    [decoder] = make_network_training(of_decoder.corpus, recipe="content-decoder").seeds.all()
-    training = make_network_training(own.corpus, decoder=decoder)
-    page = f"{LIST}{training.pk}/"
-    assert "also enrolled or tried" not in read_page(organizer.get(page))
-    for data_set in (of_decoder, own):
-        data_set.utterances.add(data_set.corpus.data_sets.get(role=Role.ENROLMENT).utterances.first())
-    told = read_page(organizer.get(page))
-    said = "One of its speakers is also enrolled or tried."
-    assert told.count(said) == 2
-    assert told.count("It learns from speakers of the evaluation") == 1
-    assert told.count("Its decoder learnt from speakers of the evaluation") == 1
-    assert told.count(f"Training {decoder.training_id}: {said}") == 1
-
-
 def test_list_shows_trainings_of_corpora_that_one_may_see_at_one_count_of_queries(organizer, django_assert_num_queries):
     hidden = make_network_training(make_material("secret", is_shared=False).corpus)
     shown = [make_network_training(make_material().corpus, seeds=(1, 2))]

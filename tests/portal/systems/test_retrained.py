@@ -12,7 +12,6 @@ from evaluation.app.runs.selectors import list_jobs
 from evaluation.formats.results import Speech
 from evaluation.recognizer_training import frames
 from portal.core.models import Heartbeat
-from portal.core.storage import default_storage
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
@@ -132,17 +131,6 @@ def test_a_worker_that_has_what_this_machine_lacks_trains_and_recognises(submiss
     assert handlers.find_phone_training() == ["phones"]
     monkeypatch.setattr(frames, "missing", lambda: "Whisper is missing.")
     assert handlers.find_phone_training() == []
-
-
-def test_weights_that_are_gone_are_told(submission):
-    run = start_retraining(submission=submission, recipe=BRIEF)
-    jobs = list_jobs(run)
-    for job in jobs[:2]:
-        execute(job.pk)
-    default_storage.delete(handlers.weights_key(run.pk, Speech.ANONYMISED))
-    failed = execute(jobs[2].pk)
-    assert failed.state == JobState.FAILED
-    assert "The recogniser of anonymised speech is not in the portal’s storage any more." in failed.failure
 
 
 # Pages ---------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Pages of runs of anonymisers: the form that starts them, the page of a run, its voices, and who sees what."""
 
-import io
 import re
 from uuid import uuid4
 
@@ -8,9 +7,8 @@ import pytest
 from django.utils import timezone
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.methods.contract import Method, Option
-from anonymization.methods.registry import get_method, methods
-from anonymization.methods.voices.files import read_voices
+from anonymization.methods.contract import Method
+from anonymization.methods.registry import methods
 from evaluation.app.models import EvaluationRun
 from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission, System
@@ -26,7 +24,7 @@ from tests.portal.factories import (
     make_team_system,
     make_user,
 )
-from tests.portal.measured_runs import make_anonymization_run, make_measured_run, make_planned_run
+from tests.portal.measured_runs import make_anonymization_run, make_planned_run
 
 pytestmark = pytest.mark.django_db
 FORM = "/systems/new/tones/"
@@ -113,24 +111,6 @@ def test_options_of_the_chosen_method_are_kept_with_the_runs(organizer, corpus):
     assert '<dt>Level</dt><dd>kept <span class="soft">(not the default)</span></dd>' in page
 
 
-def test_wrong_option_is_named_at_its_field(organizer, corpus):
-    method = Method(
-        "tuned",
-        "Tuned",
-        "1",
-        "Nobody",
-        lambda samples, *_: samples,
-        options=(Option("gain", 1.0, "how loud", low=0.5, high=2.0), Option("kind", "a", "which", choices=("a", "b"))),
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forms, "methods", lambda: (method,))
-        post = asked(corpus, method="tuned", tuned__gain="9", tuned__kind="c")
-        found = errors_of(organizer.post(FORM, post))
-    assert set(found) == {"tuned__gain", "tuned__kind"}
-    assert "2.0" in found["tuned__gain"]
-    assert System.objects.count() == 0
-
-
 def test_level_is_that_of_the_role_or_the_one_that_was_chosen(organizer, corpus):
     corpus.data_sets.create(name="tones_train", role="training").utterances.set(corpus.utterances.all())
     organizer.post(FORM, asked(corpus, name="by-role"))
@@ -148,40 +128,6 @@ def test_level_is_that_of_the_role_or_the_one_that_was_chosen(organizer, corpus)
 
 
 # The pace of methods -------------------------------------------------------------------------------
-
-
-def test_pace_of_each_method_is_told_by_its_own_runs_or_a_trial(organizer, system):
-    data_set = system.corpus.data_sets.get(name="tones_trials_f")
-    now = timezone.now()
-    for method, took_s in (("mcadams-2022", 1.2), ("mcadams-2024", 4.8)):
-        job = make_anonymization_run(make_system(system.corpus, method), data_set, method=method).job
-        AnonymizationRun.objects.filter(job=job).update(recipe_version=get_method(method).version)
-        Job.objects.filter(pk=job.pk).update(started_at=now - timezone.timedelta(seconds=took_s), finished_at=now)
-    version = get_method("pitch-shift-psola").version
-    tried = {
-        "pitch-shift-psola": {"version": version, "work_per_second": 0.25},
-        "pitch-shift-vocoder": {"version": "of last year", "work_per_second": 0.01},
-        "other": {"reason": "none"},
-    }
-    trial = make_measured_run(system, data_set).job
-    Job.objects.filter(pk=trial.pk).update(started_at=now - timezone.timedelta(seconds=2.4), finished_at=now)
-    Job.objects.create(
-        kind="try-anonymizers",
-        queue="cpu",
-        title="Trial",
-        state=JobState.SUCCEEDED,
-        waiting_since=now,
-        finished_at=now,
-        result={"methods": tried},
-    )
-    form = organizer.get(FORM).context["form"]
-    cards = {card.method.name: card for card in form.method_choices()}
-    # 4 utterances of 0.6 s in 1.2 s and 4.8 s of work; measured in 2.4 s.
-    assert cards["mcadams-2022"].pace_text == "2 s of speech in a second, by 1 run here"
-    assert cards["mcadams-2024"].pace_text == "0.5 s of speech in a second, by 1 run here"
-    assert cards["pitch-shift-psola"].pace_text == "4 s of speech in a second, by a trial here"
-    assert (cards["pitch-shift-vocoder"].pace_text, cards["pitch-shift-vocoder"].cost) == ("", None)
-    assert cards["mcadams-2024"].cost == pytest.approx(2.0 + 1.0)
 
 
 def test_trial_of_methods_of_unknown_pace_is_a_job_and_is_begun_once(organizer, corpus):
@@ -252,71 +198,6 @@ def test_missing_data_sets_are_told_before_anything_starts(organizer, user, corp
 # The page of a run ---------------------------------------------------------------------------------
 
 
-def test_page_of_a_run_shows_settings_voices_and_what_was_found(organizer, run):
-    run.report = {
-        "problems": [
-            {
-                "code": "clipped",
-                "severity": "warning",
-                "file": "tones-s0-002",
-                "line": None,
-                "count": 1,
-                "expected": "less",
-                "found": "more",
-                "remedy": "Lower the gain.",
-            },
-            {
-                "code": "clipped",
-                "severity": "warning",
-                "file": "further",
-                "line": None,
-                "count": 7,
-                "expected": "less",
-                "found": "the like",
-                "remedy": "Lower the gain.",
-            },
-        ],
-        "voices": {"sentence": "2 speakers at speaker level. Voices differ as required.", "problems": []},
-    }
-    run.save()
-    page = read_page(organizer.get(RUN))
-    for words in (
-        "B2: McAdams coefficient (2022)",
-        "mcadams-2022, version 1",
-        "<code>1.2.3</code>",
-        "2022 <span",
-        "Speaker level: a voice for each speaker",
-        "<dt>Level</dt><dd>kept",
-        "Clipped</span>",
-        "8 ×",
-        "tones-s0-002",
-        "Voices differ as required.",
-        "4 of 4 utterances are anonymised",
-        run.job.get_absolute_url(),
-    ):
-        assert words in page, words
-    shown = {row["speaker"]: (row["utterances"], row["values"][0][1]) for row in organizer.get(RUN).context["voices"]}
-    assert shown == {name: (2, run.voices[name]["parameters"]["alpha"]) for name in ("tones-s0", "tones-s2")}
-    assert len(run.voices) == 4
-    for _, value in shown.values():
-        assert f"{value:.4f}" in page
-
-
-def test_voices_come_as_the_file_that_the_command_line_reads(organizer, run):
-    response = organizer.get(f"{RUN}voices.csv")
-    assert response.headers["Content-Disposition"] == 'attachment; filename="b2-tones-tones_trials_f-voices.csv"'
-    read = read_voices(io.StringIO(response.content.decode()), "voices.csv")
-    assert (read.problems, read.parameter_names) == ((), ("alpha",))
-    found = {
-        row.speaker: (row.role, row.split, row.level, row.voice.key, dict(row.voice.parameters))
-        for row in read.assignments
-    }
-    assert found == {
-        speaker: ("trial", "undivided", "speaker", voice["key"], voice["parameters"])
-        for speaker, voice in run.voices.items()
-    }
-
-
 def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):
     edition = make_edition(corpus, published_at=timezone.now())
     system = make_team_system(make_team(edition))
@@ -355,26 +236,3 @@ def test_run_of_a_method_that_is_gone_still_has_its_page(organizer, run):
     assert "no longer in this portal" in read_page(organizer.get("/systems/b2-tones/"))
     file = run.submission.files.filter(data_set=run.data_set).first()
     assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").status_code == 200
-
-
-def test_run_keeps_its_voices_where_another_version_names_its_parameters_otherwise(organizer, run):
-    """As after an update of a plug-in: the number that is known no more is shown by its name."""
-    voices = {
-        name: {"key": voice["key"], "parameters": {"warp": 0.25 + place}}
-        for place, (name, voice) in enumerate(sorted(run.voices.items()))
-    }
-    AnonymizationRun.objects.update(voices=voices)
-    response = organizer.get(RUN)
-    assert [
-        (row["speaker"], [(one.name, value) for one, value in row["values"]]) for row in response.context["voices"]
-    ] == [
-        ("tones-s0", [("warp", 0.25)]),
-        ("tones-s2", [("warp", 2.25)]),
-    ]
-    page = read_page(response)
-    assert ("A parameter of another version of the method" in page, "2.2500" in page) == (True, True)
-    read = read_voices(io.StringIO(organizer.get(f"{RUN}voices.csv").content.decode()), "voices.csv")
-    assert (read.problems, read.parameter_names, len(read.assignments)) == ((), ("warp",), 4)
-    file = run.submission.files.filter(data_set=run.data_set).order_by("utterance__name").first()
-    page = read_page(organizer.get(f"/systems/b2-tones/files/{file.pk}/"))
-    assert ("<dt>warp</dt>" in page, "drawn from 0 to 0" in page) == (True, False)

@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from evaluation.app.audio_measures.selectors import (
     compare_pitch,
-    group_faults,
     list_finished_runs,
     read_values,
 )
@@ -89,26 +88,6 @@ def test_list_tells_files_and_the_state_that_asks_for_attention(organizer, syste
 
 
 # The page of a system ------------------------------------------------------------------------------
-
-
-def test_speakers_are_counted_beside_utterances(organizer, system):
-    response = organizer.get("/systems/b2-tones/")
-    found = {
-        (each.run.data_set.name, row.gender): (row.n, row.speakers)
-        for group in response.context["table"].groups
-        for each in group.sets
-        for row in each.rows
-    }
-    assert found == {
-        ("tones_trials_f", "female"): (4, 2),
-        ("tones_trials_m", "male"): (4, 2),
-        ("tones_enrolls", "female"): (4, 2),
-        ("tones_enrolls", "male"): (4, 2),
-        ("tones_enrolls", "all"): (8, 4),
-    }
-    assert response.context["comparison"].rows[0].speakers == (2, 2)
-    assert "n = 4, 2 speakers" in read_page(response)
-    assert response.context["files"] == 16
 
 
 def test_only_trial_sets_are_compared_with_the_minimum(organizer, system):
@@ -211,49 +190,7 @@ def test_system_without_pitch_correlation_has_a_page(organizer, system):
 # Problems --------------------------------------------------------------------------------------------
 
 
-def test_problems_are_counted_by_cause_the_gravest_first(system):
-    runs = list_finished_runs(system.submissions.get())
-    measures = list(UtteranceMeasure.objects.order_by("pk"))
-    for measure in measures[:3]:
-        measure.faults = ["level-changed"]
-    for measure in measures[3:15]:
-        measure.faults = ["clipped", "level-changed"]
-    measures[15].faults = ["silent"]
-    UtteranceMeasure.objects.bulk_update(measures, ["faults"])
-    groups = group_faults(runs, count=4)
-    assert [(group.title, group.count, len(group.examples), group.more) for group in groups] == [
-        ("Silent", 1, 1, 0),
-        ("Clipped", 12, 4, 8),
-        ("Level changed by more than 24 dB", 15, 4, 11),
-    ]
-
-
 # Downloads -----------------------------------------------------------------------------------------
-
-
-def test_values_csv_equals_the_database(organizer, system):
-    response = organizer.get("/systems/b2-tones/values.csv")
-    assert response.headers["Content-Disposition"] == 'attachment; filename="b2-tones-values.csv"'
-    found = {
-        (
-            row["data_set"],
-            row["gender"],
-            row["metric"],
-            row["estimator"],
-            float(row["value"]),
-            float(row["spread"]),
-            row["n"],
-        )
-        for row in rows_of(response)
-    }
-    stored = MetricValue.objects.filter(run__submission__system=system).select_related("run__data_set")
-    assert found == {
-        (v.run.data_set.name, v.get_gender_display(), v.metric, v.estimator, v.value, v.spread, str(v.n))
-        for v in stored
-    }
-    assert len(rows_of(response)) == stored.count()
-    row = next(row for row in rows_of(response) if row["metric"] == "level_change")
-    assert (row["unit"], row["better"], row["recipe"], row["code"]) == ("dB", "near zero", "basic 1", "1.2.3")
 
 
 def test_measures_csv_equals_the_database(organizer, system):
@@ -288,17 +225,3 @@ def test_measures_csv_equals_the_database(organizer, system):
 
 
 # One utterance -------------------------------------------------------------------------------------
-
-
-def test_comparison_shows_voice_measures_and_transcript(organizer, system):
-    measure = UtteranceMeasure.objects.get(run__data_set__name="tones_trials_f", pitch_correlation=0.2)
-    response = organizer.get(f"/systems/b2-tones/files/{measure.file_id}/")
-    page = read_page(response)
-    assert measure.file.utterance.transcript in page
-    [(parameter, value, effect)] = response.context["voice"]["parameters"]
-    assert (parameter.name, 0.5 <= value < 0.9, effect.startswith("At 1 nothing would change")) == ("alpha", True, True)
-    assert f"{value:.4f}" in page
-    assert "Speaker level: all utterances of speaker tones-s0 in trial sets share this voice" in page
-    shown = {row["metric"].key: (row["text"], row["mean"].text) for row in response.context["measures"]}
-    assert shown["pitch_correlation"] == ("0.2000", "0.4750")
-    assert shown["level_change"] == ("+3.0", "+4.5")

@@ -8,15 +8,13 @@ import zipfile
 import pytest
 from django.core.files.storage import default_storage
 
-from evaluation.app.attacks.stored_attackers import ENCODER_FILES, encoder_key, engine_key
+from evaluation.app.attacks.stored_attackers import ENCODER_FILES, encoder_key
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.health import write_heartbeat
 from portal.core.storage import replace_named
-from portal.systems.attacker_training.charts import Series, draw_chart
 from tests.pages import read_page
 from tests.portal.factories import (
-    make_job,
     make_organizer,
 )
 from tests.portal.trainings import final_values, make_trained_on, make_training, needs_torch, training_set
@@ -107,31 +105,6 @@ def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submi
     assert 'value="cuda"' in read_page(organizer.get(FORM))
 
 
-# The list ------------------------------------------------------------------------------------------
-
-
-def test_list_shows_what_each_training_reached(organizer, submission):
-    measured(submission)
-    make_training(submission, seeds=[1], epochs={1: 3})
-    page = read_page(organizer.get(LIST))
-    assert "85.0 ± 7.1" in page  # VER_S
-    assert "98.0 ± 1.4" in page  # VER_T
-    assert "40.0 ± 14.1" in page  # probe
-    assert "0 of 1" in page
-    assert "2 of 2" in page
-
-
-def test_sweep_is_drawn_once_trainings_differ_in_their_epochs_without_gradient(organizer, submission):
-    measured(submission)
-    assert organizer.get(LIST).context["sweep"] is None
-    other = with_variant(PRESETS["small"], "literal").changed(zero_epochs=8)
-    measured(submission, recipe=other)
-    measured(submission, variant="measured")  # the baseline stands where the gradient is never reversed
-    sweep = organizer.get(LIST).context["sweep"]
-    assert [row[0] for row in texts_of(sweep.table)[1:]] == ["6", "8", "10"]
-    assert "Final VER_S by the epochs without a reversed gradient" in read_page(organizer.get(LIST))
-
-
 # One training --------------------------------------------------------------------------------------
 
 
@@ -149,27 +122,6 @@ def test_report_shows_the_probe_beside_the_target_error_and_warns(organizer, sub
     ]
     assert '<td class="num" data-label="VER_T">98.0 ± 1.4</td>' in page
     assert "231 held-out segments of 231 speakers and 10 targets" in page
-
-
-def test_error_rates_of_the_attacks_with_each_seed_stand_first(organizer, submission):
-    run = measured(submission)
-    for seed, eer in ((1, 10.0), (2, 14.0)):
-        job = make_job("succeeded", kind="attack", title="Attack")
-        attack = EvaluationRun.objects.create(
-            submission=submission,
-            kind=EvaluationRun.Kind.ATTACK,
-            recipe="attack",
-            recipe_version="1",
-            code_version="1",
-            engine=engine_key(run, seed),
-            job=job,
-        )
-        attack.values.create(
-            data_set="voices_trials_f", metric="eer", estimator="kaldi", attack_model="semi-informed", value=eer, n=10
-        )
-        attack.values.create(data_set="voices_trials_f", metric="eer", estimator="rocch", value=99.0, n=10)
-    heads, means, _ = texts_of(organizer.get(page_of(run)).context["results"])
-    assert (heads[1], means[1]) == ("EER, voices_trials_f", "12.0 ± 2.8")
 
 
 def test_numbers_are_there_as_files(organizer, submission):
@@ -201,15 +153,3 @@ def test_attacker_is_an_archive_for_organizers_once_it_is_trained(organizer, sub
 
 
 # Charts --------------------------------------------------------------------------------------------
-
-
-def chart_of(*series, **fields):
-    given = {"name": "n", "title": "Errors", "caption": "c", "x_label": "Epoch", "y_label": "%"} | fields
-    return draw_chart(series, **given)
-
-
-def test_chart_places_points_between_the_ends_of_its_axes():
-    chart = chart_of(Series("a", "source", [(1, 0.0), (11, 100.0)]), x_extent=(1, 11), y_extent=(0, 100))
-    assert chart.lines[0].path == f"{chart.left}.0,{chart.bottom}.0 {chart.right}.0,{chart.top}.0"
-    assert [mark.label for mark in chart.lines[0].marks] == ["a, 1: 0.0", "a, 11: 100.0"]
-    assert texts_of(chart.table) == [["Epoch", "a"], ["1", "0.0"], ["11", "100.0"]]

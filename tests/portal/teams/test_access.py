@@ -14,7 +14,7 @@ from portal.teams import services
 from portal.teams.models import Team
 from tests.portal.factories import make_edition, make_operator, make_organizer, make_team, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_refusals")]
 LOGIN = "log-in"
 ROLES = ("visitor", "stranger", "operator", "other organizer", "rival", "member", "owner", "organizer")
 OPEN = (200,) * 8
@@ -138,6 +138,8 @@ def test_edition_that_is_not_listed_is_seen_by_who_takes_part():
     scene.edition.is_listed = False
     scene.edition.save()
     assert pages_of_everybody(scene, HIDDEN) == HIDDEN
+    lists = [scene.client(role).get("/editions/").content.decode() for role in ROLES]
+    assert [scene.edition.title in page for page in lists] == [False] * 4 + [True] * 4
 
 
 @pytest.mark.parametrize("phase", ["approved", "frozen"])
