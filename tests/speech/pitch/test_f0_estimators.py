@@ -30,8 +30,8 @@ def voice(hz: np.ndarray | float, seconds: float, rate: int = RATE) -> np.ndarra
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("rate", "hz"), [(16000, 120.0), (44100, 220.0)])
-def test_each_estimator_finds_the_pitch_of_a_voice(estimator, rate, hz):
+def test_each_estimator_finds_the_pitch_of_a_voice(estimator):
+    rate, hz = 44_100, 220.0
     track = track_f0(voice(hz, 1.0, rate), rate, estimator)
     voiced = track.hz[track.hz > 0]
     assert voiced.size > 0.8 * track.hz.size

@@ -7,7 +7,7 @@ import os
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
@@ -37,6 +37,7 @@ def test_written_english_becomes_plain_words(written, said):
     assert written_english(written) == said
 
 
+@settings(max_examples=30)
 @given(st.text())
 def test_written_english_leaves_plain_words_only_and_changes_them_no_more(text):
     once = written_english(text)
