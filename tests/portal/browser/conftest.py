@@ -2,12 +2,10 @@
 of each journey, `open_page` and `look`.
 """
 
-from pathlib import Path
-
 import pytest
 
-from tests.browsing import PATIENCE_S, SCREENSHOTS, watch_page
-from tests.portal.browser.journey import COUNT_CLICKS, Notes, ServedPortal
+from tests.browsing import PATIENCE_S, watch_page
+from tests.portal.browser.journey import ServedPortal
 
 
 @pytest.fixture
@@ -26,7 +24,6 @@ def open_page(browser, portal, problems):
         context = browser.new_context(base_url=portal.url, viewport={"width": width, "height": 800})
         contexts.append(context)
         context.set_default_timeout(1000 * PATIENCE_S)
-        context.add_init_script(COUNT_CLICKS)
         page = context.new_page()
         watch_page(page, problems[page], portal.url)
         return page
@@ -45,13 +42,3 @@ def look(request, check_page):
         check_page(page, f"{journey}-{name}", widths=[page.viewport_size["width"]], schemes=["light"], with_axe=False)
 
     return look
-
-
-@pytest.fixture
-def notes():
-    """Clicks and minutes of a journey, beside its pictures where these are wanted."""
-    notes = Notes()
-    yield notes
-    print(f"\n{notes}")
-    if SCREENSHOTS:
-        Path(SCREENSHOTS, "clicks.txt").write_text(f"{notes}\n", encoding="utf-8")

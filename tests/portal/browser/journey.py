@@ -6,26 +6,17 @@ The speech is a part of the demo corpus, three women and three men, so that a wh
 import csv
 import re
 import shutil
-import time
 from collections import Counter
-from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 
 import requests
 import soundfile
 from django.conf import settings
 
-from portal.challenges.rules import read_recipe_text
-from portal.demo import archives
-from tests.portal.browser import reporting
 from tests.portal.processes.programs import Portal, free_port, wait_until
 
 DEMO = settings.BASE_DIR / "demo"
 SPEAKERS_OF_A_GENDER = 3
-CLICKED = "clicked by a hand"
-COUNT_CLICKS = f"addEventListener('click', (event) => event.isTrusted && console.debug('{CLICKED}'), true)"
-STAMP = "2026-11-01-12-00-00"
 # Nothing here may be taken for lost because the machine is busy.
 PATIENT = {"PORTAL_JOB_HEARTBEAT_S": "5", "PORTAL_JOB_LOST_AFTER_S": "60", "PORTAL_SWEEP_EVERY_S": "5"}
 
@@ -72,68 +63,9 @@ def copy_speech(folder, speakers_of_a_gender=SPEAKERS_OF_A_GENDER, enrolled=5, t
     return folder
 
 
-class Notes:
-    """How many clicks and minutes each part of a journey takes its people; printed at the end of the test."""
-
-    def __init__(self) -> None:
-        self.parts: list[tuple[str, int, float]] = []
-
-    def take(self, part, page, act, *more):
-        """Let somebody do a part on their page, `act(page, *more)`, and note what it takes."""
-        clicks: list[object] = []
-        began = time.monotonic()
-
-        def count(message):
-            if message.text == CLICKED:
-                clicks.append(message)
-
-        page.on("console", count)
-        try:
-            return act(page, *more)
-        finally:
-            page.remove_listener("console", count)
-            self.parts.append((part, len(clicks), (time.monotonic() - began) / 60))
-
-    def __str__(self):
-        together = "together", sum(one[1] for one in self.parts), sum(one[2] for one in self.parts)
-        rows = [*self.parts, together]
-        return "\n".join(["clicks  minutes  part", *(f"{one[1]:6d}  {one[2]:7.1f}  {one[0]}" for one in rows)])
-
-
 def recipe_text():
     """The recipe of a challenge on it, for any number of speakers, whose teams report."""
     return (Path(__file__).parent / "journey.toml").read_text(encoding="utf-8")
-
-
-@dataclass(frozen=True)
-class Archives:
-    """A faulty archive, and one with the corrected recordings only; `corrected`: how many they are."""
-
-    faulty: Path
-    correction: Path
-    corrected: int
-
-
-def make_archives(folder, speech):
-    """What a hasty team sends: problems of several kinds and one overstated number; then the correction."""
-    recipe = read_recipe_text(recipe_text(), file="journey.toml")
-    utterances = reporting.read_manifest(speech)
-    whole = reporting.anonymise(utterances, (0.4, 0.95), 1)
-    reporting.add_results(whole, recipe, STAMP)
-    reporting.overstate(whole, "ASV-demo_enrolls_anon-demo_trials_f_anon", "EER: 47.5%")
-    whole.files["system_description.pdf"] = archives.describe("Wide range", "McAdams coefficients from 0.4 to 0.95.")
-    spoiled = deepcopy(whole)
-    archives.spoil(spoiled, recipe.anonymised_suffix)
-    names = [name for name in whole.speech if not _same(whole.speech[name], spoiled.speech.get(name))]
-    correction = archives.DemoSubmission(utterances, {name: whole.speech[name] for name in names})
-    made = Archives(folder / "hasty.zip", folder / "corrected.zip", len(names))
-    archives.pack(spoiled, made.faulty, recipe.anonymised_suffix)
-    archives.pack(correction, made.correction, recipe.anonymised_suffix)
-    return made
-
-
-def _same(one, other):
-    return other is not None and one.size == other.size and bool((one == other).all())
 
 
 class ServedPortal:

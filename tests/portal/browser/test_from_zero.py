@@ -43,24 +43,21 @@ def imports(tmp_path, monkeypatch):
     return tmp_path / "corpora"
 
 
-def test_stranger_carries_a_challenge_from_nothing_to_published_results(
-    open_page, look, portal, imports, tmp_path, notes
-):
+def test_stranger_carries_a_challenge_from_nothing_to_published_results(open_page, look, portal, imports, tmp_path):
     organizer, team, visitor, evaluator = open_page(), open_page(), open_page(), open_page(PHONE["width"])
-    take = notes.take
-    take("first account", organizer, make_first_account, portal)
-    take("corpus", organizer, import_speech, imports)
-    take("challenge", organizer, make_challenge, look)
-    take("baseline", organizer, start_baseline, look)
-    take("registration", team, register, portal)
-    take("approval", organizer, approve)
-    take("submission", team, take_part, look, portal, tmp_path)
-    take("leaderboard", organizer, publish)
-    take("reading the leaderboard", visitor, read)
-    link = take("listening test", organizer, launch_study, look)
-    take("listening", evaluator, listen, look, link)
-    take("results", organizer, publish_results, look)
-    take("reading the results", visitor, read_results, look)
+    make_first_account(organizer, portal)
+    import_speech(organizer, imports)
+    make_challenge(organizer, look)
+    start_baseline(organizer, look)
+    register(team, portal)
+    approve(organizer)
+    take_part(team, look, portal, tmp_path)
+    publish(organizer)
+    read(visitor)
+    link = launch_study(organizer, look)
+    listen(evaluator, look, link)
+    publish_results(organizer, look)
+    read_results(visitor, look)
 
 
 def make_first_account(page, portal):

@@ -6,13 +6,10 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal import auth as totp
 from django.core import mail
 from django.core.cache import cache
-from django.utils import timezone
 from playwright.sync_api import expect
 
-from portal.accounts.services import vouch_for_address
-from portal.accounts.tokens import create_token
 from tests.browsing import wait_until
-from tests.portal.factories import make_organizer, make_user
+from tests.portal.factories import make_user
 
 PASSWORD = "a long password"
 
@@ -74,46 +71,6 @@ def test_way_from_the_sign_up_to_the_log_out(page, check_page):
     expect(page.get_by_role("link", name="Log in").first).to_be_attached()
 
 
-def test_log_in_that_fails_and_is_throttled_passes_the_check(page, check_page):
-    user = make_user()
-    page.goto("/log-in/")
-    for _ in range(5):
-        fill(page, "Log in", login=user.email, password="guess")
-    check_page(page, "log-in-wrong")
-    fill(page, "Log in", login=user.email, password=PASSWORD)
-    expect(page.locator("main")).to_contain_text("Too many failed attempts")
-    assert page.evaluate("document.activeElement.className") == "error-summary"
-
-
-def test_forgotten_password_is_chosen_anew(page, check_page, settings):
-    settings.MAIL_SERVER = object()
-    user = make_user()
-    page.goto("/log-in/")
-    page.get_by_role("link", name="Forgotten your password?").click()
-    fill(page, "Mail me the link", email=user.email)
-    page.goto(link_in_mail(user.email))
-    check_page(page, "password-new")
-    fill(page, "Save this password", password1="quite another one 7", password2="quite another one 7")
-    expect(page.locator("h1")).to_contain_text("Welcome")  # the link is proof enough: they are in
-
-
-def test_password_and_address_pages_pass_the_check(page, check_page):
-    user = make_user(name="Wilhelmina Organizer-Featherstonehaugh")
-    log_in(page, user, "/account/password/")
-    check_page(page, "account-password")
-    page.goto("/account/e-mail/")
-    check_page(page, "account-address")
-    address = "a-rather-long-new-address@department.university.example"
-    fill(page, "Change the address", email=address)
-    check_page(page, "account-confirm")
-    fill(page, "Continue", password=PASSWORD)
-    expect(page.locator("main")).to_contain_text("is not confirmed yet")
-    page.goto(link_in_mail(address))
-    fill(page, "Yes, it is mine")
-    page.goto("/account/")
-    expect(page.locator(".facts")).to_contain_text(f"{address} · Change")
-
-
 def test_way_through_the_second_factor(page, check_page, monkeypatch):
     half_minute = next(totp.yield_hotp_counters_from_time())  # no code grows old on its way to the portal
     monkeypatch.setattr(totp, "yield_hotp_counters_from_time", lambda: iter([half_minute]))
@@ -142,22 +99,3 @@ def test_way_through_the_second_factor(page, check_page, monkeypatch):
     secret = Authenticator.objects.get(user=user, type="totp").data["secret"]
     fill(page, "Log in", code=code_for(secret))
     expect(page.locator("h1")).to_have_text("Your account")
-
-
-def test_tokens_are_made_and_revoked(new_page, check_page):
-    user = make_organizer()
-    vouch_for_address(user)
-    page = new_page(user)
-    page.goto("/account/tokens/")
-    fill(page, "Make the token")
-    fill(page, "Make the token", name="vp on my laptop")
-    expect(page.locator(".copyable")).to_have_text(re.compile(r"^vpp_[\w-]{40}$"))
-    ended = timezone.now() - timezone.timedelta(days=1)
-    create_token(user=user, name="old", scopes=["read", "submit", "organize"], expires_at=ended)
-    check_page(page, "tokens-new")
-    page.goto("/account/tokens/")
-    check_page(page, "tokens")
-    page.get_by_role("link", name="Revoke vp on my laptop").click()
-    page.get_by_role("button", name="Revoke").click()
-    page.get_by_text("The token “vp on my laptop” is revoked").wait_for()
-    expect(page.locator("table th[scope=row]")).to_have_text(["old"])

@@ -48,52 +48,6 @@ def test_team_reads_attacks_side_by_side(system, new_page, check_page):
     check_page(page, "system-attacked")
 
 
-def test_privacy_beyond_the_eer_of_several_attackers_is_short_on_a_phone(system, new_page, check_page):
-    start_attack(submission=system.submissions.get(), engine="long-term-spectrum", options={"preset": "max-similarity"})
-    while job := Job.objects.filter(state=JobState.WAITING).order_by("created_at", "pk").first():
-        assert execute(job.pk).state == JobState.SUCCEEDED
-    page = new_page(system.team.memberships.get().user)
-    page.goto(f"/systems/{system.name}/attacks/")
-    page.locator("summary", has_text="Beyond the EER").click()
-    averages = page.get_by_role("table", name="By attack model and attacker; each trial set")
-    expect(averages.get_by_text("Weighted average, test")).to_be_visible()
-    expect(averages.get_by_text("unprotected, Long")).to_have_count(0)
-    check_page(page, "attacks-beyond")
-    assert 360 not in too_long(page)  # beside uploaded scores
-    page.set_viewport_size({"width": 360, "height": 800})
-    figures = page.locator(".swiped").first
-    tops = [one.bounding_box()["y"] for one in figures.locator("figure").all()]
-    assert len(tops) > 1
-    assert set(tops) == {tops[0]}  # side by side, within the page
-    assert figures.evaluate("one => one.scrollWidth > one.clientWidth")
-    page.set_viewport_size({"width": 1280, "height": 800})
-    page.locator("summary", has_text="tones_trials_f").first.click()
-    of_set = page.get_by_role("table").filter(has_text="tones_trials_f").filter(has_text="Worst speaker")
-    expect(of_set.get_by_text("unprotected, Long").first).to_be_visible()
-
-
-def test_organizer_starts_and_cancels_an_attack(system, new_page, check_page):
-    page = new_page(system.edition.organizers.get())
-    page.clock.install()
-    page.goto(f"/systems/{system.name}/attacks/new/")
-    check_page(page, "attack-new")
-    page.get_by_role("radio", name="Long-term spectrum").check()
-    page.get_by_role("button", name="None").click()
-    expect(page.get_by_text("No data set chosen.")).to_be_visible()
-    page.get_by_role("button", name="Attack this system").click()
-    expect(page.get_by_text("Please correct this first")).to_be_visible()
-    page.get_by_role("checkbox", name="tones_trials_f").check()
-    page.get_by_role("button", name="Attack this system").click()
-    expect(page.get_by_role("heading", name="Under way")).to_be_visible()
-    check_page(page, "attacks-running")
-    page.get_by_role("button", name="Cancel").click()
-    for _ in range(2):  # after a while the live part is renewed behind the question
-        with page.expect_response(lambda response: "attacks/progress" in response.url):
-            page.clock.fast_forward(2100)
-    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
-    expect(page.get_by_text("was cancelled")).to_be_visible()
-
-
 def test_team_reads_the_worst_utterances_and_hears_them(system, new_page, check_page):
     make_recognition_run(system.submissions.get(), sets=["tones_trials_f", "tones_trials_m"])
     page = new_page(system.team.memberships.get().user)

@@ -1,14 +1,10 @@
 """Home, corpora, jobs and operations as people meet them: at two widths, by keyboard, live and without script."""
 
-from urllib.parse import urlsplit
-
-from django.utils import timezone
 from playwright.sync_api import expect
 
 from portal.challenges.models import Corpus
-from portal.core import errors
 from portal.jobs import services
-from portal.jobs.models import Job, JobEvent, JobState
+from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from tests.browsing import axe_violations
 from tests.portal.factories import (
@@ -29,32 +25,6 @@ def test_visitor_pages_pass_the_check(page, check_page):
     check_page(page, "log-in")
 
 
-def test_pages_of_errors_pass_the_check(page, check_page, rf):
-    shown = {}
-    page.route(
-        "**/shown/*",
-        lambda route: route.fulfill(body=shown[urlsplit(route.request.url).path], content_type="text/html"),
-    )
-    for status in (405, 500):
-        request = rf.get("/editions/a/leaderboard/unpublish/")
-        answer = errors.internal_error() if status == 500 else errors.error_page(request, status)
-        shown[f"/shown/{status}"] = answer.content.decode()
-        page.goto(f"/shown/{status}")
-        expect(page.locator("h1")).to_have_text(errors.PAGES[status][0])
-        check_page(page, f"error-{status}")
-
-
-def test_published_results_pass_the_check_and_are_chosen_in_the_form(page, check_page):
-    page.goto("/")
-    page.get_by_role("link", name="Results of papers").click()
-    expect(page.locator("h2").first).to_have_text("Published 2022, test: averages")
-    check_page(page, "published-results")
-    page.get_by_label("Challenge").select_option("2024")
-    page.get_by_role("button", name="Show").click()
-    expect(page.locator("h2").first).to_have_text("Published 2024, test: averages")
-    expect(page.get_by_role("rowheader", name="B6").first).to_be_visible()
-
-
 def test_home_of_an_organizer_passes_the_check(organizer_page, check_page):
     make_system(make_corpus("made", is_synthetic=True))
     make_corpus("lists", with_audio=False)
@@ -66,23 +36,6 @@ def test_home_of_an_organizer_passes_the_check(organizer_page, check_page):
     )
     expect(organizer_page.locator(".ribbon")).to_have_count(2)
     check_page(organizer_page, "home-organizer")
-
-
-def test_home_of_operators_passes_the_check(operator_page, check_page):
-    make_job(waiting_since=timezone.now() - timezone.timedelta(minutes=12))
-    operator_page.goto("/")
-    expect(operator_page.locator("main")).to_contain_text("No worker takes the jobs of the queue “what people send”")
-    check_page(operator_page, "home-operator")
-
-
-def test_long_name_leaves_the_arrow_of_its_menu_whole(new_page):
-    page = new_page(make_organizer(name="Wilhelmina Organizer-Featherstonehaugh"))
-    page.set_viewport_size({"width": 360, "height": 800})
-    page.goto("/")
-    summary = page.locator(".menu > summary")
-    assert summary.evaluate("(each) => each.scrollWidth <= each.clientWidth")
-    assert summary.locator("span").evaluate("(each) => each.scrollWidth > each.clientWidth")
-    assert summary.bounding_box()["x"] + summary.bounding_box()["width"] <= 360
 
 
 CORPUS_PAGES = {
@@ -109,15 +62,6 @@ def test_corpus_pages_pass_the_check_and_say_synthetic(organizer_page, check_pag
     expect(link).to_have_attribute("href", f"/systems/b2-tones/files/{file.pk}/")
 
 
-def test_import_page_passes_the_check_with_and_without_errors(organizer_page, check_page):
-    organizer_page.goto("/corpora/import/")
-    check_page(organizer_page, "import")
-    organizer_page.get_by_role("button", name="Start the import").click()
-    expect(organizer_page.locator(".error-summary li")).to_have_count(2)
-    assert organizer_page.evaluate("document.activeElement.className") == "error-summary"
-    check_page(organizer_page, "import-errors")
-
-
 def test_job_pages_pass_the_check_as_they_run_and_end(organizer_page, check_page):
     running = make_job("running", stage="Examining audio", done=3, total=8)
     problems = [make_problem(file=f"{number}.wav") for number in range(60)] + [make_problem("short", "warning")]
@@ -129,16 +73,6 @@ def test_job_pages_pass_the_check_as_they_run_and_end(organizer_page, check_page
         check_page(organizer_page, f"job-{job.state}")
     organizer_page.goto("/jobs/")
     check_page(organizer_page, "jobs")
-
-
-def test_operator_reads_the_technical_detail_and_the_operations_page(operator_page, check_page):
-    failed = make_job("failed", failure="Internal error.", failure_actor="operator")
-    failed.events.create(attempt=1, level=JobEvent.Level.TRACE, text="Traceback\n" + "x" * 300)
-    operator_page.goto(failed.get_absolute_url())
-    operator_page.get_by_text("Technical detail, attempt 1").click()
-    check_page(operator_page, "job-technical-detail")
-    operator_page.goto("/operations/")
-    check_page(operator_page, "operations")
 
 
 def test_keyboard_alone_logs_in_and_imports_a_corpus(page, tmp_path, settings):

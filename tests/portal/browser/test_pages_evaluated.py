@@ -1,11 +1,9 @@
 """The page of an evaluated system in a browser: to its team, to the public, and at home."""
 
 import pytest
-from django.utils import timezone
 from playwright.sync_api import expect
 
 from portal.submissions.models import Submission
-from tests.browsing import expect_drawn
 from tests.portal.factories import make_submission, make_team, make_team_system, make_user
 from tests.portal.objective_runs import (
     TEST,
@@ -51,19 +49,3 @@ def test_team_reads_numbers_claims_and_figures(system, new_page, check_page):
     with page.expect_download() as download:
         page.get_by_role("link", name="LaTeX").click()
     assert download.value.suggested_filename == f"{system.name}-objective.tex"
-
-
-def test_public_reads_numbers_of_a_published_leaderboard(system, new_page, check_page):
-    type(system.edition).objects.update(published_at=timezone.now())
-    page = new_page()
-    page.goto(f"/systems/{system.name}/")
-    expect(page.get_by_role("heading", name="Privacy: speaker verification")).to_be_visible()
-    expect(page.get_by_text("reported 12.3")).to_have_count(0)
-    check_page(page, "system-evaluated-public")
-    page.emulate_media(media="print")
-    for closed in ("Conditions", "Utility: speech recognition", "Method and downloads"):
-        expect(page.get_by_role("heading", name=closed)).to_be_visible()
-    expect(page.get_by_text("Ranges are 95 % intervals")).to_be_visible()
-    page.emulate_media(media="screen")
-    page.get_by_text("DET curves of the other data sets").click()
-    expect_drawn(page, "DET curves of tones_trials_m")

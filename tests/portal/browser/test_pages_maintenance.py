@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from portal.core import maintenance
 from portal.operations.maintenance import begin_maintenance, end_maintenance
-from tests.portal.factories import make_job, make_user
+from tests.portal.factories import make_user
 
 MESSAGE = "We install a new version and are back at 18:00 UTC."
 
@@ -57,13 +57,3 @@ def test_what_a_member_sends_meanwhile_is_sent_by_the_same_page_afterwards(new_p
     expect(page.locator("h1")).not_to_have_text("The portal is under maintenance")
     member.refresh_from_db()
     assert len(member.unwanted_notifications) > 1
-
-
-def test_notice_of_operators_passes_the_check(operator_page, check_page):
-    make_job("running", stage="Examining audio", done=3, total=8)
-    make_job()
-    begin()
-    operator_page.goto("/operations/")
-    expect(operator_page.locator(".notice").first).to_contain_text(f"Visitors read: “{MESSAGE}”")
-    check_page(operator_page, "maintenance-operations")
-    expect(operator_page.locator("main")).not_to_contain_text("No job waits without a worker.")

@@ -1,7 +1,6 @@
 """Submissions in a browser: an archive with problems, its report, the corrected one, what differs, taking it back."""
 
 import pytest
-from django.urls import reverse
 from playwright.sync_api import expect
 
 from portal.jobs.models import JobState
@@ -9,7 +8,7 @@ from portal.submissions import services
 from portal.submissions.models import Submission
 from portal.submissions.services import change_state
 from tests.browsing import leap_until
-from tests.portal.archives import DESCRIPTION, anonymised, hand_in, submit, wav
+from tests.portal.archives import DESCRIPTION, anonymised, hand_in, wav
 from tests.portal.factories import (
     make_corpus,
     make_edition,
@@ -17,7 +16,6 @@ from tests.portal.factories import (
     make_organizer,
     make_submission,
     make_team,
-    make_team_system,
     make_user,
 )
 
@@ -79,19 +77,6 @@ def test_refused_submission_shows_its_whole_report(new_page, check_page, owner, 
     assert download.value.suggested_filename == f"{faulty.system.name}-v1-report.csv"
 
 
-def test_corrected_submission_and_what_differs(new_page, check_page, owner, members, faulty):
-    names = list(members)
-    second = hand_in(faulty.system.team, {name: members[name] for name in names[:4]}, system=faulty.system)
-    assert second.state == Submission.State.ACCEPTED
-    page = new_page(owner)
-    page.goto(second.get_absolute_url())
-    expect(page.locator("main")).to_contain_text("What the archive did not hold comes from version 1")
-    check_page(page, "submission-accepted")
-    page.get_by_role("link", name="What differs from version 1").click()
-    expect(page.locator("h1")).to_have_text("What differs")
-    check_page(page, "submission-diff")
-
-
 def test_running_check_renews_itself_and_then_shows_the_report(new_page, check_page, owner, team, faulty):
     job = make_job("running", kind="intake", stage="Reading the archive", done=310, total=16_000)
     submission = make_submission(faulty.system, state=Submission.State.CHECKING, job=job)
@@ -109,32 +94,3 @@ def test_running_check_renews_itself_and_then_shows_the_report(new_page, check_p
     submission.save()
     change_state(submission=submission, state=Submission.State.REFUSED)
     leap_until(page, page.get_by_role("heading", name="Report").is_visible)
-
-
-def test_list_of_the_organizer_is_filtered_without_script(new_page, check_page, organizer, team, faulty):
-    make_submission(make_team_system(make_team(team.edition), "c1"), is_late=True)
-    submit(team, {"system.pdf": DESCRIPTION}, system=faulty.system)
-    page = new_page(organizer)
-    page.goto(reverse("submissions:list", args=[team.edition.name]))
-    expect(page.locator("tbody tr")).to_have_count(3)
-    check_page(page, "submission-list")
-    plain = new_page(organizer, java_script_enabled=False)
-    plain.goto(reverse("submissions:list", args=[team.edition.name]))
-    plain.get_by_label("State", exact=True).select_option("refused")
-    plain.get_by_role("button", name="Show").click()
-    expect(plain.locator("tbody tr")).to_have_count(1)
-
-
-def test_submission_is_withdrawn_after_a_question_without_script_too(new_page, check_page, owner, faulty):
-    page = new_page(owner)
-    page.goto(faulty.get_absolute_url())
-    page.get_by_role("link", name="Withdraw").click()
-    check_page(page, "submission-withdrawal")
-    page.get_by_role("link", name="Go back").click()
-    faulty.refresh_from_db()
-    assert faulty.state == Submission.State.REFUSED
-    plain = new_page(owner, java_script_enabled=False)
-    plain.goto(faulty.get_absolute_url())
-    plain.get_by_role("link", name="Withdraw").click()
-    plain.get_by_role("button", name="Withdraw").click()
-    plain.get_by_text("Withdrawn by Tamara Owner").wait_for()

@@ -21,8 +21,8 @@ from portal.jobs.runner import execute
 from portal.submissions.models import Submission, SubmittedFile
 from portal.systems.services import start_baseline
 from tests import browsing
-from tests.portal.factories import make_corpus, make_edition, make_organizer, make_system
-from tests.portal.measured_runs import make_anonymization_run, make_measured_run, make_planned_run
+from tests.portal.factories import make_corpus, make_edition, make_system
+from tests.portal.measured_runs import make_anonymization_run, make_measured_run
 
 DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
 RATE_HZ = 16_000
@@ -145,20 +145,6 @@ def test_pages_of_a_system_pass_the_check(system, file, organizer_page, check_pa
         check_page(organizer_page, name)
 
 
-def test_refused_form_passes_the_check_and_leads_to_its_fields(organizer_page, check_page):
-    make_corpus("tones")
-    organizer_page.goto("/systems/new/tones/")
-    organizer_page.get_by_role("button", name="None").click()
-    organizer_page.get_by_text("Voices, name and seed").click()
-    organizer_page.fill("input[name=name]", "with spaces")
-    organizer_page.get_by_role("button", name="Run an anonymiser").click()
-    links = organizer_page.locator(".error-summary a")
-    expect(links).to_have_count(2)
-    for link in links.all():
-        expect(organizer_page.locator(link.get_attribute("href"))).to_have_count(1)
-    check_page(organizer_page, "systems-new-refused")
-
-
 def test_options_are_those_of_the_chosen_method_and_its_pace_is_told(system, organizer_page, check_page):
     make_edition(system.corpus, organizers=[User.objects.get(is_organizer=True)], title="A challenge of voices")
     organizer_page.goto("/systems/new/voices/")
@@ -187,33 +173,6 @@ def test_options_are_those_of_the_chosen_method_and_its_pace_is_told(system, org
     check_page(organizer_page, "submissions-made-here")
 
 
-def test_run_with_findings_passes_the_check(organizer_page, check_page):
-    system = make_system(make_corpus("tones", speakers=4))
-    data_set = system.corpus.data_sets.get(name="tones_trials_f")
-    run = make_planned_run(system, data_set, method="world-formant-f0", state="failed")
-    Job.objects.filter(pk=run.job_id).update(
-        failure="3 of 4 utterances of tones_trials_f could not be anonymised.", failure_remedy="Fix them."
-    )
-    problem = {
-        "code": "clipped",
-        "severity": "warning",
-        "file": "tones-s0-002",
-        "line": None,
-        "count": 1,
-        "expected": "at most 0.1 % of the samples at full scale",
-        "found": "3 %",
-        "remedy": "Lower the gain.",
-    }
-    run.report = {
-        "problems": [problem],
-        "voices": {"sentence": "4 speakers. Voices differ as required.", "problems": []},
-    }
-    run.save()
-    organizer_page.goto("/systems/b2-tones/runs/tones_trials_f/")
-    expect(organizer_page.get_by_role("button", name="Run again")).to_be_visible()
-    check_page(organizer_page, "systems-run-failed")
-
-
 def test_data_sets_are_ticked_by_role_and_their_extent_is_told(system, organizer_page):
     voices = system.corpus
     pool = voices.data_sets.create(name="voices_train", role="training")
@@ -237,28 +196,6 @@ def test_data_sets_are_ticked_by_role_and_their_extent_is_told(system, organizer
     assert ticked() == []
     organizer_page.get_by_role("button", name="All").click()
     expect(told).to_have_text(re.compile("^3 data sets, "))
-
-
-def test_wide_tables_stay_inside_of_narrow_windows_and_paper(system, organizer_page):
-    page = organizer_page
-    for address in ("/systems/b2-voices/", "/corpora/voices/"):  # their main numbers need no scrolling
-        page.set_viewport_size({"width": 360, "height": 800})
-        page.goto(address)
-        tables = page.locator("table.sets, table.strip").all()
-        assert tables
-        for each in tables:
-            assert each.evaluate("(found) => found.parentElement.scrollWidth <= found.parentElement.clientWidth")
-            right = each.evaluate(
-                "(found) => Math.max(...[...found.querySelectorAll('tbody td')]"
-                ".map((cell) => cell.getBoundingClientRect().right))"
-            )
-            assert right <= 360
-    page.set_viewport_size({"width": 720, "height": 1000})
-    for address in ("/", "/systems/", "/systems/b2-voices/", "/systems/b2-voices/sets/voices_trials_f/"):
-        page.goto(address)
-        for media in ("screen", "print"):
-            page.emulate_media(media=media)
-            assert page.evaluate("document.documentElement.scrollWidth") == 720, (address, media)
 
 
 def test_unfinished_system_passes_the_check_and_renews_itself(organizer_page, check_page):
@@ -349,16 +286,3 @@ def test_space_plays_and_b_switches_at_the_same_instant(player):
     wait_until(player, FADED_TO.format(0, 1))
     player.keyboard.press("Space")
     assert state_of(player)["playing"] is False
-
-
-def test_comparison_works_without_script_as_plain_audio(file, new_page):
-    page = new_page(make_organizer(), java_script_enabled=False)
-    page.goto(f"/systems/b2-voices/files/{file.pk}/")
-    sounds = page.locator("audio[controls]")
-    expect(sounds).to_have_count(2)
-    for sound, key in zip(sounds.all(), (file.utterance.audio, file.audio), strict=True):
-        expect(sound).to_be_visible()
-        answer = page.request.get(sound.get_attribute("src"))
-        samples, rate = soundfile.read(io.BytesIO(answer.body()))
-        assert (answer.headers["content-type"], rate) == ("audio/flac", RATE_HZ)
-        np.testing.assert_array_equal(samples, stored(key))

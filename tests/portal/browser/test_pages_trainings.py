@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from evaluation.attackers.training.recipe import PRESETS, with_variant
 from portal.jobs.models import Job, JobState
 from tests.browsing import leap_until
-from tests.portal.trainings import epoch_values, final_values, make_trained_on, make_training, needs_torch
+from tests.portal.trainings import epoch_values, final_values, make_trained_on, make_training
 
 LIST = "/systems/b2-voices/trainings/"
 
@@ -18,24 +18,6 @@ def trained_on():
 @pytest.fixture
 def submission(once):
     return once(trained_on)
-
-
-@needs_torch
-def test_organizer_starts_a_training(submission, organizer_page, check_page):
-    page = organizer_page
-    page.goto(LIST)
-    check_page(page, "trainings-empty")
-    page.get_by_role("link", name="Train an attacker").click()
-    check_page(page, "training-new")
-    page.get_by_role("textbox", name="Seeds").fill("one")
-    page.get_by_role("button", name="Train an attacker").click()
-    expect(page.get_by_text("Seeds are whole numbers from 0 on").first).to_be_visible()
-    page.get_by_role("textbox", name="Seeds").fill("1")
-    page.get_by_label("Attack the trial sets").uncheck()
-    page.get_by_text("Baseline", exact=True).click()
-    page.get_by_role("button", name="Train an attacker").click()
-    expect(page.get_by_text("0 of 10 epochs trained").first).to_be_visible()
-    expect(page.get_by_text("The curves appear after the first epoch")).to_be_visible()
 
 
 def test_curves_grow_without_reloading_until_the_report_stands(submission, organizer_page, check_page):

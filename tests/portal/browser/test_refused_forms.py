@@ -1,7 +1,5 @@
 """After every refused form the window shows the error, and the keyboard is there, wherever the address points."""
 
-import re
-
 from playwright.sync_api import expect
 
 from tests.browsing import wait_until
@@ -37,18 +35,6 @@ def test_challenge_without_a_title_shows_its_error_after_its_rules(new_page):
     assert page.evaluate("scrollY") > 1000
     send(page, "Create the challenge")
     expect_refused(page, "Give the edition a title.")
-
-
-def test_form_that_is_refused_again_shows_its_errors_again(new_page):
-    page = new_page()
-    page.set_viewport_size({"width": 500, "height": 260})
-    page.goto("/sign-up/")
-    send(page, "Sign up")
-    for _ in range(2):
-        page.get_by_role("link", name=re.compile("^Password: ")).click()  # the place in the address
-        assert page.evaluate("location.hash") == "#id_password1"
-        send(page, "Sign up")
-    expect_refused(page, "Enter your name.")
 
 
 def test_refusal_that_the_next_page_tells_is_shown_whatever_the_address_points_to(new_page):

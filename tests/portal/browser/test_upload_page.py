@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 from portal.submissions.models import Submission, Upload
 from portal.submissions.resumable_uploads import hash_upload, upload_path
 from tests.browsing import PATIENCE_S, wait_until
-from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
+from tests.portal.factories import make_edition, make_organizer, make_team, make_user
 from tests.portal.processes.programs import Portal
 from tests.portal.processes.uploading import MEBIBYTE, SIZE_MB, BadLine, WebServer, disturb, make_archive
 
@@ -78,41 +78,6 @@ def unfinished(team, path, bytes_here, **fields):
 
 
 # What it shows -----------------------------------------------------------------------------------
-
-
-def test_page_with_everything_passes_the_check(new_page, owner, team, archive, check_page):
-    system = make_team_system(team, "p1", title="McAdams with random coefficients")
-    make_submission(system)
-    make_team_system(team, "c1", kind="contrastive")
-    unfinished(team, archive, 700_000)
-    refused = "The team “Quiet Voices” has used all 20 submissions of this edition."
-    unfinished(team, archive, archive.stat().st_size, state="refused", refusal=refused)
-    page = new_page(owner)
-    page.goto(PAGE)
-    expect(page.locator("#upload")).to_be_visible()
-    check_page(page, "upload-new")
-
-
-def test_page_of_an_organizer_and_of_a_stranger_pass_the_check(new_page, organizer, team, check_page):
-    page = new_page(organizer)
-    page.goto(PAGE)
-    expect(page.locator("h1")).to_have_text("Upload a baseline")
-    check_page(page, "upload-baseline")
-    page.select_option("#team", label="T11 Quiet Voices")
-    page.click("text=Change")
-    expect(page.locator(".page-title")).to_contain_text("For the team Quiet Voices")
-    stranger = new_page(make_user())
-    stranger.goto(PAGE)
-    expect(stranger.locator("main")).to_contain_text("You belong to no team of this edition")
-    check_page(stranger, "upload-stranger")
-
-
-def test_without_script_the_page_says_how_to_send(new_page, owner, team):
-    page = new_page(owner, java_script_enabled=False)
-    page.goto(PAGE)
-    assert "needs JavaScript" in page.inner_text("noscript")
-    expect(page.locator("#upload")).to_be_hidden()
-    expect(page.locator("section:has(> #terminal)")).to_contain_text("vp submit")
 
 
 def test_line_that_is_lost_after_the_last_byte_is_told(new_page, owner, team, archive):
@@ -302,19 +267,6 @@ def test_unfinished_upload_goes_on_although_nothing_new_may_begin(new_page, owne
     send(page)
     page.wait_for_selector("text=Submit it now")
     assert upload_path(Upload.objects.get()).read_bytes() == archive.read_bytes()
-
-
-def test_discarding_asks_first(new_page, owner, team, archive):
-    upload = unfinished(team, archive, 700_000)
-    page = new_page(owner)
-    page.goto(PAGE)
-    page.click("text=Discard")
-    page.click("dialog >> text=Go back")
-    assert Upload.objects.get().state == "receiving"
-    page.click("text=Discard")
-    page.click("dialog .danger")
-    page.wait_for_selector("text=is discarded")
-    assert (Upload.objects.get().state, upload_path(upload).exists()) == ("abandoned", False)
 
 
 # A bad line --------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tests.services import DATABASE_URL, missing_servers
 from tests.snapshots import empty_database
 
 # What takes longest comes first; then what works with the programs that stand, before what ends them.
-ORDER = ("test_from_zero", "test_whole_study", "test_journey", "test_documentation", "standing", "unattended", "alone")
+ORDER = ("test_from_zero", "test_whole_study", "test_documentation", "standing", "unattended", "alone")
 # Their tests share what was started for the first of them.
 TOGETHER = ("test_whole_study", "test_supervisor")
 

@@ -1,10 +1,8 @@
 """A worker that is killed while it makes speaker vectors loses those under way; another makes each of the rest once."""
 
-import os
 from collections import Counter
 
 import pytest
-from django.conf import settings
 
 from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.attacks.services import start_attack
@@ -15,67 +13,34 @@ from portal.jobs.models import JobState
 from speech.encoders import registry
 from tests.portal.attack_submissions import SPECTRUM, make_unprotected_submission
 from tests.portal.objective_runs import tones_edition
+from tests.portal.processes.held import Held
 from tests.portal.processes.programs import wait_for_end, wait_until
 
 TRIALS = "tones_trials_f"
 
 
-class HeldSpectrum:
-    """The long-term spectrum in the programs of a test, which works on so many utterances as it is let and then waits.
-
-    So a kill meets the job at work, however quick the machine is. What it works on is noted by content.
-    """
-
-    CODE = """
-import time, uuid
+# What it works on is noted by content.
+HELD = """
 from hashlib import sha256
-from pathlib import Path
 
 from speech.encoders.long_term_spectrum import LongTermSpectrum
-from tests.settings import *
 
-HERE = Path(__file__).parent
 whole = LongTermSpectrum.embed
 
 def embed(self, utterances, rate_hz):
-    while len(list((HERE / "done").iterdir())) + len(utterances) > int((HERE / "limit").read_text()):
-        time.sleep(0.02)
+    wait(len(utterances))
     vectors = whole(self, utterances, rate_hz)
     for samples in utterances:
-        (HERE / "done" / f"{sha256(samples.tobytes()).hexdigest()}.{uuid.uuid4().hex}").touch()
+        note(sha256(samples.tobytes()).hexdigest())
     return vectors
 
 LongTermSpectrum.embed = embed
 """
 
-    def __init__(self, folder):
-        self.folder = folder
-        (folder / "done").mkdir(parents=True)
-        (folder / "held_settings.py").write_text(self.CODE)
-        known = [str(folder), str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")]
-        self.environment = {
-            "DJANGO_SETTINGS_MODULE": "held_settings",
-            "PYTHONPATH": os.pathsep.join(filter(None, known)),
-        }
-
-    def let(self, utterances):
-        """So many in all."""
-        fresh = self.folder / "fresh"
-        fresh.write_text(str(utterances))
-        fresh.replace(self.folder / "limit")
-
-    def worked_on(self):
-        """How often each recording was, by content."""
-        return Counter(path.name.partition(".")[0] for path in (self.folder / "done").iterdir())
-
-
-@pytest.fixture
-def held(tmp_path):
-    return HeldSpectrum(tmp_path / "held")
-
 
 @pytest.mark.slow  # two workers with PyTorch
-def test_vectors_are_made_once_although_their_worker_is_killed(alone, held):
+def test_vectors_are_made_once_although_their_worker_is_killed(alone, tmp_path):
+    held = Held(tmp_path / "held", HELD)
     submission = make_unprotected_submission(tones_edition(speakers=8, utterances=2))
     held.let(11)  # three alone and a batch of eight, of the sixteen enrolment utterances
     first = alone.start_worker(**held.environment)
@@ -93,7 +58,7 @@ def test_vectors_are_made_once_although_their_worker_is_killed(alone, held):
     after = dict(vectors.values_list("audio", "pk"))
     assert before.items() <= after.items()
     assert len(after) == 16 + 8  # every enrolment utterance, and the trials of the women
-    worked_on = held.worked_on()
+    worked_on = Counter(held.done())
     assert len(worked_on) == len(after)
     assert set(worked_on.values()) == {1}
     [found] = list_attacks(submission)

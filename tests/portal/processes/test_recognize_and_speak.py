@@ -1,12 +1,10 @@
 """T04 lite by its real models in a portal job on real speech: killed while it plans and while it speaks, it goes on."""
 
 import csv
-import os
 from collections import defaultdict
 
 import pytest
 import soundfile
-from django.conf import settings
 from django.core.files.storage import default_storage
 
 from anonymization.app.handlers import PLANNING
@@ -17,6 +15,7 @@ from portal.corpora.services import start_import
 from portal.jobs.models import JobState
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
+from tests.portal.processes.held import Held
 from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.processes.test_speech import kill_at_work, stored_as
 
@@ -24,46 +23,20 @@ from tests.portal.processes.test_speech import kill_at_work, stored_as
 SPEAKERS, SHORTEST_S, UTTERANCES = ("1998", "3080"), 2.0, 4
 
 
-class Held:
-    """Settings for the programs of a test in which t04 plans and speaks as often as it is let, and then waits."""
-
-    CODE = """
-import time, uuid
-
+HELD = """
 from anonymization.methods.recognize_and_speak.method import RecognizeAndSpeak
-from tests.settings import *
-
-HERE = Path(__file__).parent
 
 def hold(whole):
     def held(*arguments, **options):
-        while len(list((HERE / "done").iterdir())) >= int((HERE / "limit").read_text()):
-            time.sleep(0.05)
+        wait()
         given = whole(*arguments, **options)
-        (HERE / "done" / uuid.uuid4().hex).touch()
+        note()
         return given
     return held
 
 RecognizeAndSpeak.plan_voices = hold(RecognizeAndSpeak.plan_voices)
 RecognizeAndSpeak._anonymize = hold(RecognizeAndSpeak._anonymize)
 """
-
-    def __init__(self, folder):
-        self.folder = folder
-        (folder / "done").mkdir(parents=True)
-        (folder / "held_settings.py").write_text(self.CODE)
-        known = [str(folder), str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")]
-        self.environment = {
-            "DJANGO_SETTINGS_MODULE": "held_settings",
-            "PYTHONPATH": os.pathsep.join(filter(None, known)),
-            "PORTAL_ANONYMIZER_THREADS": "1",
-        }
-
-    def let(self, calls):
-        """So many calls from now on, then none."""
-        fresh = self.folder / "fresh"
-        fresh.write_text(str(len(list((self.folder / "done").iterdir())) + calls))
-        fresh.replace(self.folder / "limit")
 
 
 @pytest.fixture
@@ -93,7 +66,7 @@ def speech(shared, tmp_path):
 
 @pytest.mark.slow  # Whisper and Kokoro in three workers
 def test_it_goes_on_after_a_kill_while_it_plans_and_while_it_speaks(alone, tmp_path, speech):
-    held = Held(tmp_path / "held")
+    held = Held(tmp_path / "held", HELD)
     worker = alone.start_worker(**held.environment)
     alone.start_scheduler(**held.environment)
     held.let(0)

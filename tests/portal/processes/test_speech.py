@@ -14,7 +14,6 @@ from django.core.files.storage import default_storage
 from anonymization.app.models import AnonymizationRun
 from anonymization.app.services import start_anonymization
 from anonymization.app.voice_assignment import find_pseudo_speaker
-from anonymization.methods import registry
 from anonymization.methods.registry import get_method
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import
@@ -22,6 +21,7 @@ from portal.jobs.models import JobEvent, JobState
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
 from speech.audio.files import read_pcm16, write_flac16
+from tests.portal.processes.held import Held
 from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.recordings import DEMO
 
@@ -50,15 +50,14 @@ def speech(tmp_path):
     return folder
 
 
-def begin(speech, *, method=METHOD, name="b2"):
+def begin(speech):
     """A corpus imported by the worker, and the run of a method on its largest data set."""
-    if not Corpus.objects.filter(name="speech").exists():
-        imported = wait_for_end(start_import(folder=str(speech), name="speech"))
-        assert imported.state == JobState.SUCCEEDED, imported.failure
+    imported = wait_for_end(start_import(folder=str(speech), name="speech"))
+    assert imported.state == JobState.SUCCEEDED, imported.failure
     corpus = Corpus.objects.get(name="speech")
     data_set = max(corpus.data_sets.all(), key=lambda data_set: data_set.utterances.count())
-    submission = create_baseline(name=name, title=name, corpus=corpus)
-    [run] = start_anonymization(submission=submission, data_sets=[data_set], method=method, seed=7)
+    submission = create_baseline(name="b2", title="B2", corpus=corpus)
+    [run] = start_anonymization(submission=submission, data_sets=[data_set], method=METHOD, seed=7)
     return run, data_set.utterances.count(), SubmittedFile.objects.filter(submission=submission)
 
 
@@ -70,61 +69,24 @@ def stored_as(files):
     }
 
 
-class Held:
-    """B2 as a plug-in of the programs of a test, which works on so many utterances as it is let and then waits.
-
-    So a kill meets a job at work, however quick the method and however slow this process is. Each process and each
-    attempt prepares the method by one call more.
-    """
-
-    CODE = """
-import time, uuid
+# B2 as a plain method, which takes the utterances of a batch one by one. Each process and each attempt prepares it by
+# one call more.
+HELD = """
 from dataclasses import fields
-from pathlib import Path
-from anonymization.methods.mcadams import method as mcadams
+
 from anonymization.methods.contract import Method
+from anonymization.methods.mcadams import method as mcadams
 
-HERE = Path(__file__).parent
-[B2] = [method for method in mcadams.METHODS if method.name == "mcadams-2022"]
+def hold(method):
+    def process(*arguments):
+        wait()
+        output = method.process(*arguments)
+        note()
+        return output
+    return Method(**{each.name: getattr(method, each.name) for each in fields(Method)} | {"process": process})
 
-def process(*arguments):
-    while len(list((HERE / "done").iterdir())) >= int((HERE / "limit").read_text()):
-        time.sleep(0.02)
-    output = B2.process(*arguments)
-    (HERE / "done" / uuid.uuid4().hex).touch()
-    return output
-
-# A plain method, which takes the utterances of a batch one by one.
-same = {each.name: getattr(B2, each.name) for each in fields(Method)}
-METHOD = Method(**same | {"name": "held-mcadams", "process": process})
+mcadams.METHODS = tuple(hold(method) for method in mcadams.METHODS)
 """
-
-    def __init__(self, folder):
-        self.folder = folder
-        about = folder / "held-1.dist-info"
-        for place in (about, folder / "done"):
-            place.mkdir(parents=True)
-        (folder / "held.py").write_text(self.CODE)
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: held\nVersion: 1\n")
-        (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\nheld = held:METHOD\n")
-        self.let(10**6)
-        # One thread, so that batches end in their order.
-        self.environment = {"PYTHONPATH": str(folder), "PORTAL_ANONYMIZER_THREADS": "1"}
-
-    def let(self, calls):
-        """So many calls from now on, then none."""
-        fresh = self.folder / "fresh"
-        fresh.write_text(str(len(list((self.folder / "done").iterdir())) + calls))
-        fresh.replace(self.folder / "limit")
-
-
-@pytest.fixture
-def held(tmp_path, monkeypatch):
-    held = Held(tmp_path / "held")
-    monkeypatch.syspath_prepend(held.folder)
-    registry._plug_ins.cache_clear()
-    yield held
-    registry._plug_ins.cache_clear()
 
 
 def kill_at_work(job, programs):
@@ -136,11 +98,12 @@ def kill_at_work(job, programs):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_b2_continues_after_a_kill_and_gives_each_utterance_once(alone, held, speech):
+def test_b2_continues_after_a_kill_and_gives_each_utterance_once(alone, speech, tmp_path):
+    held = Held(tmp_path / "held", HELD)
     worker = alone.start_worker(**held.environment)
     alone.start_scheduler(**held.environment)
     held.let(10)  # one to prepare, the first utterance alone, two batches of four
-    run, count, files = begin(speech, method="held-mcadams")
+    run, count, files = begin(speech)
     wait_until(lambda: files.count() >= 9, "nine anonymised utterances")
     kill_at_work(run.job, [worker])
     before = stored_as(files)
@@ -154,31 +117,6 @@ def test_b2_continues_after_a_kill_and_gives_each_utterance_once(alone, held, sp
     assert [file.utterance.name for file in files if not is_what_the_method_gives(run, file)] == []
     after = stored_as(files)
     assert {key: after[key] for key in before} == before  # nothing that was finished was touched
-
-
-@pytest.mark.slow  # two runs and four workers
-def test_second_worker_and_kills_change_nothing_in_the_output(alone, held, speech):
-    """The same run undisturbed, and with its process killed twice at work while further workers come."""
-    alone.start_worker(**held.environment)
-    alone.start_scheduler(**held.environment)
-    run, count, files = begin(speech, method="held-mcadams")
-    assert wait_for_end(run.job).state == JobState.SUCCEEDED
-    undisturbed = dict(files.values_list("utterance__name", "audio"))
-    held.let(10)
-    again, _, disturbed = begin(speech, method="held-mcadams", name="again")
-    for kept, attempt in ((9, 1), (17, 2)):
-        wait_until(lambda kept=kept: disturbed.count() >= kept, f"{kept} anonymised utterances")
-        alone.start_worker(**held.environment)
-        kill_at_work(again.job, alone.programs)
-        assert again.job.attempt == attempt
-        before = stored_as(disturbed)
-        assert len(before) == kept < count
-        held.let(9 if attempt == 1 else 10**6)
-    ended = wait_for_end(again.job)
-    assert (ended.state, ended.attempt, len(undisturbed)) == (JobState.SUCCEEDED, 3, count)
-    assert dict(disturbed.values_list("utterance__name", "audio")) == undisturbed
-    after = stored_as(disturbed)
-    assert {key: after[key] for key in before} == before
 
 
 def is_what_the_method_gives(run: AnonymizationRun, file: SubmittedFile) -> bool:

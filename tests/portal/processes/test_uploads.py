@@ -203,17 +203,6 @@ def offset_at(address, bearer):
     return int(answer.headers["Upload-Offset"])
 
 
-def hold(server, address, bearer):
-    """A connection that keeps an upload to itself: one that another request came before is tried again."""
-    for _ in range(40):
-        connection = open_part(server, address, bearer, announced=1000, sent=b"x")
-        time.sleep(0.5)
-        if send(address, bearer, 0, b"").status_code in {423, 503}:
-            return connection
-        connection.close()
-    raise AssertionError("The upload is never held.")
-
-
 def open_part(server, address, bearer, *, announced, sent):
     """A connection that has sent the beginning of a part and stays open."""
     connection = socket.create_connection(("127.0.0.1", server.port))
