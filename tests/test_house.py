@@ -135,8 +135,8 @@ def module_name(path: Path) -> str:
 _WITH_STATEMENTS = (ast.Module, ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
-def imports(tree: ast.AST, *, inside: bool) -> Iterator[tuple[int, str]]:
-    """Line and module of each import, inside of functions or outside of them; those for type checkers do not count."""
+def imports(tree: ast.AST) -> Iterator[tuple[int, str, bool]]:
+    """Line and module of each import, and whether it is inside of a function; those for type checkers do not count."""
     waiting = [(tree, False)]
     while waiting:
         node, is_inside = waiting.pop()
@@ -144,30 +144,30 @@ def imports(tree: ast.AST, *, inside: bool) -> Iterator[tuple[int, str]]:
             continue
         is_start = isinstance(node, ast.FunctionDef) and node.name in ("ready", "__getattr__")
         is_inside |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_start
-        if isinstance(node, ast.ImportFrom) and node.module and is_inside is inside:
-            yield from ((node.lineno, f"{node.module}.{name.name}") for name in node.names)
-        elif isinstance(node, ast.Import) and is_inside is inside:
-            yield from ((node.lineno, name.name) for name in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.lineno, f"{node.module}.{name.name}", is_inside) for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((node.lineno, name.name, is_inside) for name in node.names)
         elif isinstance(node, _WITH_STATEMENTS):
             waiting += ((one, is_inside) for one in ast.iter_child_nodes(node))
 
 
 def light_imports_inside(sources: dict[str, str]) -> list[str]:
     """Imports inside of functions of modules of ours that load no heavy library, as ``module:line imported``."""
-    trees = {name: ast.parse(source) for name, source in sources.items()}
+    found = {name: list(imports(ast.parse(source))) for name, source in sources.items()}
 
     def ours(name: str) -> str | None:
-        return name if name in trees else (name.rpartition(".")[0] if name.rpartition(".")[0] in trees else None)
+        return name if name in found else (name.rpartition(".")[0] if name.rpartition(".")[0] in found else None)
 
-    outer = {name: [one for _, one in imports(tree, inside=False)] for name, tree in trees.items()}
+    outer = {name: [one for _, one, is_inside in rows if not is_inside] for name, rows in found.items()}
     heavy = {name for name, names in outer.items() if any(one.split(".")[0] in HEAVY for one in names)}
     while more := {name for name, names in outer.items() if name not in heavy and {ours(one) for one in names} & heavy}:
         heavy |= more
     return [
         f"{name}:{line} {one}"
-        for name, tree in trees.items()
-        for line, one in imports(tree, inside=True)
-        if (ours(one) or "") in trees and ours(one) not in heavy
+        for name, rows in found.items()
+        for line, one, is_inside in rows
+        if is_inside and ours(one) is not None and ours(one) not in heavy
     ]
 
 

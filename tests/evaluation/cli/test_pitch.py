@@ -89,19 +89,6 @@ def test_pitch_csv_has_no_formula(shell, folders, tmp_path):
     assert [float(row["duration_difference_ms"]) for row in rows] == pytest.approx([-50.0] * 3)  # signs stay
 
 
-def test_pitch_reads_kaldi_directories(shell, folders, tmp_path, monkeypatch):
-    original, anonymised = folders
-    monkeypatch.chdir(tmp_path)
-    for name, prefix in (("one", "original/"), ("two", "anonymised/s1/")):
-        (tmp_path / name).mkdir()
-        lines = [f"id-{number} {prefix}u{number}.flac\n" for number in range(3)]
-        (tmp_path / name / "wav.scp").write_text("".join(lines))
-    rows = shell("pitch", "one", "two", "--json").json["utterances"]
-    direct = shell("pitch", original, anonymised, "--json").json["utterances"]
-    assert [row["utterance"] for row in rows] == ["id-0", "id-1", "id-2"]
-    assert [row["pitch_correlation"] for row in rows] == [row["pitch_correlation"] for row in direct]
-
-
 def test_pitch_names_what_is_missing_repeated_or_broken_and_measures_the_rest(shell, folders):
     original, anonymised = folders
     (anonymised / "s1" / "u0.flac").rename(anonymised / "extra.flac")

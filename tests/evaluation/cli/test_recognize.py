@@ -7,9 +7,7 @@ import json
 import pytest
 
 from evaluation.cli import recognize
-from tests.evaluation.engines import require_recognizer
 from tests.evaluation.recognition import Listener, write_noise
-from tests.recordings import DEMO, first_of_each_speaker
 
 TEXTS = {2000: "One two.", 3000: "three four five", 4000: "sicks"}
 
@@ -139,16 +137,3 @@ def test_what_cannot_be_used_is_one_sentence(shell, listener, corpus, arguments,
     assert (answer.code, answer.out) == (2, "")
     assert sentence in answer.err
     assert answer.err.count("\n") == 1
-
-
-def test_speech_by_the_light_recogniser(shell, tmp_path):
-    require_recognizer("moonshine-tiny")
-    rows = first_of_each_speaker()[:2]
-    references = {row["utterance_id"]: row["transcript"] for row in rows}
-    paths = [DEMO / row["path"] for row in rows]
-    (tmp_path / "text").write_text("".join(f"{name} {text}\n" for name, text in references.items()))
-    answer = shell("recognize", *paths, "--text", tmp_path / "text", "--json")
-    assert answer.code == 0
-    report = json.loads(answer.out)["report"]
-    assert [one["utterance"] for one in report["utterances"]] == list(references)
-    assert report["groups"][0]["clipped_error_rate"] < 0.5

@@ -85,12 +85,12 @@ def test_score_intervals_are_those_of_the_bootstrap(shell, tmp_path):
 
 def test_score_draws_the_figure_by_its_ending(shell, tmp_path):
     scores, trials = write_test(tmp_path / "one")
-    paths = [tmp_path / f"det.{ending}" for ending in ("svg", "pdf", "png", "csv")]
+    paths = [tmp_path / f"det.{ending}" for ending in ("svg", "csv")]
     answer = shell("score", "--scores", scores, "--trials", trials, "--det", *paths)
     assert answer.code == 0
-    assert [path.read_bytes()[:4] for path in paths] == [b"<?xm", b"%PDF", b"\x89PNG", b"labe"]
+    assert [path.read_bytes()[:4] for path in paths] == [b"<?xm", b"labe"]
     assert "DET curves" in ElementTree.parse(paths[0]).getroot().get("aria-label", "")
-    with paths[3].open(newline="") as file:
+    with paths[1].open(newline="") as file:
         [first, *_] = csv.DictReader(file)
     assert float(first["miss_rate"]) == measure_scores(scores, trials).kaldi_eer
 

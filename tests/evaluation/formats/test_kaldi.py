@@ -161,18 +161,12 @@ def test_blank_lines_are_noted():
     assert (only(parsed).code, only(parsed).severity) == ("blank-line", Severity.NOTE)
 
 
-@pytest.mark.parametrize(
-    ("data", "code", "line"),
-    [
-        (b"a 1\r\nb 2\r\n", "windows-line-ends", 1),
-    ],
-)
-def test_bytes_of_other_editors_are_tolerated(tmp_path, data, code, line):
+def test_line_ends_of_windows_are_tolerated(tmp_path):
     path = tmp_path / "utt2spk"
-    path.write_bytes(data)
+    path.write_bytes(b"a 1\r\nb 2\r\n")
     parsed = kaldi.read_utt2spk(path)
     assert parsed.content == {"a": "1", "b": "2"}
-    assert (only(parsed).code, only(parsed).line) == (code, line)
+    assert (only(parsed).code, only(parsed).line) == ("windows-line-ends", 1)
     assert only(parsed).severity is Severity.NOTE
 
 

@@ -77,18 +77,11 @@ def test_encoder_gives_one_vector_each_whatever_else_is_in_the_batch(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("bad", "words"),
-    [
-        (np.ones(200, np.int16), r"[Uu]tterance 2 of .*expected"),
-        (np.zeros(RATE_HZ, np.int16), r"[Uu]tterance 2 of .*silence"),
-        (np.ones((2, RATE_HZ), np.int16), r"[Uu]tterance 2 of .*shape \(2, 16000\)"),
-    ],
-    ids=["short", "silent", "two channels"],
-)
-def test_encoder_names_the_utterance_that_it_cannot_use(name, bad, words):
-    with pytest.raises(InputError, match=words):
-        encoder(name).embed([speech(), bad], RATE_HZ)
+def test_encoder_names_the_utterance_that_it_cannot_use(name):
+    short, silent, two_channels = np.ones(200), np.zeros(RATE_HZ), np.ones((2, RATE_HZ))
+    for bad, words in ((short, "expected"), (silent, "silence"), (two_channels, r"shape \(2, 16000\)")):
+        with pytest.raises(InputError, match=f"[Uu]tterance 2 of .*{words}"):
+            encoder(name).embed([speech(), bad.astype(np.int16)], RATE_HZ)
 
 
 @pytest.mark.parametrize("name", NAMES)
