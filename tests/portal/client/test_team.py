@@ -218,17 +218,14 @@ def test_own_command_runs_as_it_is_typed(kind, vp, fetched, monkeypatch):
     assert not Path("scratch").exists()
 
 
-@pytest.mark.parametrize(
-    ("command", "sentence"),
-    [
+def test_command_that_cannot_run_is_one_sentence(vp, fetched):
+    for command, sentence in (
         ("nosuch {input} {output}", "expected a program, found “nosuch”, which is in no folder of PATH."),
         ("cat {input}", "command: expected {output} with {input}, found none."),
         ("cat '{input} {output}", "--command: expected a command that /bin/sh can read"),
-    ],
-)
-def test_command_that_cannot_run_is_one_sentence(command, sentence, vp, fetched):
-    code, said, warned = vp("run", "autumn", "--command", command)
-    assert (code, said, warned.count("\n"), sentence in warned) == (2, "", 1, True), warned
+    ):
+        code, said, warned = vp("run", "autumn", "--command", command)
+        assert (code, said, warned.count("\n"), sentence in warned) == (2, "", 1, True), warned
 
 
 def test_failure_of_a_command_is_told_once_with_its_line_and_what_it_printed(vp, fetched):
@@ -240,23 +237,16 @@ def test_failure_of_a_command_is_told_once_with_its_line_and_what_it_printed(vp,
     assert "The last that it printed: no such file: {input}. Command: echo" in warned
 
 
-def test_run_in_which_nothing_was_finished_does_not_block_the_next(vp, fetched):
+def test_run_goes_on_unless_nothing_was_finished_or_its_program_was_changed(vp, fetched):
     Path("reverse.py").write_text(REVERSE)
     command = f"{sys.executable} reverse.py {{input}} {{output}}"
     assert run_command(vp, f"false {command}", "--limit", 1)[0] == 1
     assert run_command(vp, command, "--limit", 1)[0] == 0
-    code, _, warned = run_command(vp, f"{command} {{seed}}", "--limit", 1)
-    assert (code, "own-command has changed since this folder was begun" in warned) == (2, True), warned
-
-
-def test_run_is_not_continued_by_a_program_that_was_changed(vp, fetched):
-    Path("reverse.py").write_text(REVERSE)
-    command = f"{sys.executable} reverse.py {{input}} {{output}}"
-    assert run_command(vp, command, "--limit", 1)[0] == 0
     assert run_command(vp, command, "--limit", 1)[0] == 0
     Path("reverse.py").write_text(f"{REVERSE}\n")
-    code, _, warned = run_command(vp, command, "--limit", 1)
-    assert (code, "own-command has changed since this folder was begun" in warned) == (2, True), warned
+    for changed in (command, f"{command} {{seed}}"):
+        code, _, warned = run_command(vp, changed, "--limit", 1)
+        assert (code, "own-command has changed since this folder was begun" in warned) == (2, True), warned
 
 
 def test_pack_names_every_fault_and_leaves_no_archive(vp, fetched):

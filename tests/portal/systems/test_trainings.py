@@ -11,7 +11,6 @@ from django.core.files.storage import default_storage
 from evaluation.app.attacks.stored_attackers import ENCODER_FILES, encoder_key
 from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
-from portal.core.health import write_heartbeat
 from portal.core.storage import replace_named
 from tests.pages import read_page
 from tests.portal.factories import (
@@ -93,16 +92,6 @@ def test_form_says_what_is_wrong_and_starts_nothing(organizer, submission):
     answers = [(organizer.post(FORM, asked(submission, **changes)), sentence) for changes, sentence in wrong]
     assert [said for answer, said in answers if answer.status_code != 422 or said not in errors_of(answer)] == []
     assert EvaluationRun.objects.count() == 0
-
-
-@needs_torch
-def test_only_a_worker_with_a_graphics_card_is_said_to_have_one(organizer, submission):
-    write_heartbeat("a worker", kind="worker", queues=["cpu", "gpu", "light"], processes=1)
-    page = read_page(organizer.get(FORM))
-    assert "No worker has a graphics card" in page
-    assert 'value="cuda"' not in page
-    write_heartbeat("another", kind="worker", queues=["gpu"], processes=1, card="a card")
-    assert 'value="cuda"' in read_page(organizer.get(FORM))
 
 
 # One training --------------------------------------------------------------------------------------
