@@ -71,15 +71,6 @@ def test_stretch_is_the_ratio_of_standard_errors_and_never_below_one(ratings):
     assert paired.stretches().tolist() == [1.0]
 
 
-def test_the_interval_of_a_difference_takes_a_smaller_variance_but_is_at_least_half_as_wide(ratings):
-    score, listener, item, is_second = ratings
-    influences = [mean_influence(np.flatnonzero(side), score, listener, item) for side in (~is_second, is_second)]
-    ours = cluster_two_way(influences, listener, item)
-    # At -1 V is 0, which few clusters may give by chance: then, and below, the larger of V_L and V_I counts.
-    for share, stretch in ((2.0, np.sqrt(3)), (-0.36, 0.8), (-0.9, 0.5)):
-        assert ours.with_missed(share * ours.listener).of_differences(0)[0] == pytest.approx([stretch])
-
-
 def test_an_end_of_an_interval_that_is_0_is_written_as_0():
     """An end that differs from 0 by the order of computation alone is no number of anybody's."""
     almost_none = 1.665e-16

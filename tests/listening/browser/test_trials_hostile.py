@@ -163,20 +163,3 @@ def test_page_that_stops_says_why_where_it_stops(page, session):
     expect(page.locator("[data-missing]")).to_have_count(0)
     page.locator("#next").click()
     expect_number(page, 2)
-
-
-def test_nothing_can_be_rated_before_something_was_heard(page, session):
-    open_trials(page, session)
-    sentence = "Play a recording: then you can answer."
-    expect(page.locator("#form")).to_have_accessible_description(sentence)
-    expect(page.get_by_text(sentence)).to_be_visible()
-    for key in ("7", "0"):
-        page.keyboard.press(key)
-    for point in page.locator(".point").all():
-        point.click(force=True)
-    expect(page.locator("input[type=radio]:checked")).to_have_count(0)
-    expect(page.locator("input[type=radio]").first).to_be_disabled()
-    expect_ready(page, "a")
-    player(page, "a").locator("button").click()
-    expect(page.locator("input[type=radio]").first).to_be_enabled()
-    expect(page.get_by_text(sentence)).to_be_hidden()

@@ -13,7 +13,6 @@ from listening.app.models import Session
 from tests.listening.answering import (
     TAB,
     answer,
-    answer_all,
     hear,
     lengthen,
     payload,
@@ -58,17 +57,6 @@ def test_criterion_07_same_answer_again_is_acknowledged_again_and_another_is_ref
     assert (status, reply["problem"]) == (409, "locked")
     assert reply["sentence"] == "This trial was answered before, and answers cannot be changed."
     assert stored(session) == [(1, task, 7) for task in TASKS]
-
-
-@pytest.mark.postgres
-def test_last_answer_is_acknowledged_again_after_the_end(client, session):
-    reply = answer_all(client, session)
-    assert (reply["next"], reply["done"], reply["ahead"]) == (None, 4, [])
-    assert reply["address"] == f"/listen/{session.token}/"
-    assert answer(client, session, 4, is_late=True) == (200, reply)
-    status, refused = answer(client, session, 4, 2)
-    assert (status, refused["problem"], refused["state"]) == (410, "ended", "finished")
-    assert session.answers.count() == 12
 
 
 def test_criterion_06_trials_are_answered_in_their_order_only(client, session):
@@ -291,13 +279,6 @@ def test_criterion_11_what_cannot_be_read_is_refused(client, session, what):
         status, reply = post(client, session, what, body)
         found[name] = status, reply.get("problem"), bool(reply.get("sentences")), stored(session)
     assert found == dict.fromkeys(NOT_JSON, (422, "invalid", True, []))
-
-
-def test_scale_of_the_study_bounds_the_rating(client):
-    session = make_session(make_study(points=5))
-    hear(session)
-    assert answer(client, session, 1, 6)[0] == 422
-    assert answer(client, session, 1, 5)[0] == 200
 
 
 @pytest.mark.postgres

@@ -185,12 +185,6 @@ def test_byte_range_is_sent_exactly(session, header, status, part):
     assert (response.status_code, body(response)) == (status, content[part])
 
 
-def test_range_outside_of_the_file_is_refused_and_not_noted(session):
-    response = get(session, range="bytes=9999999-")
-    assert (response.status_code, response.content) == (416, b"")
-    assert not Serve.objects.exists()
-
-
 def test_criterion_09_head_and_a_single_byte_do_not_count_as_sent(session):
     response = Client().head(address(session))
     assert (response.status_code, int(response["Content-Length"])) == (200, len(content_of(session)))

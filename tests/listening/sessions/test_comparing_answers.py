@@ -41,15 +41,6 @@ def give(client, session, preset, given, **more):
     return answer(client, session, tasks=[KEY[preset]], rating=given, **more)
 
 
-@pytest.mark.parametrize(("preset", "given"), [("dcr", 5), ("ccr", -3), ("ab", 3), ("abx", 2)])
-def test_answer_is_stored_as_its_number(client, preset, given):
-    session = session_of(preset)
-    status, reply = give(client, session, preset, given)
-    assert (status, reply["answers"]) == (200, {KEY[preset]: given})
-    row = session.answers.get()
-    assert (row.task, row.rating, row.data) == (KEY[preset], given, {})
-
-
 def test_sliders_are_stored_by_slot_and_acknowledged_as_they_were_sent(client):
     session = session_of("mushra")
     status, reply = give(client, session, "mushra", SLIDERS)

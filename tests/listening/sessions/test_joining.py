@@ -216,17 +216,6 @@ def test_own_link_leads_to_the_session_begun_anew():
     assert client.get(link_of(study)).url == anew
 
 
-def test_mturk_preview_shows_instructions_and_makes_nothing():
-    study = make_study(platform="mturk", screening=PLAIN)
-    for query in ({}, {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE", "hitId": "H1"}):
-        response = Client().get(link_of(study), query)
-        assert response.status_code == 200
-        assert "Accept the task to begin" in text_of(response)
-        assert "broadcaster" in text_of(response)
-    assert (Session.objects.count(), Participant.objects.count()) == (0, 0)
-    assert Block.objects.exclude(holder=None).count() == 0
-
-
 def test_language_is_asked_for_or_the_browsers_and_else_the_studys_first():
     study = make_study(screening=PLAIN, languages=["en", "fr"])
     client = Client()

@@ -183,18 +183,6 @@ def test_who_calls_everything_broken_does_not_finish(client):
     assert (session.state, session.block.holder, session.block.is_finished) == ("technical", None, False)
 
 
-def test_ended_session_says_so_and_where_to_go(client, session):
-    sessions.end_session(session, Session.State.SCREENED_OUT, timezone.now())
-    bodies = {"answers": payload(), "report": {"tab": TAB, "position": 1, "slot": "a"}}
-    told = [
-        post(client, session, what, bodies.get(what, {"tab": TAB}))
-        for what in ("answers", "alive", "take-over", "report")
-    ]
-    for status, reply in [*told, state(client, session)]:
-        assert (status, reply["problem"], reply["state"]) == (410, "ended", "screened-out")
-        assert (reply["sentence"], reply["address"]) == ("This session is over.", f"/listen/{session.token}/")
-
-
 def test_session_that_does_not_finish_frees_its_block_whole(session):
     sessions.end_session(session, Session.State.TECHNICAL, timezone.now())
     block = session.study.blocks.get(pk=session.block_id)
