@@ -163,33 +163,6 @@ RULES: dict[str, Callable[[Record], dict[str, Any]]] = {
 }
 
 
-# What a flag of the monitor rests on, in words.
-SENTENCES = {
-    "straight-lining": "{length} of {of} ratings of {task} in a row are the same.",
-    "low-variance": "The {of} ratings of {task} vary by {variance}, under {limit}.",
-    "alternating": "{length} of {of} ratings of {task} in a row repeat a pattern.",
-    "too-fast": "Half of {of} trials took {percent:.0f} % of their speech, or less.",
-    "gold-missed": "{missed} of {of} control trials missed.",
-    "headphones": "No attempt passed: {listed}.",
-    "playback": "Trials with altered playback: {tampered}; with playback in the background, heard again where it "
-    "ended there: {hidden}.",
-    "not-heard": "{unheard} of {of} trials answered without playing their recordings to the end.",
-}
-
-
-def sentence(kind: str, data: Mapping[str, Any]) -> str:
-    """Return what a flag rests on, in words; no rating is told."""
-    if not data.keys() - {"holds"}:
-        return ""
-    if kind in SENTENCES:
-        told = {"percent": 100 * data.get("median_share", 0), "listed": ", ".join(data.get("checks", ()))}
-        return SENTENCES[kind].format(**data, **told)
-    task = f" of {data['task']}" if data.get("task") else ""
-    has_numbers = {"value", "limit"} <= data.keys()
-    numbers = f": {data['value']:.3g}, where the limit is {data['limit']:.3g}" if has_numbers else ""
-    return f"Found by a screening rule of the analysis, in the ratings{task}{numbers}."
-
-
 def variance_limit(points: int) -> float:
     """Return the limit of five points, carried to another scale by the square of its range."""
     return VARIANCE_ON_FIVE_POINTS * ((points - 1) / 4) ** 2

@@ -11,13 +11,13 @@ Of recordings that evaluators report, system and utterance are told once the stu
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from math import ceil
 from statistics import median
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 
@@ -32,7 +32,6 @@ from listening.app.models import (
     Study,
     Trial,
 )
-from listening.app.monitor.rules import sentence
 from listening.app.sessions.answers import BROKEN, NOTE
 from listening.app.sessions.payloads import SOUND_PROBLEMS
 from listening.app.sessions.selectors import STEPS, list_steps
@@ -162,60 +161,43 @@ KINDS = {"silence": "Silence", "cut-off": "Cut off", "noise": "Noise", "other": 
 Place = tuple[int, int, str]  # block, position, slot
 
 
-@dataclass(frozen=True)
-class ReportedClip:
-    """A recording, how often what was said of it (in the order of `KINDS`), and in how many sessions."""
+def reported_clips(study: Study) -> list[dict[str, Any]]:
+    """Return every recording of which something was reported, the one of most sessions first: at most two queries.
 
-    stimulus: int
-    name: str
-    counts: tuple[int, ...]
-    sessions: int
-
-
-def reported_clips(study: Study) -> list[ReportedClip]:
-    """Return every recording of which something was reported, the one of most sessions first: at most two queries."""
+    Each has its `name`, empty until the study is closed, its `counts` by the labels of `KINDS`, and its `sessions`.
+    """
     events = SessionEvent.objects.filter(
         session__study=study, session__is_preview=False, kind__in=(BROKEN, NOTE), is_told=False
     )
-    told: dict[Place, list[tuple[int, str]]] = defaultdict(list)
+    reports: dict[Place, list[tuple[int, str]]] = defaultdict(list)
     for block, session, data in events.values_list("session__block", "session", "data"):
         what = data["what"] if data["what"] in SOUND_PROBLEMS else UNPLAYABLE
-        told[block, data["position"], data["slot"]].append((session, what))
-    if not told:
+        reports[block, data["position"], data["slot"]].append((session, what))
+    if not reports:
         return []
+    blocks, positions, slots = (set(part) for part in zip(*reports, strict=True))
+    samples = PresentationSample.objects.filter(
+        presentation__trials__block__in=blocks, presentation__trials__position__in=positions, slot__in=slots
+    )
     of_stimulus: dict[int, list[tuple[int, str]]] = defaultdict(list)
     names: dict[int, str] = {}
-    for stimulus, name, place in _stimuli(study, told):
-        of_stimulus[stimulus] += told[place]
-        names[stimulus] = name
-    clips = [
-        ReportedClip(
-            stimulus,
-            names[stimulus],
-            tuple(Counter(what for _, what in reports)[kind] for kind in KINDS),
-            len({session for session, _ in reports}),
-        )
-        for stimulus, reports in of_stimulus.items()
-    ]
-    return sorted(clips, key=lambda clip: (-clip.sessions, clip.stimulus))
-
-
-def _stimuli(study: Study, places: dict[Place, list[tuple[int, str]]]) -> list[tuple[int, str, Place]]:
-    """Return stimulus, its name and where it stands, of each place that is asked for."""
-    rows = PresentationSample.objects.filter(
-        presentation__trials__block__in={block for block, _, _ in places},
-        presentation__trials__position__in={position for _, position, _ in places},
-        slot__in={slot for _, _, slot in places},
-    ).values_list(
+    for stimulus, system, utterance, *place in samples.values_list(
         *("stimulus", "stimulus__condition__code", "stimulus__item__name"),
         *("presentation__trials__block", "presentation__trials__position", "slot"),
-    )
-    is_closed = study.state == Study.State.CLOSED
-    return [
-        (stimulus, f"{system or 'original'}, {utterance}" if is_closed else "", (block, position, slot))
-        for stimulus, system, utterance, block, position, slot in rows
-        if (block, position, slot) in places
+    ):
+        of_stimulus[stimulus] += reports.get(tuple(place), [])
+        names[stimulus] = f"{system or ORIGINAL}, {utterance}" if study.state == Study.State.CLOSED else ""
+    clips = [
+        {
+            "stimulus": stimulus,
+            "name": names[stimulus],
+            "counts": {label: sum(what == kind for _, what in told) for kind, label in KINDS.items()},
+            "sessions": len({session for session, _ in told}),
+        }
+        for stimulus, told in of_stimulus.items()
+        if told
     ]
+    return sorted(clips, key=lambda clip: (-clip["sessions"], clip["stimulus"]))
 
 
 Step = Session.Step
@@ -225,17 +207,22 @@ LEFT = (State.EXPIRED, State.WITHDRAWN, State.SCREENED_OUT, State.FAILED_ATTENTI
 
 @dataclass
 class SessionLine:
-    """A session as the monitor shows it. `step`: where it is, or where it was when it ended. `flags`: in words."""
+    """A session as the monitor shows it. `step`: where it is, or where it was when it ended."""
 
     session: Session
     step: str
     answered: int
     is_stalled: bool
-    flags: list[dict[str, Any]] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
 
     @property
     def is_excluded(self) -> bool:
         return bool(getattr(self.session, "is_excluded", False))
+
+    @property
+    def badge(self) -> str:
+        """Return how its state looks among the badges of the portal."""
+        return BADGES.get(State(self.session.state), "failed")
 
     @property
     def place_until(self) -> datetime | None:
@@ -249,36 +236,21 @@ class SessionLine:
         return Step(self.step).label.lower()
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Sessions by what became of them; `starts` is all of them, `stalled` part of `active`."""
-
-    starts: int
-    active: int
-    stalled: int
-    finished: int
-    expired: int
-    withdrawn: int
-    screened_out: int
-    failed_attention: int
-    technical: int
-    excluded: int
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A page of the session or a group of its trials: how many came there, are there now and stopped there."""
-
-    name: str
-    reached: int
-    here: int
-    left: int
-
-
-class FlagCount(NamedTuple):
-    kind: str
-    label: str
-    sessions: int
+BADGES = {
+    State.ACTIVE: "running",
+    State.FINISHED: "succeeded",
+    State.SCREENED_OUT: "cancelled",
+    State.WITHDRAWN: "cancelled",
+}
+# What the list of sessions shows, and which lines these are.
+SHOWS: Mapping[str, tuple[str, Callable[[SessionLine], bool]]] = {
+    "active": ("under way", lambda line: line.session.state == State.ACTIVE),
+    "stalled": ("stalled", lambda line: line.is_stalled),
+    "finished": ("finished", lambda line: line.session.state == State.FINISHED),
+    "left": ("ended early", lambda line: line.session.state in LEFT),
+    "flagged": ("flagged", lambda line: bool(getattr(line.session, "is_flagged", False))),
+    "excluded": ("left out", lambda line: line.is_excluded),
+}
 
 
 def build_monitor(study: Study, lines: Sequence[SessionLine], now: datetime) -> SimpleNamespace:
@@ -309,7 +281,9 @@ def build_monitor(study: Study, lines: Sequence[SessionLine], now: datetime) -> 
 
 def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[SessionLine]:
     """Return every session but previews, the newest first, or only one: three queries. Flags come with `with_flags`."""
-    sessions = study.sessions.filter(is_preview=False).annotate(is_excluded=standing_exclusion())
+    is_flagged = Exists(Flag.objects.filter(session=OuterRef("pk"), data__holds=True))
+    sessions = study.sessions.filter(is_preview=False)
+    sessions = sessions.annotate(is_excluded=standing_exclusion(), is_flagged=is_flagged)
     if only is not None:
         sessions = sessions.filter(pk=only)
     wanted = sessions.select_related("block", "participant").defer("questionnaire", "platform_data", "device", "texts")
@@ -331,14 +305,12 @@ def find_line(session: Session, now: datetime) -> SessionLine:
     return with_flags(list_lines(session.study, now, only=session.pk))[0]
 
 
-def with_flags(lines: list[SessionLine]) -> list[SessionLine]:
-    """Return the same lines with their flags: one query."""
+def with_flags(lines: Sequence[SessionLine]) -> Sequence[SessionLine]:
+    """Return the same lines with their flags, whose labels hold no comma (`short`): one query."""
     of_session = defaultdict(list)
     for flag in Flag.objects.filter(session__in=[line.session.pk for line in lines]):
-        # Commas stand between the labels of a session.
-        label = flag.get_kind_display().replace(", as the analysis finds", " (analysis)")
-        told = {"label": label, "sentence": sentence(flag.kind, flag.data)}
-        of_session[flag.session_id].append(told | {"holds": flag.data.get("holds", True), "at": flag.at})
+        flag.short = flag.get_kind_display().replace(", as the analysis finds", " (analysis)")  # type: ignore[attr-defined]
+        of_session[flag.session_id].append(flag)
     for line in lines:
         line.flags = of_session[line.session.pk]
     return lines
@@ -384,9 +356,10 @@ def _last_step(session: Session) -> str:
 # Numbers -------------------------------------------------------------------------------------------
 
 
-def _counts(lines: Sequence[SessionLine]) -> Counts:
+def _counts(lines: Sequence[SessionLine]) -> SimpleNamespace:
+    """Return sessions by what became of them; `starts` is all of them, `stalled` part of `active`."""
     states = Counter(line.session.state for line in lines)
-    return Counts(
+    return SimpleNamespace(
         starts=len(lines),
         stalled=sum(line.is_stalled for line in lines),
         excluded=sum(line.is_excluded for line in lines),
@@ -424,8 +397,8 @@ def _times(lines: Sequence[SessionLine], trials: int) -> SimpleNamespace:
     )
 
 
-def _stages(study: Study, lines: Sequence[SessionLine], trials: int) -> list[Stage]:
-    """Return the pages of a session in their order, the trials in a few equal groups."""
+def _stages(study: Study, lines: Sequence[SessionLine], trials: int) -> list[dict[str, Any]]:
+    """Return how many came to each page or group of trials (`reached`), are there now (`here`) and stopped there."""
     size = max(1, ceil(trials / GROUPS_OF_TRIALS))
     starts = range(1, max(trials, 1) + 1, size)
     seen = {line.step for line in lines}
@@ -449,17 +422,17 @@ def _stages(study: Study, lines: Sequence[SessionLine], trials: int) -> list[Sta
         here[place] += line.session.state == State.ACTIVE
         left[place] += line.session.state in LEFT
     return [
-        Stage(label, sum(at[later] for later in places[number:]), here[name], left[name])
+        {"name": label, "reached": sum(at[one] for one in places[number:]), "here": here[name], "left": left[name]}
         for number, (name, label) in enumerate(names)
     ]
 
 
-def _flag_counts(study: Study) -> list[FlagCount]:
+def _flag_counts(study: Study) -> list[dict[str, Any]]:
     """Return sessions by flag, of flags that hold; those of an analysis only where there are any."""
     flags = Flag.objects.filter(session__study=study, session__is_preview=False, data__holds=True).order_by()
     counts = dict(flags.values_list("kind").annotate(Count("pk")))
     shown = [kind for kind in Flag.Kind if kind not in Flag.FOUND_BY_ANALYSIS or counts.get(kind)]
-    return [FlagCount(kind.value, kind.label, counts.get(kind, 0)) for kind in shown]
+    return [{"kind": kind.value, "label": kind.label, "sessions": counts.get(kind, 0)} for kind in shown]
 
 
 def list_plays(session: Session) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ from listening.app.sessions.block_leases import end_session, release_block
 from listening.app.studies.rules import is_stalled
 from listening.questions import AskedQuestion, Kind
 from portal.core import audit
+from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 
 State = Session.State
@@ -186,6 +187,12 @@ def list_rules(study: Study) -> QuerySet[ExclusionRule]:
     """Return the rules of a study, the newest first; `caught`: how many sessions each leaves out or left out."""
     rules = study.exclusion_rules.select_related("session", "created_by", "revoked_by")
     return rules.annotate(caught=Count("exclusions")).order_by("-created_at", "-pk")
+
+
+def list_log(study: Study) -> QuerySet[AuditEvent]:
+    """Return what was left out and counted again, newest first."""
+    events = AuditEvent.objects.filter(subject_type="listening.study", subject_id=str(study.pk), action__in=ACTIONS)
+    return events.select_related("actor").order_by("-at", "-pk")
 
 
 def _caught(study: Study, flag: str, session: Session | None) -> QuerySet[Session]:

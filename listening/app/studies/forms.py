@@ -537,7 +537,7 @@ class ExtendForm(forms.Form):
         return or_errors(self, extend_design, study=study, blocks=self.cleaned_data["blocks"], by=by)
 
 
-def or_errors(form: forms.Form, service: Any, /, faulty: str | None = None, **arguments: Any) -> Any:
+def or_errors(form: forms.BaseForm, service: Any, /, faulty: str | None = None, **arguments: Any) -> Any:
     """Return what a service returns; None with errors of the form where it refuses.
 
     Args:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.template.loader import render_to_string
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,10 +123,14 @@ def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
         [frozenset({"muted"})],
         [True],
     )
-    told = {found.kind: rules.sentence(found.kind, found.data) for found in findings(record)}
+    flags = [Flag(kind=found.kind, data=found.data | {"holds": True}) for found in findings(record)]
+    told = {
+        flag.kind: render_to_string("listening/monitor/_flag_reason.html", {"flag": flag}).strip() for flag in flags
+    }
     assert told["straight-lining"] == "52 of 52 ratings of verifiability in a row are the same."
     assert told["too-fast"] == "Half of 52 trials took 12 % of their speech, or less."
     assert set(told) == set(rules.RULES)
+    assert all(told.values())
 
 
 @given(st.lists(st.integers(1, 3), max_size=30), st.integers(1, 4))

@@ -145,7 +145,7 @@ def test_stages_tell_how_many_came_are_there_and_stopped(study):
     withdraw(answer_trials(make_session(study), trials=5), timezone.now())
     answer_trials(make_session(study), trials=2)
     make_finished_session(study)
-    told = {stage.name: (stage.reached, stage.here, stage.left) for stage in monitor(study).stages}
+    told = {stage["name"]: (stage["reached"], stage["here"], stage["left"]) for stage in monitor(study).stages}
     assert told == {
         "Consent": (6, 0, 1),
         "Sound test": (5, 1, 0),
@@ -163,8 +163,7 @@ def test_stages_tell_how_many_came_are_there_and_stopped(study):
 def test_who_withdraws_after_the_end_stopped_nowhere(study):
     withdraw(make_finished_session(study), timezone.now())
     stages = monitor(study).stages
-    assert [stage.left for stage in stages] == [0] * len(stages)
-    assert [stage.reached for stage in stages] == [1] * len(stages)
+    assert {(stage["reached"], stage["left"]) for stage in stages} == {(1, 0)}
 
 
 @pytest.mark.postgres
@@ -189,7 +188,7 @@ def test_flags_are_counted_by_session_while_they_hold(study):
     flag = study.sessions.first().flags.get()
     flag.data |= {"holds": False}
     flag.save()
-    assert {one.kind: one.sessions for one in monitor(study).flags if one.sessions} == {"straight-lining": 1}
+    assert {one["kind"]: one["sessions"] for one in monitor(study).flags if one["sessions"]} == {"straight-lining": 1}
 
 
 # Pages ---------------------------------------------------------------------------------------------

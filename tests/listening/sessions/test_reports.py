@@ -133,8 +133,9 @@ def test_recordings_are_counted_by_sessions_and_kinds(client, session):
     report(client, own, 3, "a", "noise")
     stimulus = session.block.trials.get(position=1).presentation.samples.get(slot="a").stimulus
     first, second = reported_clips(session.study)
-    assert (first.stimulus, first.name, first.counts, first.sessions) == (stimulus.pk, "", (1, 0, 1, 0, 1), 1)
-    assert second.counts == (0, 0, 0, 1, 0)
+    counts = {"Silence": 1, "Cut off": 0, "Noise": 1, "Other": 0, "Does not play": 1}
+    assert first == {"stimulus": stimulus.pk, "name": "", "counts": counts, "sessions": 1}
+    assert second["counts"] == dict.fromkeys(counts, 0) | {"Other": 1}
 
 
 def test_monitor_names_no_system_of_a_reported_recording_before_the_study_is_closed(client, session):
