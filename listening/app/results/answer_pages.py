@@ -6,14 +6,13 @@ are corrected over all pairs of the question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from django.utils.text import capfirst
 
 from common.tables import Row, Table, Value
-from common.wording import counted
 from listening.analysis.answers.choices import AVERAGE_RECALL, CHANCE_OF_ABX, D_PRIME, GIVEN, RECALL, RIGHT
 from listening.analysis.answers.pairs import FIRST_HEARD, MEAN_AGAINST_ALL, MEAN_RATING, STRENGTH, TIES, WINS
 from listening.analysis.answers.scales import DIFFERENCE, MEAN
@@ -37,9 +36,7 @@ SHARES = frozenset({WINS, TIES, FIRST_HEARD, RIGHT, RECALL, AVERAGE_RECALL, GIVE
 OF_LABELS = frozenset({RECALL, GIVEN})
 OF_PAIRS = (WINS, MEAN_RATING, DIFFERENCE, RIGHT)
 OPEN = frozenset({MEAN, STRENGTH, MEAN_AGAINST_ALL, *OF_PAIRS, D_PRIME, AVERAGE_RECALL, GIVEN})  # tables without a fold
-MOST_NAMED = 3  # pairs that do not differ; of more only the number is said
 DIGITS = 2
-UNTESTED = "whether this is chance was not tested"
 
 
 def list_answered(shape: Shape, figures: Sequence[ShownFigure]) -> list[dict[str, Any]]:
@@ -69,7 +66,7 @@ def _describe_question(shape: Shape, name: str, figures: Sequence[ShownFigure]) 
         "title": title,
         "question": question.question if question else "",
         "reading": question.results.get("reading", "") if question else "",
-        "sentences": [sentence for sentence in _say_estimates(shape, question, estimates) if sentence],
+        "said": read_answers(shape, question, estimates),
         "figures": [figure for figure in figures if figure["task"] == name and figure["place"] == "answers"],
         "tables": [table for table in tables if table],
         "further": _make_table(shape, title, further) if further else None,
@@ -102,123 +99,100 @@ def _make_table(shape: Shape, caption: str, rows: Sequence[Record]) -> Table:
     return make_table(heading, caption, columns, cells, note=content.note, csv=csv)
 
 
-# Sentences -----------------------------------------------------------------------------------------
+# What its sentences say ----------------------------------------------------------------------------
 
 
-def _say_estimates(
+def read_answers(
     shape: Shape, question: AskedQuestion | None, estimates: Mapping[str, Sequence[Record]]
-) -> Iterator[str]:
-    """Yield what the estimates of a question, by measure, say; some sentences are empty."""
-    if RIGHT in estimates:
-        yield _say_discrimination(shape, estimates[RIGHT][-1], estimates[D_PRIME][-1])  # of all pairs, the last
-    if MEAN in estimates:
-        yield _say_best(shape, estimates[MEAN], question.said_of_best if question else "has the highest mean")
-    if STRENGTH in estimates:
-        yield _say_best(shape, estimates[STRENGTH], "was preferred most often")
-    elif WINS in estimates:
-        yield _say_preference(shape, estimates[WINS][0])
-    if len(estimates.get(MEAN_RATING, ())) == 1:
-        yield _say_comparison(shape, estimates[MEAN_RATING][0])
-    elif MEAN_AGAINST_ALL in estimates:
-        yield _say_best(shape, estimates[MEAN_AGAINST_ALL], "was rated best against all others")
-    for measure in OF_PAIRS:
-        pairs = [row for row in estimates.get(measure, ()) if row["against"]]
-        if not shape.few and (len(pairs) > 1 or (pairs and measure == DIFFERENCE)):
-            yield _say_pairs(shape, pairs)
-    if TIES in estimates:
-        yield f"Neither was preferred in {_write(shape, estimates[TIES][0])} of comparisons; these count half for each."
-    for row in estimates.get(FIRST_HEARD, ()):
-        if row["p"] is not None and _is_significant(shape, row["p"]):
-            yield f"What was heard first won {_write(shape, row)} of comparisons: the order had an influence."
-    if AVERAGE_RECALL in estimates:
-        of_all = min(estimates[AVERAGE_RECALL], key=lambda row: str(row["condition"] or ""))
-        yield f"The unweighted average recall of the labels is {_write(shape, of_all)}."
-    if GIVEN in estimates:
-        yield _say_labels(estimates[GIVEN])
+) -> dict[str, Any]:
+    """Return what the estimates of a question, by measure, say, for ``_answer_sentences.html``."""
+    wins, ratings, shares_right = (estimates.get(measure, ()) for measure in (WINS, MEAN_RATING, RIGHT))
+    verbs = {MEAN: question.said_of_best if question else "has the highest mean", STRENGTH: "was preferred most often"}
+    if len(ratings) != 1:
+        verbs[MEAN_AGAINST_ALL] = "was rated best against all others"
+    return {
+        "right": _read_discrimination(shape, shares_right[-1], estimates[D_PRIME][-1]) if shares_right else None,
+        "best": [best for one, verb in verbs.items() if (best := _find_best(shape, estimates.get(one, ()), verb))],
+        "preferred": _judge(shape, _turn(wins[0], 0.5, 1)) if wins and STRENGTH not in estimates else None,
+        "rated": _judge(shape, _turn(ratings[0], 0.0, 0)) if len(ratings) == 1 else None,
+        "pairs": [pairs for one in OF_PAIRS if (pairs := _read_pairs(shape, one, estimates.get(one, ())))],
+        "ties": _write(shape, estimates[TIES][0]) if TIES in estimates else "",
+        "first_heard": [
+            _write(shape, row)
+            for row in estimates.get(FIRST_HEARD, ())
+            if row["p"] is not None and _is_significant(shape, row["p"])
+        ],
+        "recall": _write(shape, min(estimates[AVERAGE_RECALL], key=lambda row: str(row["condition"] or "")))
+        if AVERAGE_RECALL in estimates
+        else "",
+        "chosen": _find_chosen(estimates.get(GIVEN, ())),
+    }
 
 
-def _say_best(shape: Shape, rows: Sequence[Record], verb: str) -> str:
+def _find_best(shape: Shape, rows: Sequence[Record], verb: str) -> dict[str, Any] | None:
     """Return which condition has the highest value; of means the original stands beside the others, as a reference."""
     known = sorted((row for row in rows if row["value"] is not None), key=lambda row: -float(row["value"] or 0))
     original = [row for row in known if row["condition"] == ORIGINAL and row["measure"] == MEAN]
     compared = [row for row in known if row not in original]
     if not compared or (shape.few and len(compared) > 1):
-        return ""
-    best, beside = compared[0], f"; the original: {_write(shape, original[0])}" if original else ""
-    number = "" if best["measure"] == STRENGTH else f": {_write(shape, best)}{beside}"
-    if len(compared) == 1:
-        return f"{best['condition']}: {best['measure']} {_write(shape, best)}{beside}."
-    others = f"Of {len(compared)} conditions{' beside the original' if original else ''}"
-    return f"{others}, {best['condition']} {verb}{number}."
+        return None
+    best = compared[0]
+    is_bare = len(compared) > 1 and best["measure"] == STRENGTH
+    number = "" if is_bare else _write(shape, best)
+    beside = _write(shape, original[0]) if original else ""
+    told = {"name": best["condition"], "measure": best["measure"], "of": len(compared)}
+    return told | {"verb": verb, "number": number, "original": beside}
 
 
-def _say_preference(shape: Shape, pair: Record) -> str:
-    better, other, turned = _turn(pair, 0.5, lambda share: 1 - share)
-    verdict = _judge(shape, pair, "no significant preference")
-    return f"{better} was preferred to {other} in {_write(shape, turned)} of comparisons{verdict}."
+def _read_discrimination(shape: Shape, share: Record, d_prime: Record) -> dict[str, Any]:
+    """Return how often X was identified, of all pairs; below chance it is never significant."""
+    found = _judge(shape, share) | {"d_prime": "" if d_prime["value"] is None else _write(shape, d_prime)}
+    is_above = (as_number(share["value"]) or 0) >= CHANCE_OF_ABX
+    return found | {"is_judged": bool(share["against"]), "is_significant": found["is_significant"] and is_above}
 
 
-def _say_comparison(shape: Shape, pair: Record) -> str:
-    better, other, turned = _turn(pair, 0.0, lambda rating: -rating)
-    verdict = _judge(shape, pair, "no significant difference")
-    return f"{better} was rated {_write(shape, turned)} better than {other}{verdict}."
-
-
-def _say_discrimination(shape: Shape, share: Record, d_prime: Record) -> str:
-    otherwise = "not significantly above guessing"
-    verdict = _judge(shape, share, otherwise) if share["against"] else ""
-    if verdict and (as_number(share["value"]) or 0) < CHANCE_OF_ABX:
-        verdict = f": {otherwise}"
-    sensitivity = "" if d_prime["value"] is None else f"; d′ is {_write(shape, d_prime)}"
-    return f"X was identified in {_write(shape, share)} of trials, guessing 50 %{verdict}{sensitivity}."
-
-
-def _say_pairs(shape: Shape, pairs: Sequence[Record]) -> str:
-    """Return how many pairs of conditions differ significantly, and which do not."""
+def _read_pairs(shape: Shape, measure: str, rows: Sequence[Record]) -> dict[str, Any] | None:
+    """Return how many pairs of conditions differ significantly, and which do not; None without any to compare."""
+    pairs = [row for row in rows if row["against"]]
+    if shape.few or not pairs or (len(pairs) == 1 and measure != DIFFERENCE):
+        return None
     tested = [row for row in pairs if row["adjusted"] is not None]
     alike = [f"{row['condition']} – {row['against']}" for row in tested if not _is_significant(shape, row["adjusted"])]
-    if not tested:
-        return "Whether conditions differ significantly was not tested."
-    if len(tested) == 1:
-        return f"Their difference is {'not ' if alike else ''}significant."
-    if not alike:
-        return f"All {len(tested)} pairs of conditions differ significantly."
-    if len(alike) == len(tested):
-        return f"None of the {len(tested)} pairs of conditions differs significantly."
-    names = f"; not {', '.join(alike)}" if len(alike) <= MOST_NAMED else ""
-    apart = len(tested) - len(alike)
-    differ = "differs" if apart == 1 else "differ"
-    return f"{apart} of {counted(len(tested), 'pair')} of conditions {differ} significantly{names}."
+    return {"tested": len(tested), "apart": len(tested) - len(alike), "alike": alike}
 
 
-def _say_labels(rows: Sequence[Record]) -> str:
-    """Return the most frequent label of each condition, or those that are equally frequent."""
-    of_condition = []
+def _find_chosen(rows: Sequence[Record]) -> list[tuple[str, str, str]]:
+    """Return the most frequent label of each condition, or those that are equally frequent, and its share."""
+    chosen = []
     for name in sorted({str(row["condition"]) for row in rows}):
         shares = {str(row["against"]): as_number(row["value"]) or 0 for row in rows if str(row["condition"]) == name}
         most = max(shares.values())
-        chosen = " or ".join(label for label, share in shares.items() if share == most)
-        of_condition.append(f"{chosen} ({labels.percent(most, 0)}) of {name}")
-    return f"Chosen most often: {labels.listed(of_condition)}."
+        names = " or ".join(label for label, share in shares.items() if share == most)
+        chosen.append((names, labels.percent(most, 0), name))
+    return chosen
 
 
-def _turn(pair: Record, alike: float, turn: Callable[[float], float]) -> tuple[Any, Any, Record]:
-    """Return the better condition of a pair, the other one, and the row as of the better against the other."""
+def _turn(pair: Record, alike: float, whole: int) -> Record:
+    """Return a pair with the better condition first: a share of `whole`, or with 0 a difference."""
     if (as_number(pair["value"]) or 0) >= alike:
-        return pair["condition"], pair["against"], pair
+        return pair
     ends = {"value": "value", "value_low": "value_high", "value_high": "value_low"}
-    turned = {name: None if (end := as_number(pair[of])) is None else turn(end) for name, of in ends.items()}
-    return pair["against"], pair["condition"], {**pair, **turned}
+    turned = {name: None if (end := as_number(pair[of])) is None else whole - end for name, of in ends.items()}
+    return {**pair, **turned, "condition": pair["against"], "against": pair["condition"]}
 
 
-def _judge(shape: Shape, pair: Record, otherwise: str) -> str:
-    """Return whether a pair differs significantly, as the end of a sentence."""
-    adjusted = as_number(pair["adjusted"])
-    if adjusted is None or shape.few:
-        return f"; {UNTESTED}"
-    p = labels.p_value(adjusted)
-    verdict = "significant" if _is_significant(shape, adjusted) else otherwise
-    return f": {verdict}, p {'' if p.startswith('<') else '= '}{p}"
+def _judge(shape: Shape, pair: Record) -> dict[str, Any]:
+    """Return a pair with its number and whether it differs significantly; without p where this was not tested."""
+    adjusted = None if shape.few else as_number(pair["adjusted"])
+    p = "" if adjusted is None else labels.p_value(adjusted)
+    return {
+        "condition": pair["condition"],
+        "against": pair["against"],
+        "number": _write(shape, pair),
+        "is_judged": True,
+        "is_significant": adjusted is not None and _is_significant(shape, adjusted),
+        "p": p if p.startswith("<") or not p else f"= {p}",
+    }
 
 
 def _is_significant(shape: Shape, p: Value) -> bool:

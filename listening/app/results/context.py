@@ -25,7 +25,7 @@ from listening.analysis.tables import Results
 from listening.app.models import Condition
 from listening.app.results.figures import Reader, shown_figures
 from listening.app.results.labels import EVERY
-from listening.app.results.pages import chosen_scores, list_asked, listeners_page, results_page, say_trials
+from listening.app.results.pages import chosen_scores, list_asked, listeners_page, results_page
 from listening.app.results.rules import ResultsPart, rows_for_everybody
 from listening.app.results.selectors import (
     Shown,
@@ -74,7 +74,6 @@ def study_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
     has_listeners = shown.may_see(ResultsPart.LISTENERS) and shown.results.table("common", "screening") is not None
     told = {
         "asked": list_asked(shown.study),
-        "trials": say_trials(shown.study),
         "screening": read_screening(shown.study),
         "outdated": list_outdated(shown.study),
     }

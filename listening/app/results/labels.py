@@ -210,17 +210,6 @@ def scores_in_words(scores: str, scale: Sequence[float] | None) -> str:
     return f"raw ratings, {scale[0]:g} to {scale[1]:g}" if scale else "raw ratings"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as ``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
-
-
-def missed_controls(results: Results) -> str:
-    """Return how many control trials of sessions that count were missed, such as ``3 of 104``; empty without any."""
-    told = results.counts.get("control_trials")
-    return f"{results.counts['controls_missed']:,} of {told:,}" if told else ""
-
-
 def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
     """Yield names and texts of what a reader needs to know to compute the same, in the order of the page."""
     chosen = results.settings

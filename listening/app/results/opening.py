@@ -1,130 +1,121 @@
-"""How the results of a study open: three sentences made from its numbers, and one drawing of them.
+"""How the results of a study open: what its sentences say, and one drawing of its numbers.
 
-The sentences say which system has the best mean and whether it differs significantly from the others, how recognisable
-speakers are, and on how many listeners and answers that rests. With few listeners none compares: what is left is what
-they say of a system heard alone. The drawing has a panel for each task, a row for each
-system: point and interval on an axis, coordinates for SVG. Systems with one letter do not differ significantly;
-overlapping intervals decide nothing.
+The sentences, in ``_sentences.html``, say which system has the best mean and whether it differs significantly from the
+others, how recognisable speakers are, and on how many listeners and answers that rests. With few listeners none
+compares. The drawing has a panel for each task, a row for each system: point and interval on an axis, coordinates for
+SVG. Systems with one letter do not differ significantly; overlapping intervals decide nothing.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from common.tables import Value
-from common.wording import counted
 from listening.analysis.figures.labels import short_names
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.labels import CHANCE, EVERY, label_of
-from listening.app.results.tables import Record, Shape, System, as_number, find_column, read_systems
-from listening.questions import AskedQuestion
+from listening.app.results.tables import Record, Shape, as_number, find_column, read_systems
 
-MOST_NAMED = 3  # systems that do not differ from the best one; of more only the number is said
 MOST_ROWS = 40  # of a panel; the tables have all
 PAIRS = "original-anonymised"  # the pairs that an attacker would look at
 ROW, TOP, FOOT = 24, 26, 34  # heights within a panel
 WIDTH, LEFT, RIGHT = 360, 122, 290  # of a panel, and of its axis
-UNTESTED = "whether systems differ significantly was not tested"
-ENOUGH = " that enough listeners rated"
 
 
-def opening_of(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
-    """Return `sentences` and `panels` of the page of a study, and what the dashed `lines` in them mean.
+def read_opening(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
+    """Return what the page of a study opens with: leads for its sentences, the panels of its drawing, and their lines.
 
     Args:
         tasks: those that were rated.
     """
     form = str(shape.results.study["form"])
-    told = {"linkability": _linked, "transcription": _understood}.get(form, _rated)
-    said = () if form == "answers" else told(shape, tasks)  # each question has its own
-    sentences = [one for one in (shape.few, *said, say_basis(shape.results)) if one]
+    questions = [one for name, one in shape.results.questions.items() if name in tasks]
+    words = shape.records("transcription", scores="common") if form == "transcription" else []
     panels = [one for one in _panels(shape, tasks, form) if one is not None]
     return {
-        "sentences": sentences,
+        "few": shape.few,
+        "compared": shape.compared,
+        "reference": "the original" if shape.results.is_crossed else "unprotected speech",
+        "best": [(one, best) for one in questions if not one.compares_voices and (best := lead_of(shape, one.key))],
+        "recognised": [read_recognised(shape, one.key) for one in questions if one.compares_voices],
+        "linked": _read_linked(shape) if form == "linkability" else None,
+        "understood": read_lead(shape, words, "transcription", "wer", is_lowest_first=True),
+        "basis": read_basis(shape.results),
         "panels": panels,
         "has_intervals": any(row["span"] for panel in panels for row in panel["rows"]),
         "lines": sorted({panel["line_words"] for panel in panels if panel["line_words"]}),
     }
 
 
-# Sentences -----------------------------------------------------------------------------------------
+# What the sentences say ----------------------------------------------------------------------------
 
 
-def _rated(shape: Shape, tasks: Sequence[str]) -> Iterator[str]:
-    asked = [one for name, one in shape.results.questions.items() if name in tasks]
-    found = ((one, _by_mean(shape, one.key)) for one in asked)
-    quality = [(one, systems) for one, systems in found if systems and not one.compares_voices]
-    if quality and not (shape.few and len(quality[0][1]) > 1):
-        yield _best(shape, *quality[0], quality[1:])
-    for one in asked:
-        if one.compares_voices:
-            yield from _recognised(shape, one.key)
+def lead_of(shape: Shape, task: str) -> dict[str, Any] | None:
+    """Return which system of a task has the highest mean, as `read_lead`."""
+    return read_lead(shape, shape.records("summary", task=task, kind="all"), "summary", "mean")
 
 
-def _by_mean(shape: Shape, task: str) -> list[System]:
-    """Return the systems of a task, the highest mean first."""
-    return _by(read_systems(shape, task), lambda one: one.all.get("mean"))
+def read_lead(
+    shape: Shape, rows: Iterable[Record], table: str, name: str, *, is_lowest_first: bool = False
+) -> dict[str, Any] | None:
+    """Return which of the rows comes first by its number, beside the original and the others; None without any.
 
-
-def _best(
-    shape: Shape, task: AskedQuestion, own: Sequence[System], others: Iterable[tuple[AskedQuestion, Sequence[System]]]
-) -> str:
-    """Return which system has the highest mean of a task, and from which others it does not differ significantly.
+    With few listeners none compares: then it is None, too, unless one system was heard alone.
 
     Args:
-        own: the systems by their means in the task.
-        others: further tasks, each with its systems by their means.
+        rows: of systems, with the number `name` of `table`, and with letters (`group`) where it was tested.
     """
-    first, name = own[0], _name(shape, own[0])
-    systems = (one.all for one in read_systems(shape, task.key) if one.name == ORIGINAL)
-    number = _beside_original(shape, first.all, next(systems, None), "summary", "mean")
-    if len(own) == 1:
-        return f"One system was rated: {name}, mean {task.key} {number}."
-    alike = _alike(shape, own, lambda one: one.all.get("group"))
-    said = f"{name} {task.said_of_best} of {len(own)} systems (mean {number}){f' and {alike}' if alike else ''}"
-    is_tested = bool(alike)
-    for other, (highest, *less) in others:
-        mean = _with_span(highest.all, find_column(CONTENTS["summary"], "mean"))
-        alike = _alike(shape, (highest, *less), lambda one: one.all.get("group"))
-        verb, _, rest = other.said_of_best.partition(" ")
-        also = f"it is also {rest}" if verb == "is" else f"it also {verb} {rest}"
-        who = also if highest.name == first.name else f"{_name(shape, highest)} {other.said_of_best}"
-        said += f"; {who} (mean {mean}){f' and {alike}' if alike else ''}"
-        is_tested = is_tested and bool(alike or not less)
-    return f"{said}." if is_tested else f"In this sample {said}; {UNTESTED}."
+    rows, column = list(rows), find_column(CONTENTS[table], name)
+    original: Record = next((row for row in rows if row["system"] == ORIGINAL), {})
+    own = [row for row in rows if row["system"] not in (ORIGINAL, EVERY) and as_number(row.get(name)) is not None]
+    own.sort(key=lambda row: float(row[name] or 0), reverse=not is_lowest_first)
+    if not own or (shape.few and len(own) > 1):
+        return None
+    first, *others = own
+    tested = [row for row in others if row.get("group")] if first.get("group") else []
+    return {
+        "name": _name(shape, first),
+        "of": len(own),
+        "number": _with_span(first, column),
+        "short": labels.number_and_span(first, column)[0],
+        "original": "" if shape.few else labels.number_and_span(original, column)[0],
+        "last": _name(shape, others[-1]) if others else "",
+        "last_number": _with_span(others[-1], column) if others else "",
+        "last_short": labels.number_and_span(others[-1], column)[0] if others else "",
+        "alike": alike_in(shape, first, tested),
+        "tested": len(tested),
+        "are_all_tested": len(tested) == len(others),
+    }
 
 
-def _recognised(shape: Shape, task: str) -> Iterator[str]:
-    """Yield sentences: with which system speakers are hardest to recognise, beside unprotected speech and guessing.
+def alike_in(shape: Shape, own: Record, others: Sequence[Record]) -> list[str]:
+    """Return the names of the systems that share a letter with one."""
+    is_spaced = any(" " in str(row.get("group") or "") for row in (own, *others))
+    share = functools.partial(labels.share_a_letter, str(own.get("group") or ""), is_spaced=is_spaced)
+    return [_name(shape, row) for row in others if share(str(row["group"]))]
+
+
+def read_recognised(shape: Shape, task: str) -> dict[str, Any]:
+    """Return with which system speakers are hardest to recognise, and with which they were confused.
 
     A rate above guessing, and not only by chance, is no privacy: such systems are named apart.
     """
-    systems = read_systems(shape, task)
-    known = _by(systems, lambda one: one.detection.get("eer"))
-    if not known:
-        yield "How recognisable speakers are is not known: ratings of both kinds of pairs are needed."
-    if shape.few:
-        if len(known) == 1:
-            yield _hardest(shape, known, systems)
-        return
-    own = [one for one in known if not _is_reversed(one.detection)]
-    if own:
-        yield _hardest(shape, own, systems)
-    if confused := [one for one in known if _is_reversed(one.detection)]:
-        column = find_column(CONTENTS["detection"], "eer")
-        rates = [labels.number_and_span(one.detection, column)[0] for one in confused]
-        many = len(confused) > MOST_NAMED
-        names = f"{len(confused)} systems" if many else labels.listed([_name(shape, one) for one in confused])
-        rate = f"equal error rate{'' if len(confused) == 1 else 's'} "
-        rate += f"up to {rates[0]}" if many else labels.listed(rates)
-        yield (
-            f"With {names} listeners confused speakers more often than by guessing ({rate}, guessing 50 %): this "
-            "points to reversed answers or too few of them, not to privacy."
-        )
+    rows = shape.records("detection", task=task)
+    known = [row for row in rows if row["system"] != ORIGINAL and as_number(row.get("eer")) is not None]
+    reversed_ = [row for row in known if _is_reversed(row)]
+    original: Record = next((row for row in rows if row["system"] == ORIGINAL), {})
+    return {
+        "is_known": bool(known),
+        "hardest": read_lead(shape, [row for row in rows if row not in reversed_], "detection", "eer"),
+        "doubt": "" if shape.few else labels.privacy_in_doubt(*_rate_and_high(original)),
+        "confused": [] if shape.few else [_name(shape, row) for row in reversed_],
+        "confused_up_to": labels.percent(max((float(row["eer"] or 0) for row in reversed_), default=0), 0),
+    }
 
 
 def _is_reversed(row: Record) -> bool:
@@ -133,156 +124,46 @@ def _is_reversed(row: Record) -> bool:
     return rate is not None and min(rate, rate if low is None else low) > CHANCE
 
 
-def _hardest(shape: Shape, own: Sequence[System], systems: Iterable[System]) -> str:
-    """Return with which system of `own`, by their rates, speakers are hardest to recognise."""
-    original = next((one.detection for one in systems if one.name == ORIGINAL), {})
-    name, number = _name(shape, own[0]), _beside_original(shape, own[0].detection, original, "detection", "eer")
-    hardest = (
-        f"Speakers are hardest to recognise with {name}" if len(own) > 1 else f"Speakers were compared with {name}"
-    )
-    alike = _alike(shape, own, lambda one: one.detection.get("group"))
-    known = as_number(original.get("eer")), as_number(original.get("eer_high"))
-    doubt = "" if shape.few else labels.privacy_in_doubt(*known)
-    told = f"{hardest} (equal error rate {number}, guessing 50 %)"
-    untested = f"; {UNTESTED}" if len(own) > 1 else ""
-    return f"{told}{f', which {alike}' if alike else untested}{f'; {doubt}' if doubt else ''}."
+def _rate_and_high(row: Record) -> tuple[float | None, float | None]:
+    return as_number(row.get("eer")), as_number(row.get("eer_high"))
 
 
-def _linked(shape: Shape, _: Sequence[str]) -> Iterator[str]:
-    """Yield sentences: how well voices on boards tell the samples of one speaker."""
+def _read_linked(shape: Shape) -> dict[str, Any]:
+    """Return how well voices on boards identify the samples of one speaker."""
     rows = {(row["pairs"], row["system"]): row for row in shape.records("pair_detection")}
     column = find_column(CONTENTS["pair_detection"], "eer")
-    overall = rows.get((PAIRS, EVERY))
-    if overall is None or overall["eer"] is None:
-        yield "How well listeners link samples of one speaker is not known."
-        return
-    low, high = as_number(overall.get("eer_low")), as_number(overall.get("eer_high"))
+    overall, original = rows.get((PAIRS, EVERY), {}), rows.get(("original-original", EVERY), {})
+    rate, high = _rate_and_high(overall)
     auc = as_number(overall.get("auc_low")), as_number(overall.get("auc_high"))
-    is_guess = labels.may_be_guessing(float(overall["eer"]), low, high, auc)
-    rate = f"equal error rate {_with_span(overall, column)}; 50 % is a guess"
-    what = "Linking an unprotected sample with an anonymised one of the same speaker by ear"
-    if shape.few:
-        yield f"{what}: {rate}."
-        return
-    how = (
-        "cannot be distinguished from guessing"
-        if is_guess
-        else "is possible"
-        if float(overall["eer"]) < CHANCE
-        else "fails"
-    )
-    yield f"{what} {how} ({rate})."
-    original = rows.get(("original-original", EVERY), {})
-    known, high = as_number(original.get("eer")), as_number(original.get("eer_high"))
-    doubt = labels.privacy_in_doubt(known, high)
-    said = (
-        f"Two unprotected samples of one speaker are linked with an equal error rate of {_with_span(original, column)}"
-    )
-    yield f"{said}{f'; {doubt}' if doubt else ''}." if known is not None else f"{doubt[:1].upper()}{doubt[1:]}."
+    return {
+        "is_known": rate is not None,
+        "number": _with_span(overall, column),
+        "is_guess": rate is not None and labels.may_be_guessing(rate, as_number(overall.get("eer_low")), high, auc),
+        "is_possible": rate is not None and rate < CHANCE,
+        "original": _with_span(original, column),
+        "doubt": labels.privacy_in_doubt(*_rate_and_high(original)),
+    }
 
 
-def _understood(shape: Shape, _: Sequence[str]) -> Iterator[str]:
-    """Yield sentences: of which system listeners understood most words, and of which fewest."""
-    rows = shape.records("transcription", scores="common")
-    own = [row for row in rows if row["system"] not in (ORIGINAL, EVERY) and row["wer"] is not None]
-    if not own or (shape.few and len(own) > 1):
-        return
-    own.sort(key=lambda row: float(row["wer"] or 0))
-    column = find_column(CONTENTS["transcription"], "wer")
-    first, last = own[0], own[-1]
-    named = lambda row: label_of(str(row["system"]), shape.system_labels)  # noqa: E731
-    best = (
-        f"has the lowest word error rate of {len(own)} {shape.compared}"
-        if len(own) > 1
-        else f"is the one {shape.compared.removesuffix('s')} that was heard"
-    )
-    original = next((row for row in rows if row["system"] == ORIGINAL), None)
-    rate = _beside_original(shape, first, original, "transcription", "wer")
-    if len(own) == 1:
-        yield f"{named(first)} {best} (word error rate {rate})."
-        return
-    yield (
-        f"In this sample {named(first)} {best} ({rate}) and {named(last)} the highest ({_with_span(last, column)}); "
-        f"{UNTESTED}."
-    )
-
-
-def say_basis(results: Results, system: str = "") -> str:
-    """Return on how many listeners and answers everything rests, and how many of the ratings are of a system."""
-    counts = results.counts
-    simulated = "simulated " if results.study.get("is_simulated") else ""
-    answers = ((one, counts.get(f"{one}s")) for one in labels.ANSWERS)
-    said = labels.listed([counted(count, one) for one, count in answers if count])
-    listeners = counted(counts.get("listeners", 0), f"{simulated}listener")
-    listeners += "" if system else _range_of_listeners(results)
-    out = counts.get("excluded_sessions", 0)
-    basis = "The study rests on" if system else "This rests on"
-    rests = f"{basis} {listeners} and {said}" if said else f"{basis} {listeners}"
-    own = sum(int(row["n"] or 0) for row in results.records("raw", "summary", system=system, kind="all"))
-    rests += f", {own:,} of them of this system" if system and own else ""
-    told = f"{counted(out, 'session')} {'was' if out == 1 else 'were'}" if out else "no session was"
-    missed = "" if system else labels.missed_controls(results)
-    return (
-        f"{rests}; {told} left out.{f' Control trials missed in the sessions that count: {missed}.' if missed else ''}"
-    )
-
-
-def _range_of_listeners(results: Results) -> str:
-    """Return how many listeners heard each system, as `` (24 to 26 for each system)``; empty where all heard all."""
+def read_basis(results: Results, system: str = "") -> dict[str, Any]:
+    """Return on how much everything rests: counts, how many listeners heard a system, how many ratings are of one."""
     found: dict[str, int] = {}
     of_form = {"linkability": ("raw", "pair_detection"), "transcription": ("common", "transcription")}
     for row in results.records(*of_form.get(str(results.study["form"]), ("raw", "summary"))):
         if row["system"] not in (ORIGINAL, EVERY) and row.get("listeners") is not None:
             found[row["system"]] = max(found.get(row["system"], 0), int(row["listeners"]))
-    ends = list(dict.fromkeys(find(found.values()) for find in (min, max))) if found else []
-    if not ends or ends == [results.counts.get("listeners")]:
-        return ""
-    return f" ({' to '.join(map(str, ends))} for each system)"
+    return {
+        "counts": results.counts,
+        "is_simulated": results.study.get("is_simulated"),
+        "is_of_system": bool(system),
+        "fewest": min(found.values(), default=None),
+        "most": max(found.values(), default=None),
+        "own": sum(int(row["n"] or 0) for row in results.records("raw", "summary", system=system, kind="all")),
+    }
 
 
-def _by(systems: Iterable[System], value: Any) -> list[System]:
-    """Return those beside the original that have a value, the highest first."""
-    known = [one for one in systems if one.name != ORIGINAL and as_number(value(one)) is not None]
-    return sorted(known, key=lambda one: -float(value(one)))
-
-
-def _alike(shape: Shape, ordered: Sequence[System], group: Any) -> str:
-    """Return from what the first of some systems differs, such as ``does not differ significantly from B2``.
-
-    Args:
-        group: takes a system and gives its letters; without any, nothing is known and nothing said.
-    """
-    first, others = ordered[0], [one for one in ordered[1:] if group(one)]
-    if not group(first) or not others:
-        return ""
-    is_spaced = any(" " in str(group(one) or "") for one in ordered)
-    alike = [
-        _name(shape, one)
-        for one in others
-        if labels.share_a_letter(str(group(first)), str(group(one)), is_spaced=is_spaced)
-    ]
-    if not alike:
-        return f"differs significantly from all others{'' if len(others) == len(ordered) - 1 else ENOUGH}"
-    named = labels.listed(alike) if len(alike) <= MOST_NAMED else _count(len(alike), len(others))
-    return f"does not differ significantly from {named}"
-
-
-def _count(alike: int, others: int) -> str:
-    return f"any of the {others} others" if alike == others else f"{alike} of the {others} others"
-
-
-def _name(shape: Shape, system: System) -> str:
-    return label_of(system.name, shape.system_labels)
-
-
-def _beside_original(shape: Shape, row: Record, original: Record | None, table: str, name: str) -> str:
-    """Return ``46 %, 41 to 50; unprotected speech 9 %``, say; with few listeners the number alone."""
-    column = find_column(CONTENTS[table], name)
-    number = _with_span(row, column)
-    if shape.few or not original or original.get(name) is None:
-        return number
-    reference = "the original" if shape.results.is_crossed else "unprotected speech"
-    return f"{number}; {reference} {labels.number_and_span(original, column)[0]}"
+def _name(shape: Shape, row: Record) -> str:
+    return label_of(str(row["system"]), shape.system_labels)
 
 
 def _with_span(row: Record, column: Any) -> str:

@@ -12,20 +12,17 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import prefetch_related_objects
-from django.utils import translation
-from django.utils.translation import gettext
 
-from common.tables import Column, Order, Table, plain_table
-from common.wording import counted
+from common.tables import Order, Table
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, DICTIONARY, EFFECTS, Results
+from listening.analysis.tables import BY_SCORES, COMMON, DICTIONARY, EFFECTS, Results
 from listening.app.models import Study
 from listening.app.results import labels
 from listening.app.results.answer_pages import list_answered
 from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.inputs import has_answers
-from listening.app.results.opening import opening_of
-from listening.app.results.rules import warn_of_few, warn_of_singles
+from listening.app.results.opening import lead_of, read_lead, read_opening
+from listening.app.results.rules import FEWEST_PEOPLE, warn_of_few
 from listening.app.results.selectors import Shown, changes_since, outdating, running_job
 from listening.app.results.services import FLAG_OF_RULE, NOT_PUBLISHED, publication_problems
 from listening.app.results.tables import (
@@ -33,9 +30,7 @@ from listening.app.results.tables import (
     Shape,
     build_matrix,
     caption_of,
-    find_column,
     headline,
-    read_systems,
     shown_table,
 )
 from listening.app.sessions.selectors import list_questions
@@ -64,31 +59,33 @@ def results_page(
     comparisons = [one for task in tasks for one in task["comparisons"]]
     answered = list_answered(shape, figures)
     used = [id(one) for part in (*tasks, *comparisons, *answered) for one in part["figures"]]
-    sections = _sections(shape, [one for one in figures if id(one) not in used])
-    contents = [(one["name"], one["words"].title) for one in tasks]
-    contents += [(one["name"], one["title"]) for one in answered]
-    contents += [(one["anchor"], one["title"]) for one in sections]
+    names = {
+        str(name)
+        for table in results.tables.values()
+        for column in ("system", "condition", "against")
+        if column in table.columns
+        for name in table.values(column)
+    }
+    is_told = results.is_crossed or results.study["form"] == Study.Form.ANSWERS  # by the study, not by its tables
+    compared = set(results.study["labels"]) if is_told else names - {ORIGINAL, labels.EVERY}
     return {
         "scores": scores,
-        "opening": opening_of(shape, rated),
-        "stats": _stats(results),
+        "opening": read_opening(shape, rated),
+        "counts": results.counts,
+        "is_crossed": results.is_crossed,
+        "compared": len(compared),
+        "is_beside_original": ORIGINAL in names or not results.is_crossed,
         "notes": results.remarks,
         "left_out": _left_out(results),
         "tasks": tasks,
         "answered": answered,
-        "sections": sections,
+        "sections": _sections(shape, [one for one in figures if id(one) not in used]),
         "formulas": list(labels.formulas(results, scores)),
         "settings": list(labels.settings_facts(results)),
         "sources": list(labels.sources(results)),
         "downloads": _downloads(results, reader),
         "attribution": str(results.study.get("attribution", "")),
-        "contents": [
-            *contents,
-            ("asked", "Participants"),
-            ("method", "Method"),
-            *([] if is_imported else [("read", "Questions")]),
-            ("downloads", "Downloads"),
-        ],
+        "is_imported": is_imported,
     }
 
 
@@ -126,25 +123,6 @@ def _asked_in_trials(study: Study, language: str) -> Iterator[str]:
             [f"{point}: {label}" for point, label in one.labels(language).items()] if one.is_rated else []
         )
         yield " ".join(filter(None, (words.question, words.hint, "; ".join(labels_of_points or words.labels))))
-    if study.form == Study.Form.LINKABILITY:
-        with translation.override(language):
-            if study.board_groups:
-                yield gettext("Give each sample a group: one letter for each speaker that you hear.")
-            yield gettext("How many different speakers do you hear among these samples?")
-
-
-def say_trials(study: Study) -> str:
-    """Return how many trials each session had, and which of them are in no score."""
-    scored = counted(study.trials_per_evaluator, "board" if study.form == Study.Form.LINKABILITY else "trial")
-    counts = ((study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge"))
-    others = labels.listed([counted(count, f"{kind} trial") for count, kind in counts if count])
-    said = f"Each session had {scored}{f' for the scores; {others} beside them are in no score' if others else ''}."
-    said += " Control trials have a known answer." if study.gold_trials else ""
-    return (
-        f"{said} Bridge trials are the same for everybody and show how far listeners agree."
-        if study.bridge_trials
-        else said
-    )
 
 
 # Parts ---------------------------------------------------------------------------------------------
@@ -166,7 +144,7 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
         "words": shape.results.questions[task],
         "headline": table,
         "has_letters": any(one.key in {"group", "rate_group"} for one in table.columns),
-        "finding": _finding(shape, task),
+        "lead": _lead(shape, task),
         "more": _of_task(shape, task, "summary", "detection", "model_effects", "model_variance"),
         "figures": [one for one in figures if one["task"] == task and one["place"] == "task"],
         "comparisons": list(_comparisons(shape, task, figures)),
@@ -190,30 +168,11 @@ def _of_task(shape: Shape, task: str, *names: str) -> list[Table]:
     return [one for one in shown if one is not None]
 
 
-def _finding(shape: Shape, task: str) -> str:
-    """Return the task in a sentence: the widest statement that its groups allow."""
-    systems = [one for one in read_systems(shape, task) if one.name != ORIGINAL]
-    is_rate = shape.results.questions[task].compares_voices
-    table, name = ("detection", "eer") if is_rate else ("summary", "mean")
-    row = (lambda one: one.detection) if is_rate else (lambda one: one.all)
-    known = [(float(value), one) for one in systems if isinstance(value := row(one).get(name), (int, float))]
-    if not known:
-        return ""
-    known.sort(key=lambda pair: -pair[0])
-    show = lambda one: labels.number_and_span(row(one), find_column(CONTENTS[table], name))[0]  # noqa: E731
-    label = lambda one: labels.label_of(one.name, shape.system_labels)  # noqa: E731
-    what = "equal error rate" if is_rate else "mean score"
-    return _reach(what, [(label(one), show(one)) for _, one in known])
-
-
-def _reach(what: str, found: Sequence[tuple[str, str]]) -> str:
-    """Return from where to where the written numbers of systems reach; `found`: label and number, the highest first."""
-    (highest, most), (lowest, least) = found[0], found[-1]
-    if len(found) == 1:
-        return f"One system was rated: {highest}, {what} {most}."
-    if most == least:
-        return f"{'Both' if len(found) == 2 else f'All {len(found)}'} systems have a rounded {what} of {most}."
-    return f"The {what}s of {len(found)} systems reach from {least} ({lowest}) to {most} ({highest})."
+def _lead(shape: Shape, task: str) -> dict[str, Any] | None:
+    """Return from which system to which the number of a task reaches."""
+    if shape.results.questions[task].compares_voices:
+        return read_lead(shape, shape.records("detection", task=task), "detection", "eer")
+    return lead_of(shape, task)
 
 
 def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str, Any]]:
@@ -222,29 +181,18 @@ def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str
     of_means = shape.records("differences", task=task)
     drawn = [one for one in figures if one["task"] == task and one["place"] == "comparison"]  # of means
     if of_rates:
-        yield _comparison(shape, task, "eer_differences", of_rates, " by equal error rate", figures=[])
+        yield _comparison(shape, task, "eer_differences", of_rates, figures=[])
     if of_means:
-        by = " by mean score, another measure" if of_rates else ""
-        yield _comparison(shape, task, "differences", of_means, by, figures=drawn)
+        yield _comparison(shape, task, "differences", of_means, figures=drawn) | {"is_another_measure": bool(of_rates)}
 
 
-def _comparison(
-    shape: Shape, task: str, table: str, records: Sequence[Record], by: str, *, figures: Figures
-) -> dict[str, Any]:
+def _comparison(shape: Shape, task: str, table: str, records: Sequence[Record], *, figures: Figures) -> dict[str, Any]:
     """Return systems against each other in a task by one test, whose rows are those of `table`."""
     few, is_of_rates = len(records) <= MOST_PAIRS, table == "eer_differences"
-    matrix = build_matrix(records, shape, is_rate=is_of_rates)
-    told = ""
-    if matrix:
-        pairs = counted(matrix["pairs"], "pair")
-        told = f": {matrix['apart']} of {pairs}" if matrix["pairs"] else ": not tested"
     return {
-        "name": f"{task}-means" if by and not is_of_rates else task,
-        "title": f"{shape.results.questions[task].title}{by}",
-        "summary": f"Which systems differ significantly{by}{told}",
-        "matrix": matrix,
+        "task": shape.results.questions[task],
+        "matrix": build_matrix(records, shape, is_rate=is_of_rates),
         "is_of_rates": is_of_rates,
-        "is_another_measure": bool(by) and not is_of_rates,
         "tables": _of_task(shape, task, table) if few else [],
         "as_in_2020": _of_task(shape, task, "mann_whitney") if few and not is_of_rates else [],
         "figures": figures,
@@ -289,46 +237,13 @@ def _changed(records: Iterable[Record]) -> list[Record]:
     return [row for row in records if row["n_before"] != row["n_after"]]
 
 
-def _stats(results: Results) -> list[dict[str, str]]:
-    """Return participants and ratings, in numbers."""
-    counts = results.counts
-    systems = {
-        name
-        for table in results.tables.values()
-        for column in ("system", "condition", "against")
-        if column in table.columns
-        for name in table.values(column)
-    }
-    is_told = results.is_crossed or results.study["form"] == Study.Form.ANSWERS  # by the study, not by its tables
-    compared = set(results.study["labels"]) if is_told else systems - {ORIGINAL, labels.EVERY}
-    said = [
-        ("listeners", "Listeners", "whose answers count"),
-        ("sessions", "Sessions", ""),
-        ("ratings", "Ratings", "that count"),
-        ("placements", "Placements", "that count"),
-        ("transcripts", "Transcripts", "that count"),
-        ("answers", "Answers", "that count"),
-        ("excluded_sessions", "Sessions left out", "by rules in force"),
-    ]
-    found = [{"label": label, "value": f"{counts[key]:,}", "note": note} for key, label, note in said if key in counts]
-    return [
-        *found,
-        {
-            "label": "Conditions" if results.is_crossed else "Systems",
-            "value": str(len(compared)),
-            "note": "beside the original" if ORIGINAL in systems or not results.is_crossed else "",
-        },
-    ]
-
-
-def _left_out(results: Results) -> list[tuple[str, str]]:
+def _left_out(results: Results) -> list[tuple[str, int]]:
     """Return why listeners are left out, and how many for each reason; who they are is not told."""
     reasons: dict[str, set[str]] = {}
     for row in results.records("raw", "listeners"):
         if row["excluded"]:
             reasons.setdefault(str(row["excluded"]), set()).add(str(row["listener"]))
-    ordered = sorted(reasons.items(), key=lambda one: (-len(one[1]), one[0]))
-    return [(reason, counted(len(people), "listener")) for reason, people in ordered]
+    return sorted(((reason, len(people)) for reason, people in reasons.items()), key=lambda one: (-one[1], one[0]))
 
 
 def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -345,12 +260,6 @@ def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[s
         if links:
             found.append((title, links))
     return found
-
-
-def listeners_in_words(results: Results) -> str:
-    """Return how much results rest on, such as ``52 listeners, 2,704 ratings``."""
-    counts = ((one, results.counts.get(f"{one}s")) for one in ("listener", *labels.ANSWERS))
-    return ", ".join(counted(count, one) for one, count in counts if count)
 
 
 # Listeners -----------------------------------------------------------------------------------------
@@ -425,29 +334,6 @@ def organizer_actions(shown: Shown) -> dict[str, Any]:
     }
 
 
-def who_sees(study: Study) -> Table:
-    """Return what becomes visible to whom once the results of a study are published."""
-    is_rating = study.form_of_results == Study.Form.RATING
-    answers, both = ("ratings", ", raw and normalised") if is_rating else ("answers", "")
-    read = "" if study.imported else "; the role play, the instructions and the questions that evaluators read"
-    compared = "condition" if study.is_crossed else "system"
-    of_team = f"The same, and for its own system each utterance with its {answers}, to listen to."
-    rows = [
-        (
-            "Everybody",
-            f"Numbers, intervals, groups, comparisons and figures of every {compared} by its name{both}; how "
-            f"many sessions were left out and why; all of it as files{read}.",
-        ),
-        *([] if study.is_crossed else [("The team of a system", of_team)]),
-        (
-            "Organizers alone",
-            f"Single listeners, by anonymous keys; screening; transcripts; the bundle with all {answers}.",
-        ),
-    ]
-    columns = (Column("who", "Who"), Column("what", "What becomes visible", kind="text"))
-    return plain_table("Who will see what", columns, rows, caption="Who will see what")
-
-
 def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = "") -> dict[str, Any]:
     """Return what a page says before results are published or taken back.
 
@@ -455,29 +341,19 @@ def publication(shown: Shown, *, is_taking_back: bool = False, refusal: str = ""
         refusal: why it was not done just now; told where nothing stands in the way any more.
     """
     study, analysis = shown.study, shown.analysis
-    published = study.results_published_at
     if is_taking_back:
-        problems = [] if published else [NOT_PUBLISHED]
+        problems = [] if study.results_published_at else [NOT_PUBLISHED]
     else:
         problems = publication_problems(study) or list(filter(None, [refusal]))
-    missed = labels.missed_controls(shown.results) if analysis else ""
-    facts = [
-        ("Study", str(study)),
-        ("Analysed", f"{analysis.finished_at:%Y-%m-%d %H:%M} UTC" if analysis and analysis.finished_at else "not yet"),
-        ("Rests on", listeners_in_words(shown.results) if analysis else "nothing"),
-        *([("Control trials missed", f"{missed}, in sessions that count")] if missed else []),
-        ("Published", f"{published:%Y-%m-%d %H:%M} UTC" if published else "no"),
-    ]
     return {
         "study": study,
         "analysis": analysis,
         "is_organizer": True,
         "is_taking_back": is_taking_back,
-        "facts": facts,
         "problems": problems,
-        "few": [*filter(None, (warn_of_singles(shown.results), warn_of_few(shown.results)))]
-        if analysis and not is_taking_back
-        else [],
-        "who": who_sees(study),
+        "counts": shown.results.counts if analysis else {},
+        "few": warn_of_few(shown.results) if analysis else "",
+        "tells_single_people": analysis is not None and shown.results.counts.get("listeners", 0) < FEWEST_PEOPLE,
+        "fewest_people": FEWEST_PEOPLE,
         "audio_minutes": settings.AUDIO_LINK_S // 60,
     }

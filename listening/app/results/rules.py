@@ -63,17 +63,6 @@ def warn_of_few(results: Results) -> str:
     return f"Too few listeners ({listeners}) to compare {compared}." if listeners < fewest else ""
 
 
-def warn_of_singles(results: Results) -> str:
-    """Return the sentence that published figures would show the answers of single people; else empty."""
-    listeners = results.counts.get("listeners", 0)
-    if listeners >= FEWEST_PEOPLE:
-        return ""
-    return (
-        f"Consent promises statistics over many listeners. These rest on {listeners}: with fewer than {FEWEST_PEOPLE}, "
-        "figures and tables can tell the answers of one person."
-    )
-
-
 def is_drawn_otherwise(figure: Figure, results: Results) -> bool:
     """Return whether a file may hold letters that its results have no more, as of analyses before version 5."""
     if not figure.name.startswith("violin") or int(results.versions.get("analysis", 0)) >= DECIDED_BY_ENOUGH:

@@ -9,13 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from common.tables import Cell, Column, Row, Table
-from common.wording import counted
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import BY_SCORES, CONTENTS, Results
 from listening.app.results import labels, tables
 from listening.app.results.figures import Reader, ShownFigure, det_plot, histogram
 from listening.app.results.labels import METHOD, SCORES, label_of
-from listening.app.results.opening import ENOUGH, say_basis
+from listening.app.results.opening import alike_in, read_basis
 from listening.app.results.pages import tasks_of
 from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
 
@@ -35,7 +34,7 @@ def system_page(results: Results, reader: Reader, name: str, figures: Sequence[S
         return None
     rest = [one for one in own if one["task"] not in {task["name"] for task in tasks}]
     label = label_of(name, shape.system_labels)
-    said = {"label": label, "few": shape.few, "basis": say_basis(results, name)}
+    said = {"label": label, "few": shape.few, "basis": read_basis(results, name)}
     return said | {"tasks": tasks, "others": others, "said": list(_say_others(shape, name)), "figures": rest}
 
 
@@ -79,8 +78,8 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     return {
         "name": task,
         "words": shape.results.questions[task],
-        "said": _number_alone(own, task, shape) if shape.few else tables.system_in_words(shape, own, task, original),
-        "alike": _alike(own, others, task, shape),
+        "said": "" if shape.few else tables.system_in_words(shape, own, task, original),
+        **_compare(own, others, task, shape),
         "numbers": _numbers(own, original, others, task, shape),
         "det": _det(shape, task, name),
         "det_id": f"det-{task}",
@@ -92,40 +91,19 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     }
 
 
-def _number_alone(own: System, task: str, shape: Shape) -> str:
-    """Return the number that a task is about, with what it rests on, compared with nothing."""
-    if not shape.results.questions[task].compares_voices:
-        number, _ = labels.number_and_span(own.all, tables.find_column(CONTENTS["summary"], "mean"))
-        return f"mean {number} of {counted(int(own.all.get('n') or 0), 'rating')}"
-    number, _ = labels.number_and_span(own.detection, tables.find_column(CONTENTS["detection"], "eer"))
-    if not number:
-        return labels.NO_RATE_OF_VOICES
-    pairs = sum(int(own.detection.get(name) or 0) for name in ("n_target", "n_nontarget"))
-    return f"equal error rate {number} of {counted(pairs, 'rating')}; 50 % is a guess"
-
-
-def _alike(own: System, others: Sequence[System], task: str, shape: Shape) -> str:
-    """Return which systems cannot be told from this one."""
-
-    def group(one: System) -> str:
-        return str((one.detection if shape.results.questions[task].compares_voices else one.all).get("group") or "")
-
-    if not group(own):
-        return ""
-    is_spaced = any(" " in group(one) for one in (own, *others))
-    compared = [one for one in others if group(one)]
-    alike = [
-        label_of(one.name, shape.system_labels)
-        for one in compared
-        if labels.share_a_letter(group(own), group(one), is_spaced=is_spaced)
-    ]
-    if not compared:
-        return ""
-    if not alike:
-        return f"It differs significantly from every other system{'' if len(compared) == len(others) else ENOUGH}."
-    if len(alike) > 8:
-        return f"It does not differ significantly from {len(alike)} of the {len(others)} other systems."
-    return f"It does not differ significantly from {labels.listed(alike)}."
+def _compare(own: System, others: Sequence[System], task: str, shape: Shape) -> dict[str, Any]:
+    """Return the number of a task, what it rests on, and which systems cannot be told from this one."""
+    is_rate = shape.results.questions[task].compares_voices
+    rows = [one.detection if is_rate else one.all for one in (own, *others)]
+    first, tested = rows[0], [row for row in rows[1:] if row.get("group")] if rows[0].get("group") else []
+    column = tables.find_column(CONTENTS["detection" if is_rate else "summary"], "eer" if is_rate else "mean")
+    return {
+        "number": labels.number_and_span(first, column)[0],
+        "ratings": sum(int(first.get(name) or 0) for name in (("n_target", "n_nontarget") if is_rate else ("n",))),
+        "alike": alike_in(shape, first, tested),
+        "tested": len(tested),
+        "are_all_tested": len(tested) == len(others),
+    }
 
 
 _OF_MEANS = (("mean", "all"), ("median", "all"), ("eer", ""), ("auc", ""), ("cllr", ""))

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from django.core.files.storage import default_storage
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -52,6 +53,11 @@ def section_of(study):
     return section
 
 
+def sentences_of(section):
+    said = render_to_string("listening/results/_answer_sentences.html", {"said": section["said"]})
+    return re.split(r"(?<=\.) ", re.sub(r"[ \n]+", " ", said).strip())
+
+
 def section_of_answers(study):
     """The section of a study whose answers are analysed as they are now."""
     study.analyses.all().delete()
@@ -67,7 +73,7 @@ def estimate(study, **equal):
 def test_two_conditions_open_with_who_was_preferred_how_often_and_whether_it_is_significant():
     study = analysed(codes=("codec", "vocoder"))
     row = estimate(study, measure="share of wins")
-    sentence = section_of(study)["sentences"][0]
+    sentence = sentences_of(section_of(study))[0]
     low, high = round(100 * row["value_low"]), round(100 * row["value_high"])
     assert sentence.startswith(
         f"codec was preferred to vocoder in {round(100 * row['value'])} % (95\u00a0% interval {low} to {high})"
@@ -84,19 +90,19 @@ def test_the_condition_that_won_stands_first_whatever_its_name():
     analyse_compared(study)
     row = estimate(study, measure="share of wins")
     assert row["value"] < 0.5
-    assert section_of(study)["sentences"][0].startswith(
+    assert sentences_of(section_of(study))[0].startswith(
         f"vocoder was preferred to codec in {round(100 - 100 * row['value'])} %"
     )
 
 
 def test_order_that_decides_is_told():
     study = make_compared(codes=("codec", "vocoder"))
-    assert "heard first" not in " ".join(section_of_answers(study)["sentences"])
+    assert "heard first" not in " ".join(sentences_of(section_of_answers(study)))
     for answer in Answer.objects.all():
         first = Play.objects.filter(session=answer.session_id, trial=answer.trial_id).order_by("pk").first()
         answer.rating = 1 if first.slot == "a" else 2
         answer.save()
-    [said] = [one for one in section_of_answers(study)["sentences"] if "heard first" in one]
+    [said] = [one for one in sentences_of(section_of_answers(study)) if "heard first" in one]
     assert said.startswith("What was heard first won 100 %")
 
 
@@ -106,7 +112,7 @@ def test_abx_below_chance_is_no_discrimination():
         heard = dict(answer.trial.presentation.samples.values_list("slot", "stimulus__condition__code"))
         answer.rating = 2 if heard["x"] == heard["a"] else 1
         answer.save()
-    [said] = section_of_answers(study)["sentences"]
+    [said] = sentences_of(section_of_answers(study))
     assert said.startswith("X was identified in 0 %")
     assert "not significantly above guessing" in said
 
@@ -130,7 +136,7 @@ def test_several_conditions_open_with_the_best_and_the_pairs_that_differ(task, m
         if row["against"]
     ]
     apart = sum(row["adjusted"] < 0.05 for row in pairs)
-    first, second, *_ = section_of(study)["sentences"]
+    first, second, *_ = sentences_of(section_of(study))
     assert first.startswith(start)
     assert second.startswith("All 6 pairs" if apart == 6 else "None of" if not apart else f"{apart} of 6 pairs")
     alike = [f"{row['condition']} – {row['against']}" for row in pairs if row["adjusted"] >= 0.05]
@@ -157,7 +163,7 @@ def test_median_and_quartiles_of_mushra_are_in_the_latex_file():
 @pytest.mark.parametrize("task", ["preference", "identity", "basic-audio-quality", "quality"])
 def test_answers_are_counted_once_a_trial(task):
     study = analysed([task], items=2)
-    shown = page_of(study).content.decode()
+    shown = words_of(page_of(study))
     assert f" listeners and {Answer.objects.count()} answers;" in shown
 
 
@@ -178,7 +184,7 @@ def test_choices_open_with_the_most_frequent_label_of_each_condition():
         answer.rating = 2 if answer.trial.presentation.condition.code == "codec" else 3
         answer.save()
     analyse_compared(study)
-    assert section_of(study)["sentences"] == ["Chosen most often: happy (100 %) of codec and sad (100 %) of vocoder."]
+    assert sentences_of(section_of(study)) == ["Chosen most often: happy (100 %) of codec, sad (100 %) of vocoder."]
 
 
 def test_labels_that_are_chosen_equally_often_are_all_named():
@@ -187,7 +193,7 @@ def test_labels_that_are_chosen_equally_often_are_all_named():
         answer.rating = 2 + number % 2
         answer.save()
     analyse_compared(study)
-    assert section_of(study)["sentences"] == ["Chosen most often: happy or sad (50 %) of codec."]
+    assert sentences_of(section_of(study)) == ["Chosen most often: happy or sad (50 %) of codec."]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +206,7 @@ def test_question_figure_and_table_stand_open_below_its_heading(task):
     body = page[page.index(f'<h2 id="{task}"') :]
     places = [
         body.index(part)
-        for part in (section["question"], section["sentences"][0][:20], '<figure class="figure">', "<table")
+        for part in (section["question"], sentences_of(section)[0][:20], '<figure class="figure">', "<table")
     ]
     assert places == sorted(places)
     assert "<details" not in body[: places[2]]
@@ -231,34 +237,33 @@ def test_choices_about_systems_of_an_edition_have_the_same_page():
     client.force_login(study.edition.organizers.get())
     page = client.get(address(study))
     [section] = page.context["page"]["answered"]
-    assert section["sentences"][0].startswith("Chosen most often: ")
-    assert ("Systems", "2") in [(stat["label"], stat["value"]) for stat in page.context["page"]["stats"]]
+    assert sentences_of(section)[0].startswith("Chosen most often: ")
+    assert (page.context["page"]["is_crossed"], page.context["page"]["compared"]) == (False, 2)
     assert client.get(address(study, "results-system", study.systems.first().code)).status_code == 404
 
 
 def test_each_of_several_questions_has_a_section_in_the_order_of_asking():
     study = make_compared(questions=load_preset("p835").questions, items=2)
     analyse_compared(study)
-    page = page_of(study).context["page"]
+    response = page_of(study)
+    page = response.context["page"]
     keys = [question.key for question in study.asked]
     assert [section["name"] for section in page["answered"]] == keys
-    assert page["contents"][:3] == [(question.key, question.title) for question in study.asked]
+    linked = re.findall(r'<li><a href="#([^"]+)">([^<]+)</a></li>', response.content.decode())
+    assert linked[:3] == [(question.key, question.title) for question in study.asked]
     assert all({figure["task"] for figure in section["figures"]} == {section["name"]} for section in page["answered"])
 
 
 def test_transcripts_of_own_recordings_have_their_word_errors():
     study = analysed(["transcription"], items=2)
-    first, *_ = page_of(study).context["page"]["opening"]["sentences"]
-    assert first.startswith(
-        "In this sample codec has the lowest word error rate of 3 conditions (17 %; the original 17 %)"
-    )
+    assert "Of 3 conditions, codec has the lowest word error rate, 17 %, and" in words_of(page_of(study))
 
 
 def test_few_listeners_compare_no_conditions():
     study = analysed(evaluators=3, items=2)
     page = page_of(study).context["page"]
-    assert page["opening"]["sentences"][0] == "Too few listeners (3) to compare conditions."
-    assert not any("preferred most" in one or "significant" in one for one in page["answered"][0]["sentences"])
+    assert page["opening"]["few"] == "Too few listeners (3) to compare conditions."
+    assert not any("preferred most" in one or "significant" in one for one in sentences_of(page["answered"][0]))
 
 
 def test_tables_figures_and_results_are_files_for_everybody_once_published():

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from django.template.loader import render_to_string
 from django.utils import timezone
 
 from listening.analysis.tables import DICTIONARY, Results, make_table
 from listening.app.models import Answer, Flag
-from listening.app.monitor.rules import sentence
 from listening.app.monitor.services import apply_standing_rules, flag_sessions, preview_effect, revoke_rule
 from listening.app.results.inputs import listener_key, session_key
 from listening.app.results.selectors import parsed_results
@@ -63,9 +63,13 @@ def test_every_rule_of_the_analysis_has_a_flag_of_its_own_that_can_be_told():
     assert set(FLAG_OF_RULE.values()) == set(Flag.FOUND_BY_ANALYSIS)
     data = {"rule": "disagrees", "task": "naturalness", "value": 0.1234, "limit": 0.3, "holds": True}
     for kind in Flag.FOUND_BY_ANALYSIS:
-        told = sentence(kind, data)
-        assert "ratings of naturalness: 0.123, where the limit is 0.3." in told
-        assert sentence(kind, {"rule": "x", "value": 0.5, "holds": True}).endswith("in the ratings.")
+        assert "ratings of naturalness: 0.123, where the limit is 0.3." in reason_of(kind, data)
+        assert reason_of(kind, {"rule": "x", "value": 0.5, "holds": True}).endswith("in the ratings.")
+
+
+def reason_of(kind, data):
+    flag = Flag(kind=kind, data=data)
+    return " ".join(render_to_string("listening/monitor/_flag_reason.html", {"flag": flag}).split())
 
 
 def test_flags_follow_what_the_newest_analysis_finds(study):
