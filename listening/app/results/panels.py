@@ -17,8 +17,6 @@ from django.db.models import prefetch_related_objects
 from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
-from common.tables import Cell, Column, Group, Row, Table
-from common.wording import counted
 from evaluation.app.objective_results.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel
@@ -29,12 +27,11 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Condition, Study
 from listening.app.results.figures import det_plot
-from listening.app.results.labels import METHOD, ORIGINAL_LABEL, SCORES, privacy_in_doubt, privacy_in_words
+from listening.app.results.labels import METHOD, ORIGINAL_LABEL, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import warn_of_few
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses, with_outdated
 from portal.challenges.models import Edition
-from portal.core.labels import decimals
 from portal.core.panels import Panel
 from portal.leaderboard.selectors import (
     PREDICTED_AVERAGE,
@@ -61,22 +58,29 @@ EARLIER = "An earlier version of it was heard."
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column. `by`: `OBJECTIVE` or `LISTENERS`; `unit`: of its values, such as ``%``; `how`: estimator and attack."""
+    """A column of a form of study in method.toml: an average of the leaderboard, or numbers of an analysis.
+
+    `key`: of the average, and in files; `unit`: of its values, such as ``%``; `by`: `OBJECTIVE` or `LISTENERS`; `how`:
+    estimator and attack; `table`, `column`: where the analysis has the numbers, of the rows with the values in `rows`,
+    and for unprotected speech of those in `of_original` where these are others. Columns of computed numbers are left
+    out where there are none.
+    """
 
     key: str
-    title: str
-    by: str
+    title: str = ""
     unit: str = ""
+    table: str = ""
+    column: str = ""
+    rows: Mapping[str, str] = field(default_factory=dict)
+    of_original: Mapping[str, str] = field(default_factory=dict)
+    is_common: bool = False
+    by: str = LISTENERS
     how: str = ""
 
     @property
     def heading(self) -> str:
         """Return title and unit, such as ``EER of listeners, %``."""
         return f"{self.title}, {self.unit}" if self.unit else self.title
-
-    @property
-    def digits(self) -> int:
-        return PERCENT_DIGITS if self.unit == "%" else DIGITS
 
 
 @dataclass(frozen=True)
@@ -97,28 +101,21 @@ class PanelValue:
     attack: str = ""
 
     @property
-    def cell(self) -> Cell:
-        """Return number and interval, rounded to it, whether it was only reported, and its letters."""
+    def texts(self) -> tuple[str, str]:
+        """Return number and interval, rounded to it; of listeners no more exact than one that has an interval."""
         if self.value is None:
-            return Cell(note=self.note)
+            return "", ""
+        is_share = self.quantity.unit == "%"
+        if self.quantity.by == LISTENERS and (self.low is None or self.high is None):
+            return fixed(self.value, 0 if is_share else 1 if abs(self.value) > 1 else 2), ""
         unit = None if self.is_reported else self.quantity.unit
-        text, interval = round_to_interval(self.value, self.low, self.high, self.quantity.digits, unit)
-        if self.quantity.by == LISTENERS and not interval:
-            text = fixed(
-                self.value, 0 if unit == "%" else 1 if abs(self.value) > 1 else 2
-            )  # no more exact than one that has an interval
-        marks = ("reported",) if self.is_reported else ()
-        return Cell(text, interval, marks=marks, aside=self.group, value=self.value, note=self.note)
+        return round_to_interval(self.value, self.low, self.high, PERCENT_DIGITS if is_share else DIGITS, unit)
 
 
 @dataclass(frozen=True)
 class PanelRow:
-    """A system. `heard`: its name in the study, `key`: on the leaderboard, empty for original speech.
+    """A system. `key`: its name on the leaderboard, empty for original speech; `note`: of an earlier version."""
 
-    `note`: what keeps the two from being about the same thing.
-    """
-
-    heard: str
     key: str
     label: str
     numbers: tuple[PanelValue, ...]
@@ -146,14 +143,6 @@ class ObjectiveComparison:
     level: float = LEADERBOARD_LEVEL
 
     @property
-    def intervals(self) -> str:
-        """Return what stands beneath a number, such as ``95 % interval``."""
-        if self.level == LEADERBOARD_LEVEL:
-            return f"{100 * LEADERBOARD_LEVEL:g} % interval"
-        computed, rated = f"{100 * LEADERBOARD_LEVEL:g} %", f"{100 * self.level:g} %"
-        return f"interval (computed numbers {computed}, listeners {rated})"
-
-    @property
     def reading(self) -> str:
         """Return what listeners' equal error rates say of privacy; empty where they compared no voices."""
         return privacy_in_words(*self._rate_of_unprotected()) if self._voices() else ""
@@ -174,38 +163,23 @@ class ObjectiveComparison:
         rate, high = (found.value, found.high) if found else (None, None)
         return None if rate is None else rate / 100, None if high is None else high / 100
 
-    def table(self, study: Study, listeners: int, *, has_links: bool) -> Table:
-        """Return the numbers as a page shows them.
+    @property
+    def numbers(self) -> list[PanelValue]:
+        """Return all numbers there are."""
+        return [one for row in self.rows for one in row.numbers if one.value is not None]
 
-        Args:
-            listeners: how many the study rests on.
-            has_links: whether systems lead to their pages.
-        """
-        notes = any(row.note for row in self.rows)
-        columns = [Column("system", "System")]
-        columns += [
-            Column(one.key, one.heading, kind="num", note=one.how)
-            if one.by == OBJECTIVE
-            else Column(one.key, one.heading, kind="num", note="simulated" if study.is_simulated else "")
-            for one in self.quantities
-        ]
-        columns += [Column("note", "Notes", kind="text notes")] if notes else []
-        rows = []
-        for row in self.rows:
-            link = reverse("systems:detail", args=[row.key]) if has_links and row.key else ""
-            cells = (Cell(row.label, link=link), *(one.cell for one in row.numbers))
-            place = "" if row.key else "reference"
-            rows.append(Row((*cells, Cell(row.note)) if notes else cells, place))
-        simulated = "simulated " if study.is_simulated else ""
-        lead = counted(listeners, f"{simulated}listener") + " in all" if listeners else ""
-        scores = f"{', ' if lead else ''}{SCORES[self.scores].lower()}. " if self.scores else ". " if lead else ""
-        groups = any(one.group for row in self.rows for one in row.numbers)
-        letters = "; letters beside it: systems that share one do not differ significantly" if groups else ""
-        is_bare = any(one.value is not None and one.low is None for row in self.rows for one in row.numbers)
-        ends = letters or (", where there is one" if is_bare else "")
-        caption = f"{scores}Beneath a number its {self.intervals}{ends}."
-        title = f"Objective and subjective: {study.title}"
-        return Table(tuple(columns), (Group(tuple(rows)),), title, caption, lead, styles="beside")
+    @property
+    def has_notes(self) -> bool:
+        return any(row.note for row in self.rows)
+
+    @property
+    def has_groups(self) -> bool:
+        return any(one.group for one in self.numbers)
+
+    @property
+    def is_bare(self) -> bool:
+        """Return whether some number has no interval."""
+        return any(one.low is None for one in self.numbers)
 
     def as_data(self) -> list[dict[str, Any]]:
         """Return each system with its numbers by measure, for JSON."""
@@ -243,31 +217,11 @@ class ObjectiveComparison:
 # Numbers side by side ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of a form of study in method.toml: an average of the leaderboard, or numbers of an analysis.
-
-    `key`: of the average, and in files; `table`, `column`: where the analysis has the numbers, of the rows with the
-    values in `rows`, and for unprotected speech of those in `of_original` where these are others; `by`: as of a
-    `Quantity`. Columns of computed numbers are left out where there are none.
-    """
-
-    key: str
-    title: str = ""
-    unit: str = ""
-    table: str = ""
-    column: str = ""
-    rows: Mapping[str, str] = field(default_factory=dict)
-    of_original: Mapping[str, str] = field(default_factory=dict)
-    is_common: bool = False
-    by: str = LISTENERS
-
-
 NOT_RATED, ONE_KIND_RATED = "not rated", "one kind of pairs only"
-FORMS = {form: [_Column(**one) for one in columns] for form, columns in METHOD["beside"].items()}
+FORMS = {form: [Quantity(**one) for one in columns] for form, columns in METHOD["beside"].items()}
 
 
-def _columns_of(results: Results) -> list[_Column]:
+def _columns_of(results: Results) -> list[Quantity]:
     """Return the columns of a form of study, and one for each further question that is answered on a scale."""
     columns = list(FORMS[results.study["form"]])
     known = {one.rows["task"] for one in columns if "task" in one.rows}
@@ -276,9 +230,9 @@ def _columns_of(results: Results) -> list[_Column]:
         if question.key in known:
             continue
         if question.compares_voices:
-            columns.append(_Column(f"{question.key}_eer", f"{question.title}: EER", "%", "detection", "eer", of))
+            columns.append(Quantity(f"{question.key}_eer", f"{question.title}: EER", "%", "detection", "eer", of))
         else:
-            columns.append(_Column(question.key, question.title, "", "summary", "mean", of | {"kind": "all"}))
+            columns.append(Quantity(question.key, question.title, "", "summary", "mean", of | {"kind": "all"}))
     return columns
 
 
@@ -309,7 +263,7 @@ def compare_with_objective(
         (one.entry.key, one.heard, one.entry, one.entry.label, EARLIER if one.is_outdated else "") for one in systems
     ]
     rows = [
-        PanelRow(heard_as, key, label, tuple(read(heard_as, entry) for _, read in parts), note)
+        PanelRow(key, label, tuple(read(heard_as, entry) for _, read in parts), note)
         for key, heard_as, entry, label, note in entries
     ]
     is_scored = any(one.table and not one.is_common for one in columns_of_form)
@@ -322,14 +276,15 @@ def compare_with_objective(
 Part = tuple[Quantity, Callable[[str, entries.LeaderboardEntry | None], PanelValue]]
 
 
-def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Part | None:
+def _computed(one: Quantity, columns: Sequence[ShownAverage], attack: str) -> Part | None:
     """Return an average of the leaderboard, read by entry; None where it has none. An original has no attack."""
     column = next((column for column in columns if column.key == one.key), None)
     if column is None:
         return None
     called, is_attacked = ESTIMATORS.get(column.estimator, column.estimator), bool(attack) and one.key == EER
     called = ", ".join(filter(None, [called, attack if is_attacked else ""]))
-    quantity = Quantity(column.key, one.title or column.metric.label, OBJECTIVE, column.metric.unit, called)
+    told = {"title": one.title or column.metric.label, "unit": column.metric.unit, "how": called}
+    quantity = replace(one, by=OBJECTIVE, **told)
 
     def read(_: str, entry: entries.LeaderboardEntry | None) -> PanelValue:
         found = measured_of(entry, column) if entry else None
@@ -343,7 +298,7 @@ def _computed(one: _Column, columns: Sequence[ShownAverage], attack: str) -> Par
     return quantity, read
 
 
-def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
+def _listeners(one: Quantity, results: Results, scores: str) -> Part | None:
     """Return a column of a table of the analysis, read by system; None where no such row has a number."""
     table = "common" if one.is_common else scores, one.table
     rows = results.records(*table, **one.rows)
@@ -352,7 +307,6 @@ def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
     by_system = {row["system"]: row for row in rows}
     if one.of_original and (originals := results.records(*table, **one.of_original)):
         by_system[ORIGINAL] = originals[0]
-    quantity = Quantity(one.key, one.title, one.by, one.unit)
     factor = 100.0 if one.unit == "%" else 1.0
 
     def read(heard: str, _: entries.LeaderboardEntry | None) -> PanelValue:
@@ -363,9 +317,9 @@ def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
         group = row.get("group") if one.column in ("mean", "eer") else None
         is_unknown = value is None and heard == ORIGINAL and one.column == "eer"
         missing = (ONE_KIND_RATED if row else NOT_RATED) if is_unknown else ""
-        return PanelValue(quantity, value, low, high, str(group or ""), note=missing)
+        return PanelValue(one, value, low, high, str(group or ""), note=missing)
 
-    return quantity, read
+    return one, read
 
 
 # Utterance by utterance ----------------------------------------------------------------------------
@@ -374,42 +328,38 @@ def _listeners(one: _Column, results: Results, scores: str) -> Part | None:
 CORRELATED = {"naturalness", "intelligibility", "1 − WER"}
 
 
-def correlations_in_words(results: Results, scores: str) -> str:
-    """Return how ratings go with what a recogniser understood and with each other, in a line; empty where unknown."""
-    known = [row for row in results.records(scores, "correlations") if row["pearson"] is not None]
-    rows = [row for row in known if {row["first"], row["second"]} <= CORRELATED]
-    said = []
-    for row in rows:
-        low, high = row["pearson_low"], row["pearson_high"]
-        span = (
-            f" ({decimals(low, 2)} to {decimals(high, 2)})"
-            if isinstance(low, float) and isinstance(high, float)
-            else ""
-        )
-        said.append(f"{row['first']} and {row['second']} {decimals(float(row['pearson'] or 0), 2)}{span}")
-    if not said:
-        return ""
-    most = max(int(row["utterances"] or 0) for row in rows)
-    ours = f"Correlation (Pearson) over {most} anonymised utterances: {', '.join(said)}."
+def read_correlations(results: Results, scores: str) -> dict[str, Any]:
+    """Return how ratings go with what a recogniser understood and with each other; empty where unknown."""
+    rows = [
+        row
+        for row in results.records(scores, "correlations")
+        if row["pearson"] is not None and {row["first"], row["second"]} <= CORRELATED
+    ]
+    if not rows:
+        return {}
     printed = {one.pair: one for one in load_published_correlations("2022")}
-    intelligible, natural = (printed[frozenset({one, "1 − WER"})] for one in ("intelligibility", "naturalness"))
-    return (
-        f"{ours} VoicePrivacy 2022 printed {intelligible.pearson:g} of intelligibility and {natural.pearson:g} of "
-        f"naturalness with 1 − WER, over {'five' if natural.systems == 5 else natural.systems} systems."
-    )
+    return {
+        "rows": rows,
+        "utterances": max(int(row["utterances"] or 0) for row in rows),
+        "intelligibility": printed[frozenset({"intelligibility", "1 − WER"})],
+        "naturalness": printed[frozenset({"naturalness", "1 − WER"})],
+    }
 
 
 @dataclass(frozen=True)
 class StudyPanel:
-    """A study on a page: its table, where its results are, whether only organizers see it yet."""
+    """A study on a page: its numbers, where its results are, whether only organizers see it yet.
+
+    `has_links`: whether systems lead to their pages.
+    """
 
     study: Study
     form: Study.Form
     is_preview: bool
     listeners: int
     comparison: ObjectiveComparison
-    table: Table
-    correlations: str
+    has_links: bool
+    correlations: Mapping[str, Any]
     address: str
     notes: Sequence[str]
     det: Mapping[str, Any] | None = None
@@ -534,15 +484,14 @@ def _context(studies: list[StudyPanel], scores: str) -> dict[str, Any]:
 def _make_panel(
     shown: Shown, scores: str, comparison: ObjectiveComparison, address: str, *, has_links: bool
 ) -> StudyPanel:
-    listeners = shown.results.counts.get("listeners", 0)
     return StudyPanel(
         study=shown.study,
         form=Study.Form(shown.results.study["form"]),
         is_preview=not shown.is_published,
-        listeners=listeners,
+        listeners=shown.results.counts.get("listeners", 0),
         comparison=comparison,
-        table=comparison.table(shown.study, listeners, has_links=has_links),
-        correlations=correlations_in_words(shown.results, scores),
+        has_links=has_links,
+        correlations=read_correlations(shown.results, scores),
         address=address,
         notes=[*filter(None, [warn_of_few(shown.results)]), *list_notes(shown)],
     )
