@@ -104,7 +104,10 @@ def exclusion_list(request: HttpRequest, study: Study) -> HttpResponse:
         "form": form,
         "rules": services.list_rules(study),
         "flags": Flag.Kind.choices,
-        "log": services.list_log(study)[:LOG_SIZE],
+        "log": [
+            (event, event.data["before"]["systems"].items(), event.data["after"]["systems"].items())
+            for event in services.list_log(study)[:LOG_SIZE]
+        ],
         "is_open": study.state in LAUNCHED,
     }
     return render(request, "listening/monitor/exclusions.html", context, status=422 if form.errors else 200)
@@ -137,7 +140,7 @@ def revoke(request: HttpRequest, study: Study, rule: int) -> HttpResponse:
 def export(request: HttpRequest, study: Study) -> HttpResponse:
     context = {
         "study": study,
-        "tables": {name: exports.ABOUT[name] for name in exports.TABLES},
+        "tables": [(name, exports.ABOUT[name]) for name in exports.TABLES],
         "is_locked": exports.is_locked(study),
         "lock_notice": exports.LOCK_NOTICE,
         "about_payments": exports.ABOUT[exports.PAYMENTS],

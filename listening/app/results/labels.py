@@ -17,7 +17,6 @@ from common.tables import Column, Value
 from listening.analysis.figures.detection import PAIRS
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
-from listening.questions import AskedQuestion
 from portal.core.labels import MISSING, decimals
 
 METHOD = tomllib.loads(Path(__file__).with_name("method.toml").read_text(encoding="utf-8"))
@@ -31,7 +30,6 @@ P_COLUMNS = frozenset(
     | {"two_way_p", "two_way_adjusted", "decisive_p"}
 )
 P_OF_ENOUGH = frozenset({"two_way_p", "two_way_adjusted", "decisive_p"})  # known only where listeners are enough
-NO_RATE_OF_VOICES = "No rate: ratings of both kinds of pairs are needed"
 NORMALISATIONS = {"rank01/avg": "(rank − 1) / (n − 1)", "midrank": "(rank − ½) / n"}
 CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 EVERY = "all"  # in place of the name of a system
@@ -119,45 +117,6 @@ def rounded(value: float, low: Value, high: Value, digits: int, *, is_share: boo
     return (f"{text} {unit}" if is_share else text), span
 
 
-def rate_in_words(
-    question: AskedQuestion,
-    *,
-    is_original: bool,
-    rate: float | None,
-    low: float | None,
-    high: float | None,
-    auc: tuple[float | None, float | None] = (None, None),
-    is_like_original: bool | None = None,
-    difference: str = "",
-) -> str:
-    """Return what an equal error rate of listeners says, in a line; by its interval where it has one.
-
-    Args:
-        auc: interval of the area under the curve of the same ratings.
-        is_like_original: whether the means of a task that compares no voices do not differ significantly; None where
-            this was not tested.
-        difference: what such a difference was.
-    """
-    if rate is None:
-        return NO_RATE_OF_VOICES if question.compares_voices else "No rate: too few ratings"
-    is_guess = may_be_guessing(rate, low, high, auc)
-    if question.compares_voices and is_original:
-        said = _step(rate, "on_originals")
-    elif question.compares_voices and is_guess:
-        said = "Listeners were not significantly better than guessing"
-    elif question.compares_voices and rate > CHANCE:
-        said = "Listeners confused speakers more often than by guessing"
-    elif question.compares_voices:
-        said = _step(rate, "of_voices")
-    elif is_like_original or (is_like_original is None and is_guess):
-        said = difference or "It was not rated significantly below unprotected speech"
-    elif rate > CHANCE:
-        said = "It was rated above unprotected speech"
-    else:
-        said = f"{_step(rate, 'below_originals')} {question.worse} than unprotected speech"
-    return said if low is not None else f"{said}; too few listeners for an interval"
-
-
 def may_be_guessing(rate: float, low: float | None, high: float | None, auc: tuple[float | None, float | None]) -> bool:
     """Return whether the intervals of an equal error rate and of its AUC, which is less noisy, both allow guessing."""
     if low is None or high is None or not low <= CHANCE <= high:
@@ -193,7 +152,8 @@ def _is_too_hard(rate: float, high: float | None) -> bool:
     return bool(rate >= METHOD["rates"]["on_originals"][0][0] or (high is not None and high >= CHANCE))
 
 
-def _step(rate: float, of: str) -> str:
+def step_of(rate: float, of: str) -> str:
+    """Return what a rate says, by the steps of method.toml."""
     return next(str(words) for least, words in METHOD["rates"][of] if rate >= least)
 
 

@@ -283,8 +283,8 @@ def _computed(one: Quantity, columns: Sequence[ShownAverage], attack: str) -> Pa
         return None
     called, is_attacked = ESTIMATORS.get(column.estimator, column.estimator), bool(attack) and one.key == EER
     called = ", ".join(filter(None, [called, attack if is_attacked else ""]))
-    told = {"title": one.title or column.metric.label, "unit": column.metric.unit, "how": called}
-    quantity = replace(one, by=OBJECTIVE, **told)
+    title, unit = one.title or column.metric.label, column.metric.unit
+    quantity = replace(one, title=title, unit=unit, by=OBJECTIVE, how=called)
 
     def read(_: str, entry: entries.LeaderboardEntry | None) -> PanelValue:
         found = measured_of(entry, column) if entry else None

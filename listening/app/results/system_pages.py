@@ -78,7 +78,7 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     return {
         "name": task,
         "words": shape.results.questions[task],
-        "said": "" if shape.few else tables.system_in_words(shape, own, task, original),
+        "said": "" if shape.few else tables.in_words(tables.read_rate(shape, own, task, original)),
         **_compare(own, others, task, shape),
         "numbers": _numbers(own, original, others, task, shape),
         "det": _det(shape, task, name),

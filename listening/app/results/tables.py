@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.template.loader import render_to_string
+
 from common.tables import Cell, Column, Group, Order, Row, Table, Value
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
@@ -357,53 +359,58 @@ def _words(shape: Shape, one: System, task: str, main: str, original: System | N
         return ""
     if one.name == ORIGINAL and not shape.results.questions[task].compares_voices:
         return "Unprotected speech, the reference"
-    return system_in_words(shape, one, task, original)
+    return in_words(read_rate(shape, one, task, original))
 
 
-def system_in_words(shape: Shape, one: System, task: str, original: System | None) -> str:
+def in_words(rate: dict[str, Any]) -> str:
+    """Return what `read_rate` found as a line without its full stop."""
+    return " ".join(render_to_string("listening/results/_in_words.html", {"words": rate}).split())
+
+
+def read_rate(shape: Shape, one: System, task: str, original: System | None) -> dict[str, Any]:
     """Return what the error rate of a system says, and where it compares no voices the test of its mean.
+
+    By its interval where it has one; `is_like_original`: whether the mean does not differ significantly from that of
+    unprotected speech, or where this was not tested, the rate allows guessing.
 
     Args:
         original: unprotected speech, where it was rated.
     """
     names = ("eer", "eer_low", "eer_high", "auc_low", "auc_high")
-    rate, low, high, *auc = (as_number(one.detection.get(name)) for name in names)
+    rate, low, high, worst, best = (as_number(one.detection.get(name)) for name in names)
+    question, is_original = shape.results.questions[task], one.name == ORIGINAL
     letters = [str(each.all.get("group") or "") for each in (one, original) if each is not None]
-    is_tested = len(letters) == 2 and all(letters) and not shape.results.questions[task].compares_voices
-    return labels.rate_in_words(
-        shape.results.questions[task],
-        is_original=one.name == ORIGINAL,
-        rate=rate,
-        low=low,
-        high=high,
-        auc=(auc[0], auc[1]),
-        is_like_original=_are_alike(letters) if is_tested else None,
-        difference=_explain_likeness(shape, one.name, task) if is_tested else "",
-    )
+    is_tested = len(letters) == 2 and all(letters) and not question.compares_voices
+    steps = ("on_originals" if is_original else "of_voices") if question.compares_voices else "below_originals"
+    is_guess = rate is not None and labels.may_be_guessing(rate, low, high, (worst, best))
+    return {
+        "question": question,
+        "is_original": is_original,
+        "rate": rate,
+        "step": "" if rate is None else labels.step_of(rate, steps),
+        "is_guess": is_guess,
+        "is_above": rate is not None and rate > labels.CHANCE,
+        "has_interval": low is not None,
+        "is_like_original": _are_alike(letters) if is_tested else is_guess,
+        "difference": _find_difference(shape, one.name, task) if is_tested else None,
+    }
 
 
-def _explain_likeness(shape: Shape, name: str, task: str) -> str:
-    """Return why a system does not differ significantly from the originals; empty where the pair was not tested.
-
-    Such as ``Mean 0.19 lower than unprotected speech within the same listeners (0.06 to 0.31); not significant after
-    correction for 15 pairs``.
-    """
+def _find_difference(shape: Shape, name: str, task: str) -> dict[str, Any] | None:
+    """Return how far the mean of a system is from that of the originals, of how many tested pairs; None if untested."""
     tested = [row for row in shape.records("differences", task=task) if row.get("is_told_apart") is not None]
     row = next((one for one in tested if {one["first"], one["second"]} == {name, ORIGINAL}), None)
     difference = None if row is None else as_number(row.get("difference"))
     if row is None or difference is None:
-        return ""
-    is_lower = (difference > 0) == (row["first"] == ORIGINAL)
+        return None
     sign = 1 if difference > 0 else -1
     ends = (as_number(row.get(f"difference_{end}")) for end in ("low", "high"))
     known = sorted(sign * end for end in ends if end is not None)
     low, high = known if len(known) == 2 else (None, None)
     text, span = labels.rounded(sign * difference, low, high, labels.SCORE_DIGITS, is_share=False)
-    corrected = f" after correction for {len(tested)} pairs" if len(tested) > 1 else ""
     is_none = not text.strip("0.")  # as far as it is shown
-    how = "No difference of means from" if is_none else f"Mean {text} {'lower' if is_lower else 'higher'} than"
-    said = f"{how} unprotected speech within the same listeners{f' ({span})' if span else ''}"
-    return said if is_none else f"{said}; not significant{corrected}"
+    is_lower = (difference > 0) == (row["first"] == ORIGINAL)
+    return {"number": "" if is_none else text, "span": span, "is_lower": is_lower, "pairs": len(tested)}
 
 
 def _are_alike(letters: Sequence[str]) -> bool:

@@ -193,6 +193,12 @@ def test_criterion_23_names_for_paying_are_asked_for_by_a_post_that_is_written_d
     assert client.post(other).status_code == 405
 
 
+def test_page_leads_to_every_table(study, organizer, client):
+    client.force_login(organizer)
+    page = client.get(reverse("studies:export", args=[study.name])).content.decode()
+    assert all(reverse("studies:export-csv", args=[study.name, name]) in page for name in TABLES)
+
+
 # Lock ----------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from django.test import Client
@@ -14,9 +13,9 @@ from common.rounding import round_to_interval
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON, make_table
 from listening.app.results.figures import Reader
-from listening.app.results.labels import rate_in_words
+from listening.app.results.labels import may_be_guessing
 from listening.app.results.selectors import parsed_results
-from listening.app.results.tables import TOO_FEW, Shape, read_systems, shown_table, system_in_words
+from listening.app.results.tables import TOO_FEW, Shape, in_words, read_rate, read_systems, shown_table
 from portal.accounts.models import User
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
 from tests.listening.rated import ASKED
@@ -330,7 +329,7 @@ def test_difference_that_is_not_significant_is_told_with_its_interval():
     shape = Shape(Reader("made-up", "normalised", is_organizer=False, tables=frozenset()), None)
     shape = replace(shape, results=replace(results, tables=results.tables | made))
     systems = {one.name: one for one in read_systems(shape, "naturalness")}
-    said = [system_in_words(shape, systems[name], "naturalness", systems[ORIGINAL]) for name in SYSTEMS[:3]]
+    said = [in_words(read_rate(shape, systems[name], "naturalness", systems[ORIGINAL])) for name in SYSTEMS[:3]]
     assert said[0].startswith(
         "Mean 0.19 lower than unprotected speech within the same listeners (0.07 to 0.31); not significant after "
         "correction for 3 pairs"
@@ -357,20 +356,19 @@ def test_p_value_of_too_few_listeners_is_not_shown(name, p):
 
 def test_words_of_a_mean_follow_its_letters():
     """A system that shares a letter with the originals is not called less natural, whatever its error rate is."""
-    said = partial(rate_in_words, ASKED["naturalness"], is_original=False, rate=0.2, low=None, high=None)
-    assert said(is_like_original=True) == (
-        "It was not rated significantly below unprotected speech; too few listeners for an interval"
+    words = {"question": ASKED["naturalness"], "rate": 0.2, "step": "Clearly", "is_guess": False}
+    assert in_words(words | {"is_like_original": True}) == (
+        "It was not rated significantly below unprotected speech (too few listeners for an interval)"
     )
-    assert "less natural than unprotected speech" in said(is_like_original=False)
+    assert "less natural than unprotected speech" in in_words(words | {"is_like_original": False})
 
 
-def test_words_of_a_rate_of_voices_do_not_contradict_the_interval_of_its_auc():
-    said = partial(rate_in_words, ASKED["verifiability"], is_original=False, rate=0.37, low=0.19, high=0.51)
-    assert said(auc=(0.557, 0.878)) == "Listeners could sometimes distinguish speakers"
-    assert said(auc=(0.45, 0.8)) == said() == "Listeners were not significantly better than guessing"
-    assert said(rate=0.6, low=0.4, high=0.7, auc=(0.2, 0.4)) == (
-        "Listeners confused speakers more often than by guessing"
-    )
+def test_interval_of_an_auc_decides_whether_a_rate_may_be_guessing():
+    interval = (0.37, 0.19, 0.51)
+    assert not may_be_guessing(*interval, (0.557, 0.878))
+    assert may_be_guessing(*interval, (0.45, 0.8))
+    assert may_be_guessing(*interval, (None, None))
+    assert not may_be_guessing(0.6, 0.4, 0.7, (0.2, 0.4))
 
 
 # Deeds ---------------------------------------------------------------------------------------------
