@@ -24,12 +24,16 @@ def kinds(record):
     return {finding.kind for finding in findings(record)}
 
 
-def table(study, name):
+def get(study, name, *more):
     client = Client()
     client.force_login(study.created_by)
-    response = client.get(reverse("studies:export-csv", args=[study.name, name]))
+    response = client.get(reverse(f"studies:{name}", args=[study.name, *more]))
     assert response.status_code == 200
-    return list(csv.DictReader(io.StringIO(b"".join(response.streaming_content).decode())))
+    return response
+
+
+def table(study, name):
+    return list(csv.DictReader(io.StringIO(b"".join(get(study, "export-csv", name).streaming_content).decode())))
 
 
 @pytest.mark.parametrize(
@@ -50,19 +54,14 @@ def test_coverage_counts_every_condition_that_was_compared_and_no_reference(task
 
 
 def test_monitor_speaks_of_conditions():
-    study = make_compared(evaluators=2, items=1)
-    client = Client()
-    client.force_login(study.created_by)
-    page = client.get(reverse("studies:monitor", args=[study.name])).content.decode()
+    page = get(make_compared(evaluators=2, items=1), "monitor").content.decode()
     assert "Usable answers of each condition against what is planned" in page
     assert "system" not in page[page.index('id="coverage"') : page.index('id="sessions"')].lower()
 
 
 def test_monitor_counts_the_trials_in_which_all_conditions_are_heard_at_once():
     study = make_compared(["basic-audio-quality"], evaluators=3, items=2)
-    client = Client()
-    client.force_login(study.created_by)
-    page = client.get(reverse("studies:monitor", args=[study.name])).content.decode()
+    page = get(study, "monitor").content.decode()
     assert "6 of 6 trials have a usable answer." in page
 
 
