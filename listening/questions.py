@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -57,8 +57,7 @@ SCREENS: Mapping[str, tuple[Screen, ...]] = {
     Kind.TEXT: (Screen.SINGLE,),
     Kind.PLACEMENT: (Screen.BOARD,),
 }
-EDITION_SCREENS = frozenset({Screen.VOICES, Screen.SINGLE, Screen.BOARD})
-OWN_SCREENS = frozenset({Screen.SINGLE, Screen.REFERENCE, Screen.PAIR, Screen.TRIPLE, Screen.MANY})
+OF_CORPUS = frozenset({Screen.VOICES, Screen.BOARD})  # who speaks there has to be known
 COMPARING = frozenset({Screen.PAIR, Screen.TRIPLE, Screen.MANY})  # conditions of one item in one trial
 # One recording can be changed for another at the same place, and a part of each is enough.
 SWITCHING = frozenset({Screen.TRIPLE, Screen.MANY})
@@ -316,6 +315,16 @@ def find_form(questions: Iterable[AskedQuestion]) -> str:
     return "rating" if is_rating else "answers"
 
 
+def are_crossed(questions: Iterable[AskedQuestion]) -> bool:
+    """Return whether every condition is heard in every item, even of the systems of an edition.
+
+    So it is where conditions are compared, with each other or with a reference, and where one of several labels is
+    chosen; other studies of systems have designs that know of speakers (`listening.design.allocation`, `unrated`).
+    """
+    compared = COMPARING | NEEDS_REFERENCE
+    return any(one.screen in compared or one.kind == Kind.CHOICE for one in questions)
+
+
 def list_slots(screen: str, conditions: int = 0) -> tuple[str, ...]:
     """Return the slots of the samples of a trial, the reference first; of `MANY` for so many conditions."""
     if screen == Screen.MANY:
@@ -349,11 +358,6 @@ class Preset:
 def list_presets() -> tuple[Preset, ...]:
     """Return the presets, by title."""
     return tuple(sorted(map(load_preset, (path.stem for path in FOLDER.glob("*.toml"))), key=lambda one: one.title))
-
-
-def presets_on(screens: Collection[str]) -> tuple[Preset, ...]:
-    """Return the presets whose questions are all asked on these screens, by title."""
-    return tuple(one for one in list_presets() if all(asked.screen in screens for asked in one.questions))
 
 
 def title_of_preset(questions: Iterable[AskedQuestion]) -> str:

@@ -1,4 +1,4 @@
-"""Who hears which item in which conditions, where every condition has every item.
+"""Who hears which item in which conditions, where every condition has every item: recordings of one's own, or systems.
 
 A *version* is what a trial plays of an item: one condition (screens `single` and `reference`), two of them (`pair`,
 `triple`) or all (`many`). Items are dealt in one endless row: item after item, each time in its next version, so many
@@ -18,11 +18,12 @@ certificate says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, pairwise
 from math import gcd
+from operator import attrgetter
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from listening.design.certificate import (
     make_certificate,
 )
 from listening.design.places import bound_by_chance
-from listening.design.requirements import Bounds
+from listening.design.requirements import Bounds, PoolUtterance
 from listening.questions import COMPARING, MOST_AT_ONCE, NEEDS_REFERENCE, REFERENCE, Screen, list_slots
 
 CROSSED_VERSION = "2"
@@ -49,6 +50,7 @@ _HEARD = {
 }
 _NO_SPEAKERS = "Speakers and their sexes need not be known: there is no rule about them."
 _ORDERS = 20  # tried for a block
+_ITEMS = (0, 1)  # after the seed: other draws than those of the blocks
 Version = tuple[str, ...]  # conditions, in the order of the request
 PlannedTrial = tuple[tuple[str, ...], str]  # conditions in the order of slots, without the reference; and the item
 _Dealt = tuple[Version, str]  # version, item
@@ -103,11 +105,37 @@ def list_orders(screen: Screen, version: Version) -> tuple[tuple[str, ...], ...]
     return (version,)
 
 
+def draw_items(utterances: Iterable[PoolUtterance], most: int | None, seed: int) -> tuple[str, ...]:
+    """Return the names of at most so many utterances, by lot and as evenly over sexes and speakers as they are there.
+
+    Args:
+        most: None for all of them.
+    """
+    pool = list(utterances)
+    if most is None or most >= len(pool):
+        return tuple(one.key for one in pool)
+    drawn = [pool[place] for place in np.random.default_rng([seed, *_ITEMS]).permutation(len(pool))]
+    for group in (attrgetter("speaker"), attrgetter("sex")):
+        drawn = _take_turns(drawn, group)
+    chosen = {one.key for one in drawn[:most]}
+    return tuple(one.key for one in pool if one.key in chosen)
+
+
+def _take_turns(utterances: Sequence[PoolUtterance], group: Callable[[PoolUtterance], str]) -> list[PoolUtterance]:
+    """Return the first one of every group, then the second of every group, and so on."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for one in utterances:
+        turns.append(seen[group(one)])
+        seen[group(one)] += 1
+    return [utterances[place] for place in np.argsort(turns, kind="stable")]
+
+
 def find_crossed_problems(request: CrossedRequest) -> list[str]:
     """Return what keeps a design from being made, as sentences."""
     conditions, items = len(request.conditions), len(request.items)
     if not conditions or not items:
-        return ["There is no recording that every condition has. Upload recordings whose names are the same."]
+        return ["There is no recording that every condition has. Choose conditions with recordings of the same names."]
     problems = []
     if request.screen in NEEDS_REFERENCE and "" not in request.conditions:
         problems.append("Every trial plays a reference, and no condition is the original. Say which one it is.")

@@ -25,6 +25,11 @@ def rate_of_anchor(low_pass_hz: int) -> int:
     return round(2 * _REQUIRED_TO * low_pass_hz)
 
 
+def list_anchors(rate_hz: int) -> list[int]:
+    """Return the frequencies in Hz of the anchors that stimuli of this rate can have."""
+    return [low_pass_hz for low_pass_hz in ANCHORS_HZ if rate_hz >= rate_of_anchor(low_pass_hz)]
+
+
 def make_anchor(samples: NDArray[np.float64], rate_hz: int, low_pass_hz: int) -> NDArray[np.float64]:
     """Return the samples without what lies above `low_pass_hz`.
 

@@ -1,4 +1,4 @@
-"""Listening tests: those of an edition with results, their tables, and new ones of one's own recordings."""
+"""Listening tests: those of an edition with results, their tables, and new ones that a file describes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from common.tables import DataTable
 from listening.analysis.tables import CONTENTS
 from listening.app.models import Study
 from listening.app.recordings.files import LARGEST_TEST_FILE, read_test_file
-from listening.app.recordings.services import make_own_test
+from listening.app.recordings.services import make_test
 from listening.app.results.context import visible_results
 from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
 from portal.api.access import require_organizer
@@ -49,14 +49,17 @@ class ColumnSerializer(Shape):
 
 
 class NewStudySerializer(Shape):
-    """A listening test of recordings of one's own, as a form of several parts."""
+    """A listening test of recordings of one's own or of the systems of an edition, as a form of several parts."""
 
     test = serializers.CharField(
         max_length=LARGEST_TEST_FILE,
         trim_whitespace=False,
         help_text="The file of the test, in TOML; only its title is needed.",
     )
-    archive = serializers.FileField(help_text="An archive with a folder for each condition: CONDITION/ITEM.wav.")
+    archive = serializers.FileField(
+        required=False,
+        help_text="An archive with a folder for each condition, CONDITION/ITEM.wav; none if the file names an edition.",
+    )
 
 
 class MadeStudySerializer(Shape):
@@ -69,7 +72,10 @@ class MadeStudySerializer(Shape):
     evaluators = serializers.IntegerField()
     trials = serializers.IntegerField(source="trials_per_evaluator", help_text="Of each evaluator.")
     warnings = serializers.ListField(
-        child=serializers.CharField(), source="recordings.warnings", help_text="To look at before the launch."
+        child=serializers.CharField(),
+        source="recordings.warnings",
+        default=[],
+        help_text="To look at before the launch.",
     )
 
 
@@ -128,7 +134,7 @@ def list_studies(api: ApiView, edition: str) -> Response:
     example={"test": 'title = "My test"', "archive": "RECORDINGS.zip"},
 )
 def create_study(api: ApiView) -> Response:
-    """Make a listening test of recordings of your own; its design is made and its recordings are prepared."""
+    """Make a listening test of your own recordings, or of systems of your edition; it is designed and prepared."""
     require_organizer(api.user)
     given = api.body(NewStudySerializer)
     try:
@@ -136,9 +142,9 @@ def create_study(api: ApiView) -> Response:
     except ProblemsError as error:
         raise exceptions.ValidationError({"test": error.problems}) from None
     try:
-        study = make_own_test(chosen=chosen, archive=given["archive"], by=api.user, **fields)
+        study = make_test(chosen=chosen, archive=given.get("archive"), by=api.user, **fields)
     except ProblemsError as error:
-        raise exceptions.ValidationError({"archive": error.problems}) from None
+        raise exceptions.ValidationError({"archive" if "archive" in given else "test": error.problems}) from None
     study.refresh_from_db()
     return Response(MadeStudySerializer(study, context={"request": api.request}).data, status=201)
 

@@ -23,7 +23,7 @@ COMMANDS = {
     "verify": "check an archive or a folder before it is sent: every problem at once",
     "submit": "send an archive, resuming after any interruption, and read its report",
     "status": "your submissions, or one of them: timeline, problems, progress",
-    "study": "make a listening test of a folder of recordings, without an edition",
+    "study": "make a listening test of a folder of recordings, or of the systems of an edition",
     "results": "the numbers of a system, next to the reported ones",
 }
 _EPILOGUE = "Exit code: 0 fine, 1 errors found, 2 bad usage or something that cannot be read or reached."

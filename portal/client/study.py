@@ -1,4 +1,4 @@
-"""``vp study new``: a listening test of a folder of recordings, described by one file."""
+"""``vp study new``: a listening test of a folder of recordings, or of an edition's systems, described by one file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from common.errors import CommandError
 from common.terminal import FINE, print_message, print_text
@@ -13,8 +14,8 @@ from portal.client.api import add_server_arguments, open_portal
 
 DESCRIPTION = (
     "Make a listening test of the recordings in a folder, CONDITION/ITEM.wav or .flac, as a file in TOML describes it; "
-    "only its title is needed. The portal checks every recording, makes the design and prepares the recordings; then "
-    "you launch the test on its page."
+    "only its title is needed. Without a folder: of the systems of the edition that the file names. The portal checks "
+    "every recording, makes the design and prepares the recordings; then you launch the test on its page."
 )
 ENDINGS = (".wav", ".flac", ".csv")
 SENDING_S = 1800.0
@@ -23,20 +24,25 @@ SENDING_S = 1800.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=["new"], help="new: make a test")
     parser.add_argument("file", type=Path, metavar="FILE", help="the file of the test, such as test.toml")
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder with a folder for each condition")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", metavar="FOLDER", help="the folder with a folder for each condition"
+    )
     add_server_arguments(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Pack the folder, send it with the file, and say where the test is and what to look at."""
-    text, paths = _read(chosen.file), _list(chosen.folder)
+    """Pack the folder where there is one, send it with the file, and say where the test is and what to look at."""
+    text, folder = _read(chosen.file), chosen.folder
+    paths = _list(folder) if folder else []
     with tempfile.TemporaryFile(suffix=".zip") as packed, open_portal(chosen.server) as portal:
-        with zipfile.ZipFile(packed, "w") as archive:
-            for path in paths:
-                archive.write(path, path.relative_to(chosen.folder).as_posix())
-        packed.seek(0)
-        print_message(f"Sending {len(paths):,} files.")
-        sent = {"files": {"archive": (f"{chosen.folder.resolve().name}.zip", packed)}, "data": {"test": text}}
+        sent: dict[str, Any] = {"files": {"test": (None, text)}}
+        if folder:
+            with zipfile.ZipFile(packed, "w") as archive:
+                for path in paths:
+                    archive.write(path, path.relative_to(folder).as_posix())
+            packed.seek(0)
+            print_message(f"Sending {len(paths):,} files.")
+            sent["files"]["archive"] = (f"{folder.resolve().name}.zip", packed)
         made = portal.ask("POST", "/api/studies/", timeout=SENDING_S, **sent).json()
     print_text(f"{made['title']}: {made['address']}")
     print_text(f"{made['evaluators']} evaluators, {made['trials']} trials of each.")

@@ -19,14 +19,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import numpy as np
 from django.core.files.base import File
 from django.core.files.storage import FileSystemStorage, default_storage
+from numpy.typing import NDArray
 from whitenoise.compress import Compressor
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from common.arrays import Samples
 from common.errors import InputError
-from speech.audio.files import AudioError, read_pcm16, write_flac16
+from speech.audio.files import AudioError, read_channels, read_pcm16, write_flac16
 
 CHUNK_BYTES = 1 << 20
 DRAFT = re.compile(r"\.[0-9a-f]{32}\.part")
@@ -244,13 +246,22 @@ def load_audio(key: str) -> tuple[Samples, int]:
         AudioError: the file is missing, or what is stored is not mono audio.
         StorageAway, OSError: the storage does not answer.
     """
+    with _open_recording(key) as file:
+        return read_pcm16(cast("BinaryIO", file))
+
+
+def load_channels(key: str) -> tuple[NDArray[np.float64], int]:
+    """As `load_audio` of any number of channels: float64, shape (n, channels), full scale 1.0, and the rate in Hz."""
+    with _open_recording(key) as file:
+        return read_channels(cast("BinaryIO", file))
+
+
+def _open_recording(key: str) -> File[Any]:
     try:
-        stored = default_storage.open(key)
+        return default_storage.open(key)
     except FileNotFoundError as error:
         remedy = "Restore the portal's files from a backup; originals also come back with another import."
         raise AudioError("missing-file", "the stored recording", "none", remedy) from error
-    with stored as file:
-        return read_pcm16(cast("BinaryIO", file))
 
 
 def read_recording(what: str, key: str) -> tuple[Samples, int]:

@@ -17,6 +17,7 @@ from listening.questions import (
     AskedQuestion,
     Kind,
     Screen,
+    are_crossed,
     find_form,
     read_question,
     title_of_preset,
@@ -60,6 +61,7 @@ class Study(models.Model):
     the archive, and what to look at before the launch.
     `half_width`: of the 95 % intervals of its main numbers, which the test shall reach with at most `most_evaluators`;
     empty: it has the evaluators it has (`listening.app.results.waves`).
+    `items_at_most`: of those that every condition has, where conditions are crossed with items; empty: all.
     `link_key`: the secret part of the address that evaluators are given. `certificate`: what the independent checker
     found in the design, as `listening.design.certificate` writes it; empty until there is a design. `screening`,
     `questionnaire` and `platform_settings` are validated by `listening.app.studies.settings`.
@@ -120,6 +122,7 @@ class Study(models.Model):
     most_evaluators = models.PositiveSmallIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
     waves = models.JSONField(default=list, blank=True)  # of each that ended how many evaluators count, and the width
     trials_per_evaluator = models.PositiveSmallIntegerField(default=52, validators=[MinValueValidator(1)])
+    items_at_most = models.PositiveSmallIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
     originals_per_evaluator = models.PositiveSmallIntegerField(default=26)
     practice_trials = models.PositiveSmallIntegerField(default=3)
     gold_trials = models.PositiveSmallIntegerField(default=2)
@@ -187,18 +190,18 @@ class Study(models.Model):
 
     @property
     def form_title(self) -> str:
-        """Return what evaluators do, in a few words: of one's own recordings the preset, such as ``MUSHRA``."""
+        """Return what evaluators do, in a few words: of a crossed test the preset, such as ``MUSHRA``."""
         preset = title_of_preset(self.asked) if self.is_crossed else ""
         return preset or capfirst(self.form.label)
 
     @property
     def screen(self) -> Screen:
-        """Return what a trial of a test of one's own recordings plays, whichever of its questions is asked."""
+        """Return what a trial of a crossed test plays, whichever of its questions is asked."""
         return Screen(self.asked[0].screen) if self.asked else Screen.SINGLE
 
     @property
     def form_of_results(self) -> Form:
-        """Return how it is analysed: scales of recordings of one's own by condition and item, as comparisons are."""
+        """Return how it is analysed: scales of a crossed test by condition and item, as comparisons are."""
         return self.Form.ANSWERS if self.is_crossed and self.form == self.Form.RATING else self.form
 
     @property
@@ -213,7 +216,12 @@ class Study(models.Model):
 
     @property
     def is_crossed(self) -> bool:
-        """Return whether every condition has every item, as in tests of recordings of one's own."""
+        """Return whether every condition is heard in every item, wherever the recordings come from."""
+        return self.has_own_recordings or (not self.imported and are_crossed(self.asked))
+
+    @property
+    def has_own_recordings(self) -> bool:
+        """Return whether it is a test of recordings of one's own, and of no systems of an edition."""
         return self.edition_id is None
 
     @property

@@ -1,8 +1,8 @@
-"""A listening test of one's own recordings as one TOML file, with which somebody else repeats it.
+"""A crossed listening test as one TOML file, with which it is repeated: of one's own recordings, or of an edition.
 
-Only the title is needed; what is left out is as the page *Test your own recordings* has it. Questions whose wording is
-not that of a preset stand at its end as tables ``[[questions]]``, as presets have them. The recordings are not in the
-file. ``docs/listening.md`` has an example.
+Only the title is needed, and the edition whose systems are heard; what is left out is as the page has it.
+Questions whose wording is not that of a preset stand at its end as tables ``[[questions]]``, as presets have them. The
+recordings are not in the file. ``docs/listening.md`` has an example.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from decimal import Decimal
 from typing import Any
 
 from common.errors import ProblemsError
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import LOUDNESS, Condition, Study
 from listening.app.recordings.services import PRESETS, RATES_HZ, OwnTest
-from listening.app.studies.forms import HIGHEST_PAY, MOST_EVALUATORS, MOST_TRIALS
-from listening.app.studies.selectors import free_study_name
+from listening.app.studies.forms import HIGHEST_PAY, MOST_EVALUATORS, MOST_ITEMS, MOST_TRIALS
+from listening.app.studies.selectors import free_study_name, heard_submissions
 from listening.app.studies.services import find_unfit_questions
 from listening.app.studies.settings import LANGUAGE
 from listening.questions import AskedQuestion, list_question_problems, load_preset, parse_question
@@ -76,6 +77,9 @@ TABLES: dict[str, dict[str, Check]] = {
         "original": _text(40),
         "references": _texts(40),
         "anchors": (_is_list_of_anchors, f"a list of frequencies in Hz, of {', '.join(map(str, ANCHORS_HZ))}"),
+        "edition": _text(60),
+        "systems": _texts(LONGEST_TEXT),
+        "data_sets": _texts(LONGEST_TEXT),
         "questions": (
             lambda value: isinstance(value, list) and value != [] and all(isinstance(one, dict) for one in value),
             "tables [[questions]]",
@@ -89,6 +93,7 @@ TABLES: dict[str, dict[str, Check]] = {
     "sessions": {
         "evaluators": _whole(1, MOST_EVALUATORS),
         "trials": _whole(1, MOST_TRIALS),
+        "items_at_most": _whole(1, MOST_ITEMS),
         "half_width": (lambda value: type(value) in (int, float) and 0.001 <= value <= 100, "a number, 0.001 to 100"),
         "most_evaluators": _whole(1, MOST_EVALUATORS),
         "pages": _one_of(*Study.Pages.values),
@@ -129,7 +134,7 @@ def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
     if problems:
         raise ProblemsError(problems)
     found.setdefault("name", free_study_name(found["title"]))
-    for name in {"references", "anchors"} & found.keys():
+    for name in {"references", "anchors", "systems", "data_sets"} & found.keys():
         found[name] = tuple(found[name])
     if "pay_per_hour" in found:
         found["pay_per_hour"] = Decimal(str(found["pay_per_hour"]))
@@ -166,7 +171,7 @@ def _read_questions(found: dict[str, Any]) -> list[str]:
             problems += error.problems
     problems = problems or (list_question_problems(questions) if questions else [])
     if questions and not problems:
-        problems = find_unfit_questions(questions, is_own=True)
+        problems = find_unfit_questions(questions, is_own=not found.get("edition"))
     found |= {"questions": tuple(questions)}
     return problems
 
@@ -180,20 +185,23 @@ def write_test_file(study: Study) -> str:
         "title": study.title,
         "name": "",
         "preset": preset,
-        "original": study.recordings.get("original", "") if has_original else "",
+        "original": study.recordings.get("original", ORIGINAL) if has_original else "",
         "references": [one.code for one in conditions if one.kind == Condition.Kind.REFERENCE] or "",
         "anchors": [one.low_pass_hz for one in conditions if one.low_pass_hz] if has_original else "",
+        "edition": study.edition.name if study.edition else "",
+        "systems": [str(one.system) for one in heard_submissions(study).values()] or "",
+        "data_sets": sorted(study.data_sets.values_list("name", flat=True)) or "",
         "questions": "",
         "trials": study.trials_per_evaluator,
         "pay_per_hour": float(study.pay_per_hour),
     }
+    values |= dict.fromkeys(TABLES["sound"], "") if study.edition else {}
     lines = []
     for table, names in TABLES.items():
-        lines += ["", f"[{table}]"] if table else []
-        for name in names:
-            value = values[name] if name in values else getattr(study, name)
-            if value not in (None, ""):
-                lines.append(_line(name, value))
+        told = {name: values[name] if name in values else getattr(study, name) for name in names}
+        of_table = [_line(name, value) for name, value in told.items() if value not in (None, "")]
+        lines += ["", f"[{table}]"] if table and of_table else []
+        lines += of_table
     for question in () if preset else study.asked:
         lines += _write_question(question)
     return "\n".join(lines) + "\n"

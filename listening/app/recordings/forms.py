@@ -18,7 +18,7 @@ from listening.app.recordings.services import (
     RATES_HZ,
     USUAL_PRESET,
     OwnTest,
-    make_own_test,
+    make_test,
 )
 from listening.app.studies.forms import (
     ResponsibleField,
@@ -63,7 +63,7 @@ class ArchiveForm(forms.Form):
     def make_test(self, chosen: OwnTest, fields: Mapping[str, Any]) -> Study | None:
         """Return the test of a valid form; None with errors of the form where it cannot be made."""
         given = {"chosen": chosen, "archive": self.cleaned_data["archive"], "by": self.user}
-        made: Study | None = or_errors(self, make_own_test, "archive", **given, **fields)
+        made: Study | None = or_errors(self, make_test, "archive", **given, **fields)
         return made
 
 
@@ -78,6 +78,10 @@ class RepeatedTestForm(ArchiveForm):
     )
 
     title = LineField(label="Title", max_length=120, required=False, help_text="Empty: as in the file.")
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.fields["archive"].required = False  # where the file names an edition
 
     def clean_test(self) -> tuple[OwnTest, dict[str, Any]]:
         file = self.cleaned_data["test"]

@@ -23,11 +23,28 @@ from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.recordings.archives import CONTROL, ITEMS, PRACTICE, FoundRecordings, read_recordings
 from listening.app.studies.designing import draw_lot
 from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, plan_number_problems, read_right_answer
-from listening.app.studies.services import create_study, explain_missing_texts, prepare_study, start_design
+from listening.app.studies.selectors import editions_to_study, sets_to_hear, submissions_to_hear
+from listening.app.studies.services import (
+    create_study,
+    design_and_prepare,
+    explain_missing_texts,
+    make_crossed_study,
+)
+from listening.app.studies.sizes import RATINGS_OF_EACH
 from listening.design.crossed import CrossedRequest, find_crossed_problems, list_versions
-from listening.questions import NEEDS_REFERENCE, OWN_SCREENS, AskedQuestion, Screen, find_form, load_preset, presets_on
-from listening.stimuli.anchors import ANCHORS_HZ, name_anchor, rate_of_anchor
-from listening.stimuli.making import Loudness
+from listening.questions import (
+    NEEDS_REFERENCE,
+    OF_CORPUS,
+    AskedQuestion,
+    Screen,
+    are_crossed,
+    find_form,
+    list_presets,
+    load_preset,
+)
+from listening.stimuli.anchors import ANCHORS_HZ, list_anchors, name_anchor, rate_of_anchor
+from listening.stimuli.making import USUAL, Loudness
+from portal.challenges.models import Role
 from portal.core import audit
 from portal.core.storage import adopt_file, content_key
 from portal.corpora.handlers import unpacking_folder
@@ -36,9 +53,9 @@ from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, GIGA
 LARGEST_ARCHIVE = 2 * GIGABYTE
 RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 Kind = Condition.Kind
-PRESETS = tuple(one.name for one in presets_on(OWN_SCREENS))
+PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked.screen for asked in one.questions))
 USUAL_PRESET = "mos"
-USUAL_TRIALS, FEWEST_EVALUATORS, MOST_EVALUATORS, RATINGS_OF_EACH = 60, 24, 500, 12
+USUAL_TRIALS, FEWEST_EVALUATORS, MOST_EVALUATORS = 60, 24, 500
 USUAL_TRIALS_OF_MANY = 20  # with all conditions at once
 
 
@@ -54,6 +71,9 @@ class OwnTest:
         anchors: frequencies in Hz at which the original is low-passed for a further condition, of `ANCHORS_HZ`; those
             that the sampling rate can have where all conditions are heard at once, else none.
         rate_hz, channels: of all stimuli; as most recordings have, and stereo as soon as one is.
+        items_at_most: of those that every condition has; None for all, of an edition for as many as it takes.
+        edition, systems, data_sets: instead of an archive, what is heard by their names; all systems and the trial sets
+            of one subset where none are named.
     """
 
     name: str
@@ -68,6 +88,10 @@ class OwnTest:
     loudness: str = Loudness.PROGRAMME
     evaluators: int | None = None
     trials: int | None = None
+    items_at_most: int | None = None
+    edition: str = ""
+    systems: tuple[str, ...] = ()
+    data_sets: tuple[str, ...] = ()
 
     @property
     def asked(self) -> tuple[AskedQuestion, ...]:
@@ -83,16 +107,70 @@ class OwnTest:
         return find_form(self.asked) == Study.Form.TRANSCRIPTION
 
 
-def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: Any) -> Study:
-    """Make a test of the recordings in an archive, design it and start making its stimuli.
+def make_test(*, chosen: OwnTest, archive: UploadedFile | None, by: Any, **fields: Any) -> Study:
+    """Make a test of the recordings in an archive, or of systems, design it and start making its stimuli.
 
     Args:
+        archive: None for the systems of an edition.
         fields: of `Study`, besides those of `chosen`.
 
     Raises:
         ProblemsError: with every reason for which the archive, or what is chosen, cannot be used.
         ValidationError: the name or the title is taken.
+        NotPossible: a submission is being deleted.
     """
+    if chosen.edition and archive is None:
+        return _make_test_of_systems(chosen, by, fields)
+    if chosen.edition or archive is None:
+        found = "both" if archive else "neither"
+        raise ProblemsError(
+            [f"Expected an archive of recordings, or an edition in the file of the test, found {found}."]
+        )
+    return make_own_test(chosen=chosen, archive=archive, by=by, **fields)
+
+
+def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> Study:
+    edition = editions_to_study(by).filter(name=chosen.edition).first()
+    if edition is None:
+        raise ProblemsError([f"{chosen.edition}: expected an edition with a corpus that you organise."])
+    if not are_crossed(chosen.asked):
+        raise ProblemsError(
+            [f"{chosen.preset}: expected a preset in which conditions are compared. Make it by the page."]
+        )
+    known = {str(one.system): one for one in submissions_to_hear(edition)}
+    sets = {one.name: one for one in sets_to_hear(edition) if one.role == Role.TRIAL}
+    problems = [
+        f"{one}: there is no such {what} to be heard; there are: {', '.join(names) or 'none'}."
+        for what, names, wanted in (("system", known, chosen.systems), ("trial set", sets, chosen.data_sets))
+        for one in wanted
+        if one not in names
+    ]
+    if chosen.original not in ("", ORIGINAL) or chosen.references:
+        problems.append(f"Of an edition the original is called “{ORIGINAL}”, and there are no other references.")
+    possible = list_anchors(USUAL.rate_hz)
+    anchors = chosen.anchors if chosen.anchors is not None else possible if chosen.screen == Screen.MANY else ()
+    if not set(anchors) <= set(possible):
+        problems.append(f"Stimuli of {USUAL.rate_hz:,} Hz have the anchors {', '.join(map(str, possible))} alone.")
+    if chosen.rate_hz or chosen.channels or chosen.loudness != OwnTest.loudness:
+        problems.append("[sound]: systems of an edition are always heard in mono, at one rate and one speech level.")
+    if problems:
+        raise ProblemsError(problems)
+    told: dict[str, Any] = {"name": chosen.name, "title": chosen.title, "items_at_most": chosen.items_at_most}
+    told |= {"evaluators": chosen.evaluators, "trials_per_evaluator": chosen.trials}
+    told = {name: value for name, value in told.items() if value}
+    return make_crossed_study(
+        edition=edition,
+        by=by,
+        questions=chosen.asked,
+        systems=[known[one] for one in chosen.systems],
+        data_sets=[sets[one] for one in chosen.data_sets],
+        further=[*filter(None, [chosen.original]), *map(name_anchor, anchors)],
+        **{**load_preset(chosen.preset).study, **told, **fields},
+    )
+
+
+def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: Any) -> Study:
+    """Make a test of the recordings in an archive; arguments and errors as of `make_test`."""
     file_name, size = archive.name or "", archive.size or 0
     if not file_name.lower().endswith(ARCHIVE_ENDINGS):
         raise ProblemsError([f"Expected an archive ({ARCHIVE_FORMATS}), found {file_name[:80]}."])
@@ -115,7 +193,7 @@ def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: 
         planned = _plan_sound(chosen, found)
         anchors, left_out = _choose_anchors(chosen, found, planned["rate_hz"])
         planned |= _plan_numbers(chosen, found, anchors)
-        numbers = planned | fields | {"asked": chosen.asked, "is_crossed": True}
+        numbers = planned | fields | {"asked": chosen.asked, "has_own_recordings": True}
         if wrong := plan_number_problems(numbers):
             raise ProblemsError(list(chain.from_iterable(wrong.values())))
         warnings = [*found.warnings, *left_out]
@@ -131,8 +209,7 @@ def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: 
             )
             _write_rows(study, chosen, found, anchors, unpacked)
             audit.record("study.recordings_added", study, actor=by, file=file_name[:200], files=len(found.recordings))
-    if start_design(study, by) is None:
-        prepare_study(Study.objects.get(pk=study.pk), by)
+    design_and_prepare(study, by)
     return study
 
 
@@ -213,7 +290,7 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
         ProblemsError: no design can be made of these conditions and numbers.
     """
     codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
-    items = tuple(found.common_items)
+    items = tuple(found.common_items[: chosen.items_at_most])
     evaluators, trials = choose_numbers(chosen.screen, len(codes), len(items), has_items_once=chosen.is_written)
     evaluators, trials = chosen.evaluators or evaluators, chosen.trials or trials
     request = CrossedRequest(evaluators, trials, codes, items, 0, chosen.screen, chosen.is_written)
@@ -221,7 +298,8 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
         raise ProblemsError(problems)
     unscored = {"practice_trials": len(found.items_for(PRACTICE)), "gold_trials": len(found.items_for(CONTROL))}
     none = {"originals_per_evaluator": 0, "bridge_trials": 0}
-    return none | unscored | {"evaluators": evaluators, "trials_per_evaluator": trials}
+    numbers = {"evaluators": evaluators, "trials_per_evaluator": trials, "items_at_most": chosen.items_at_most}
+    return none | unscored | numbers
 
 
 def choose_numbers(screen: Screen, conditions: int, items: int, *, has_items_once: bool = False) -> tuple[int, int]:

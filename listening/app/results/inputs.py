@@ -100,7 +100,7 @@ def collect_inputs(study: Study) -> Inputs:
     visits = _visits(study, _reasons(exclusions))
     items = read_presentations(study)
     transcripts = {one.utterance: one.transcript for item in items.values() for one in item.samples.values()}
-    columns = {name: _without(part, gone) for name, part in _answers(study, visits, items, transcripts).items()}
+    columns = {name: _without(part, gone) for name, part in _answers(study, visits, items, transcripts, gone).items()}
     items = {pk: item for pk, item in items.items() if item.system not in gone}
     heard: dict[str, set[str]] = defaultdict(set)
     for item in items.values():
@@ -283,7 +283,11 @@ def _visits(study: Study, reasons: Mapping[int, str]) -> dict[int, _Visit]:
 
 
 def _answers(
-    study: Study, visits: Mapping[int, _Visit], items: Mapping[int, StoredPresentation], transcripts: Mapping[str, str]
+    study: Study,
+    visits: Mapping[int, _Visit],
+    items: Mapping[int, StoredPresentation],
+    transcripts: Mapping[str, str],
+    gone: frozenset[str],
 ) -> dict[str, Any]:
     """Return the columns of the study's form, session after session, in the order in which answers came."""
     fields = ["session", "trial__presentation", "trial", "task", "rating", "text"]
@@ -306,7 +310,10 @@ def _answers(
         elif asked[task].kind == Kind.TEXT:
             written.append(_written(visit, item, text, data[0], transcripts))
         elif form == Study.Form.ANSWERS:
-            if item.is_scored:
+            is_half = asked[task].analysed_as in PAIRED_KINDS and any(
+                one.system in gone for one in item.samples.values()
+            )
+            if item.is_scored and not is_half:
                 ratings_by_slot = data[0]["ratings"] if rating is None else {}
                 order = heard.get((session, trial), {})
                 answered += _answered(visit, item, asked[task], rating, ratings_by_slot, order, position)

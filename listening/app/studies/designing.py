@@ -7,7 +7,8 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from typing import Any
 
 from django.db import transaction
@@ -16,14 +17,14 @@ from django.utils.crypto import salted_hmac
 from common.errors import NotPossible, ProblemsError
 from listening.app.models import Block, Condition, Item, Presentation, PresentationSample, Stimulus, Study, Trial
 from listening.app.studies.planning import (
-    NO_SYSTEMS,
     PlannedDesign,
     PlannedPresentation,
+    explain_missing,
     keep_verdict,
     plan_design,
     plan_extension,
 )
-from listening.app.studies.rules import DESIGNABLE, LAUNCHED, PLAN_FIELDS
+from listening.app.studies.rules import DESIGNABLE, LAUNCHED, PLAN_FIELDS, RELATIONS
 from listening.app.studies.selectors import (
     StimulusPool,
     codes_of,
@@ -31,9 +32,8 @@ from listening.app.studies.selectors import (
     lock_study,
     pool_of,
     require_state,
-    set_problems,
 )
-from listening.app.studies.stored_design import build_certificate, list_failures, read_rows
+from listening.app.studies.stored_design import build_certificate, crossed_request, list_failures, read_rows
 from listening.design.requirements import Progress
 from portal.core import audit
 
@@ -59,12 +59,11 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
     require_state(study, DESIGNABLE, "designed again")
     submissions = heard_submissions(study)
     sets = list(study.data_sets.all())
-    problems = [] if study.is_crossed else [*([] if submissions else [NO_SYSTEMS]), *set_problems(sets)]
-    if problems:
+    if problems := [] if study.has_own_recordings else explain_missing(study, submissions, sets):
         raise ProblemsError(problems)
-    pool = pool_of(study)
+    pool, codes = pool_of(study), codes_of(study)
     try:
-        planned = plan_design(study, codes_of(study), pool, progress=progress)
+        planned = plan_design(study, codes, pool, progress=progress)
     except ProblemsError as error:
         keep_verdict(study, submissions, sets, error.problems)
         raise
@@ -75,14 +74,16 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
         if (
             _make_plan(now) != _make_plan(study)
             or heard_submissions(now) != submissions
+            or codes_of(now) != codes
             or set(now.data_sets.all()) != set(sets)
         ):
             raise NotPossible(CHANGED)
         clear_design(now)
         _write_design(now, planned, pool, wave=0, first_number=1)
-        if not now.is_crossed:  # whose recordings are here alone
+        if not now.has_own_recordings:  # which are here alone
             used = PresentationSample.objects.filter(presentation__study=now).values("stimulus")
-            now.stimulus_files.exclude(pk__in=used).delete()
+            unused = now.stimulus_files.exclude(pk__in=used)
+            unused.exclude(item__name__in={item for _, item in _list_crossed(now, pool)}).delete()
             now.items.filter(stimuli=None).delete()
         _certify(now, pool)
         now.save(update_fields=["certificate", "state", "stimuli"])
@@ -175,7 +176,7 @@ def _stimuli(
     study: Study, planned: Iterable[PlannedPresentation], pool: StimulusPool, conditions: Mapping[str, Condition]
 ) -> dict[tuple[str, str], Stimulus]:
     """Return the stimulus of each (system, utterance); one whose recording has changed is made again."""
-    wanted = sorted({(system, utterance) for one in planned for _, system, utterance in one.samples})
+    wanted = sorted({*_list_crossed(study, pool), *((code, name) for one in planned for _, code, name in one.samples)})
     rows = study.stimulus_files.select_related("condition", "item")
     held = {(one.condition.code, one.item.name): one for one in rows}
     for place in wanted:
@@ -185,7 +186,7 @@ def _stimuli(
             one.save()
     # Organizers see the numbers of the rows while the study is open: their order must not tell the systems.
     missing = sorted((place for place in wanted if place not in held), key=lambda place: draw_lot(study, *place))
-    items = {} if study.is_crossed else _items(study, {utterance for _, utterance in wanted}, pool)
+    items = {} if study.has_own_recordings else _items(study, {utterance for _, utterance in wanted}, pool)
     made = Stimulus.objects.bulk_create(
         Stimulus(
             study=study,
@@ -196,6 +197,13 @@ def _stimuli(
         for system, utterance in missing
     )
     return held | dict(zip(missing, made, strict=True))
+
+
+def _list_crossed(study: Study, pool: StimulusPool) -> Iterator[tuple[str, str]]:
+    """Yield every condition with every item of a crossed test, whether or not a trial plays them yet."""
+    if study.is_crossed:
+        codes = codes_of(study)
+        yield from product(codes, crossed_request(study, codes, pool, study.evaluators).items)
 
 
 def _items(study: Study, names: set[str], pool: StimulusPool) -> dict[str, Item]:
@@ -224,7 +232,7 @@ def draw_lot(study: Study, system: str, utterance: str) -> str:
 
 def _make_plan(study: Study) -> dict[str, Any]:
     """Return what a design is made from, besides systems and data sets."""
-    return {name: getattr(study, name) for name in sorted(PLAN_FIELDS - {"systems", "data_sets"})}
+    return {name: getattr(study, name) for name in sorted(PLAN_FIELDS - RELATIONS)}
 
 
 def _certify(study: Study, pool: StimulusPool) -> None:

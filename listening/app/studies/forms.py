@@ -11,21 +11,22 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 
 from common.errors import NotPossible, ProblemsError
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import LOUDNESS, Study
 from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.app.studies.sizes import describe_sizes
-from listening.questions import EDITION_SCREENS, FIRST_PRESET, presets_on
-from listening.stimuli.anchors import rate_of_anchor
-from portal.challenges.models import DataSet, Edition
+from listening.questions import FIRST_PRESET, NEEDS_REFERENCE, SWITCHING, list_presets
+from listening.stimuli.anchors import list_anchors, name_anchor, rate_of_anchor
+from portal.challenges.models import DataSet, Edition, Role
 from portal.core.fields import LineField, SharedForm
 from portal.submissions.models import Submission
 
 LONGEST_TEXT = 20_000
 RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
-MOST_EVALUATORS, MOST_TRIALS, HIGHEST_PAY = 1000, 200, 1000
+MOST_EVALUATORS, MOST_TRIALS, MOST_ITEMS, HIGHEST_PAY = 1000, 200, 2000, 1000
 NAME_ERRORS = {
     "required": "Give a short name, such as listening2026.",
     "invalid": "Use small letters a to z, digits, hyphens and underscores only, such as listening2026.",
@@ -116,12 +117,9 @@ def boxes(label: str, choices: Any, help_text: str = "") -> forms.MultipleChoice
 # Which fields belong to some forms of a study alone.
 OF_BOARDS = ("board_samples", "board_dimensions", "board_groups")
 OF_RATINGS = (*("pages", "practice_trials", "gold_trials", "bridge_trials", "gold_gate", "relaxations"),)
-OF_EDITIONS = (
-    *("systems", "data_sets", "originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials"),
-    *("relaxations", "gold_gate"),
-)
-SOUND, PRECISION = ("rate_hz", "channels", "loudness"), ("half_width", "most_evaluators")
-OF_OWN = (*SOUND, *PRECISION)
+OF_EDITIONS, SOUND = ("systems", "data_sets", "further"), ("rate_hz", "channels", "loudness")
+PRECISION = ("half_width", "most_evaluators")
+OF_CROSSED, OF_OTHERS = (*PRECISION, "further", "items_at_most"), (*rules.NOT_CROSSED, "relaxations", "gold_gate")
 ABSENT = {
     Study.Form.RATING: OF_BOARDS,
     Study.Form.ANSWERS: OF_BOARDS,
@@ -131,7 +129,7 @@ ABSENT = {
 # Short enough to stand side by side, as are the names of parameters and the codes.
 NARROW = frozenset(
     {
-        *("plays_at_most", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
+        *("plays_at_most", "evaluators", "trials_per_evaluator", "items_at_most", "originals_per_evaluator"),
         *("practice_trials", "gold_trials", "bridge_trials", "board_samples", "seed", "pay_per_hour", "currency"),
         *PARAMETERS.values(),
         *CODES.values(),
@@ -141,12 +139,12 @@ SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "na
 # By the id of its heading each section: its title and its fields.
 SECTIONS = {
     "study": ("The study", ("title", "name")),
-    "heard": ("What is heard", ("systems", "data_sets", *SOUND)),
+    "heard": ("What is heard", ("systems", "further", "data_sets", *SOUND)),
     "asked": ("How it is asked", ("pages", "plays_at_most", "role_play", "languages")),
     "plan": (
         "Evaluators and trials",
         (
-            *("evaluators", *PRECISION, "trials_per_evaluator", "originals_per_evaluator"),
+            *("evaluators", *PRECISION, "trials_per_evaluator", "items_at_most", "originals_per_evaluator"),
             *("practice_trials", "gold_trials", "bridge_trials", *OF_BOARDS, "relaxations"),
             *("seed", "pay_per_hour", "currency"),
         ),
@@ -185,6 +183,7 @@ def read_initial(study: Study) -> dict[str, Any]:
     return values | {
         "systems": list(selectors.heard_submissions(study).values()),
         "data_sets": list(study.data_sets.all()),
+        "further": selectors.list_further(study),
         "languages": ", ".join(study.languages),
         "native_languages": ", ".join(screening["native_languages"]),
         "board_dimensions": str(study.board_dimensions),
@@ -208,6 +207,14 @@ def mark_needed_for_launch(form: forms.Form) -> None:
         form.fields[name].needed_for = "the launch"  # type: ignore[attr-defined]
 
 
+def systems_field(help_text: str) -> forms.ModelMultipleChoiceField[Submission]:
+    """Return the systems of an edition, all of them in sight; the form says which ones these are."""
+    queryset, widget = Submission.objects.none(), forms.CheckboxSelectMultiple
+    return forms.ModelMultipleChoiceField(
+        label="Systems", queryset=queryset, widget=widget, required=False, help_text=help_text
+    )
+
+
 class NewStudyForm(forms.Form):
     """What a study begins with; everything else gets a default from what the edition holds, to be changed after."""
 
@@ -216,11 +223,12 @@ class NewStudyForm(forms.Form):
     name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
     preset = radios(
         "What evaluators are asked",
-        [(one.name, f"{one.title}: {one.about}") for one in presets_on(EDITION_SCREENS)],
+        [(one.name, f"{one.title}: {one.about}") for one in list_presets()],
         "Every word can be changed on the page “Questions”, as can their number and their scales.",
         "Choose what evaluators are asked.",
         initial=FIRST_PRESET,
     )
+    systems = systems_field("Systems whose accepted submission holds anonymised trial utterances. None ticked: all.")
     size = radios(
         "Size to begin with",
         describe_sizes(),
@@ -238,10 +246,19 @@ class NewStudyForm(forms.Form):
         chosen = edition or sole
         super().__init__(data, initial={"edition": chosen} | (services.propose_study(chosen, user) if chosen else {}))
         self.fields["edition"].queryset = editions  # type: ignore[attr-defined]
+        self.chosen = chosen
+        if chosen is None:
+            del self.fields["systems"]
+        else:
+            heard = selectors.submissions_to_hear(chosen)
+            self.fields["systems"].queryset = heard  # type: ignore[attr-defined]
+            self.initial["systems"] = list(heard)
         mark_needed_for_launch(self)
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
+        if given.get("edition") != self.chosen:  # whose systems were not shown
+            given["systems"] = ()
         if "name" in given and not given["name"] and given.get("title"):
             given["name"] = selectors.free_study_name(given["title"])
         return given
@@ -271,13 +288,8 @@ class StudyForm(SharedForm):
 
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField()
-    systems: forms.ModelMultipleChoiceField[Submission] = forms.ModelMultipleChoiceField(
-        label="Systems",
-        queryset=Submission.objects.none(),
-        widget=forms.CheckboxSelectMultiple,
-        required=False,
-        help_text="Systems whose accepted submission holds anonymised trial utterances.",
-    )
+    systems = systems_field("Systems whose accepted submission holds anonymised trial utterances.")
+    further = boxes("Further conditions", [], "An anchor is original speech without what lies above a frequency.")
     data_sets: forms.ModelMultipleChoiceField[DataSet] = forms.ModelMultipleChoiceField(
         label="Data sets",
         queryset=DataSet.objects.none(),
@@ -285,10 +297,15 @@ class StudyForm(SharedForm):
         required=False,
         help_text="Trial sets give single utterances and samples A, enrolment sets samples B, always original.",
     )
-    pages = radios("Pages", Study.Pages.choices)
-    plays_at_most = WholeField(
-        "Plays of a sample at most", 1, 20, "Empty: no limit, as always in ABX and MUSHRA.", required=False
+    items_at_most = WholeField(
+        "Utterances at most",
+        1,
+        MOST_ITEMS,
+        "Drawn by lot, evenly over speakers. Empty: all that every condition has.",
+        required=False,
     )
+    pages = radios("Pages", Study.Pages.choices)
+    plays_at_most = WholeField("Plays of a sample at most", 1, 20, "Empty: no limit.", required=False)
     role_play = radios(
         "Role play", Study.RolePlay.choices, "The role that evaluators imagine; its wording is on the page “Texts”."
     )
@@ -424,8 +441,15 @@ class StudyForm(SharedForm):
         super().__init__(data, initial=read_initial(study))
         if study.edition is not None:
             self.fields["systems"].queryset = selectors.submissions_to_hear(study.edition, study)  # type: ignore[attr-defined]
-            self.fields["data_sets"].queryset = selectors.sets_to_hear(study.edition, study)  # type: ignore[attr-defined]
-        absent = {*ABSENT[Study.Form(study.form)], *(OF_EDITIONS if study.is_crossed else OF_OWN)}
+            sets = selectors.sets_to_hear(study.edition, study)
+            sets = sets.filter(role=Role.TRIAL) if study.is_crossed else sets
+            self.fields["data_sets"].queryset = sets  # type: ignore[attr-defined]
+            if study.is_crossed:
+                self.fields["data_sets"].help_text = "Each utterance of them that is drawn is heard in every condition."
+            self.fields["further"].choices = list_further_choices(study)  # type: ignore[attr-defined]
+        absent = {*ABSENT[Study.Form(study.form)], *(OF_EDITIONS if study.has_own_recordings else SOUND)}
+        absent |= {*(OF_OTHERS if study.is_crossed else OF_CROSSED)}
+        absent |= {"plays_at_most"} if study.screen in SWITCHING else set()
         for name in absent - ({"gold_gate"} if study.gold_trials else set()):
             del self.fields[name]
         mark_needed_for_launch(self)
@@ -471,8 +495,11 @@ class StudyForm(SharedForm):
             lowest_hz = rate_of_anchor(anchor.low_pass_hz or 0)
             if given["rate_hz"] < lowest_hz:
                 self.add_error("rate_hz", f"{anchor} needs at least {lowest_hz:,} Hz. Choose a higher sampling rate.")
-        if given.get("data_sets") and (problems := selectors.set_problems(given["data_sets"])):
-            self.add_error("data_sets", problems)
+        if given.get("data_sets"):
+            problems = selectors.set_problems(given["data_sets"], is_crossed=self.study.is_crossed)
+            self.add_error("data_sets", problems) if problems else None
+        if "further" in given and self.study.screen in NEEDS_REFERENCE:
+            given["further"] = [*given["further"], ORIGINAL]
         screening = DEFAULT_SCREENING | {name: given[name] for name in SCREENED if name in given}
         self._take("screening", settings.parse_screening, screening, "headphones")
         self._clean_questionnaire(given)
@@ -518,11 +545,17 @@ class StudyForm(SharedForm):
     def save(self, *, by: Any) -> Study | None:
         """Return the changed study of a valid form; None with errors of the form where it does not hold together."""
         fields = {name: self.cleaned_data[name] for name in SAVED if name in self.cleaned_data}
-        relations = {name: self.cleaned_data[name] for name in ("systems", "data_sets") if name in self.cleaned_data}
+        relations = {name: self.cleaned_data[name] for name in rules.RELATIONS if name in self.cleaned_data}
         if self.study.is_launched:
             fields = {name: value for name, value in fields.items() if name not in rules.LOCKED_AFTER_LAUNCH}
             relations = {}
         return or_errors(self, services.change_study, study=self.study, by=by, **fields, **relations)
+
+
+def list_further_choices(study: Study) -> list[tuple[str, str]]:
+    """Return what the systems of a study can be compared with; not the original where every trial plays it anyway."""
+    anchors = [(name_anchor(hz), f"Anchor at {hz / 1000:g} kHz") for hz in list_anchors(study.rate_hz)]
+    return anchors if study.screen in NEEDS_REFERENCE else [(ORIGINAL, "Original speech"), *anchors]
 
 
 class ExtendForm(forms.Form):

@@ -7,9 +7,8 @@ again.
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO, cast
+from typing import Any
 
-from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Count, Q, Sum
 
@@ -21,11 +20,11 @@ from listening.app.studies.rules import LAUNCHED
 from listening.app.studies.services import DESIGN_JOB, PREPARATION_JOB, settle_preparation
 from listening.stimuli.anchors import make_anchor
 from listening.stimuli.making import BITS, LEVEL_DBOV, LOUDNESS_LUFS, Loudness, make_stimulus
-from portal.core.storage import load_audio, store_bytes
+from portal.core.storage import load_channels, store_bytes
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
-from speech.audio.files import AudioError, read_channels
+from speech.audio.files import AudioError
 
 MAKING = "Making the stimuli"
 SUFFIX = ".wav"
@@ -116,15 +115,10 @@ def _make_one(stimulus: Stimulus) -> None:
     if not stimulus.source:
         remedy = "Import the corpus again with its audio, or choose another submission."
         raise AudioError("missing-file", "a recording", "none: it is only listed", remedy)
-    study = stimulus.study
-    if study.is_crossed:
-        with default_storage.open(stimulus.source) as file:
-            samples, rate_hz = read_channels(cast("BinaryIO", file))
-        if low_pass_hz := stimulus.condition.low_pass_hz:
-            samples = make_anchor(samples, rate_hz, low_pass_hz)
-        made = make_stimulus(samples, rate_hz, study.sound)
-    else:
-        made = make_stimulus(*load_audio(stimulus.source))
+    samples, rate_hz = load_channels(stimulus.source)
+    if low_pass_hz := stimulus.condition.low_pass_hz:
+        samples = make_anchor(samples, rate_hz, low_pass_hz)
+    made = make_stimulus(samples, rate_hz, stimulus.study.sound)
     Stimulus.objects.filter(pk=stimulus.pk).update(
         file=store_bytes(made.content, SUFFIX), bytes=len(made.content), duration_s=made.speech_s, facts=made.facts
     )

@@ -213,7 +213,9 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
         facts.append(("Besides", ", ".join(f"{count} {kind}" for count, kind in counts if count) or "none"))
     if study.relaxations:
         facts.append(("Rules to relax", "; ".join(RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS)))
-    if study.is_crossed:
+    if study.items_at_most:
+        facts.append(("Utterances", f"at most {study.items_at_most}"))
+    if study.has_own_recordings:
         return [*facts, ("Recordings", study.recordings.get("archive", "")), ("Seed", str(study.seed))]
     chosen = sorted(study.data_sets.all(), key=lambda one: (one.role, one.name))
     sets = ", ".join(one.name for one in chosen)
@@ -339,7 +341,7 @@ def launching(study: Study) -> dict[str, Any]:
     """Return what a page says before a study is launched."""
     counts = [("Evaluators", study.blocks.count()), ("Trials of each", study.trials_per_evaluator)]
     counts.append(("Minutes of each", selectors.expected_effort(study)["minutes"]))
-    fixed = "conditions" if study.is_crossed else "systems, data sets"
+    fixed = "conditions" if study.has_own_recordings else "systems, data sets"
     told = _asking(study, [State.PREPARED], "launched")
     told["problems"] += [sentence for sentence, _ in missing_for_launch(study)]
     return told | {
@@ -516,7 +518,7 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
     """
     form_problems: list[str] = []
     tried = copy(study)
-    submissions, data_sets = form.initial["systems"], form.initial["data_sets"]
+    submissions, data_sets, further = (form.initial[name] for name in ("systems", "data_sets", "further"))
     if form.is_bound:
         form.is_valid()
         given = form.cleaned_data
@@ -526,16 +528,17 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
                 setattr(tried, name, given[name])
         submissions = list(given.get("systems", submissions))
         data_sets = list(given.get("data_sets", data_sets))
+        further = given.get("further", further)
     if form_problems:
         verdict = PlanVerdict(form_problems, is_tried=True)
     else:
-        verdict = judge_plan(tried, systems=submissions, data_sets=data_sets, seconds=seconds)
+        verdict = judge_plan(tried, systems=submissions, data_sets=data_sets, further=further, seconds=seconds)
     page: dict[str, Any] = {"plan_problems": verdict.problems, "is_tried": verdict.is_tried}
-    if verdict.problems and not form_problems and not study.is_crossed:
+    if verdict.problems and not form_problems and not study.has_own_recordings:
         page["ways"] = find_ways_out(tried, systems=submissions, data_sets=data_sets)
     try:
         names, mean_s = [str(one.system) for one in submissions], selectors.mean_length(data_sets)
-        if study.is_crossed:
+        if study.has_own_recordings:
             names, mean_s = list(map(str, study.compared)), selectors.mean_length_of_own(study)
         page |= _effort(tried, names, mean_s)
     except ProblemsError as error:  # no system

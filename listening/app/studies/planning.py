@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from time import thread_time
@@ -32,6 +32,7 @@ from listening.app.studies import rules, stored_design
 from listening.app.studies.rules import (
     NUMBERS,
     PLAN_FIELDS,
+    RELATIONS,
     RELAXATIONS,
     has_pairs,
     plan_number_problems,
@@ -41,9 +42,11 @@ from listening.app.studies.selectors import (
     StimulusPool,
     codes_of,
     heard_submissions,
-    make_own_pool,
+    list_further,
     make_pool,
     name_codes,
+    name_conditions,
+    read_pool_of_rows,
     set_problems,
 )
 from listening.design.allocation import allocate, extend
@@ -72,7 +75,6 @@ FILLABLE = (
     *("evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials"),
     *("bridge_trials", "board_samples", "relaxations"),
 )
-_RELATIONS = frozenset({"systems", "data_sets"})
 NO_SYSTEMS = "Choose at least one system: a study compares anonymised with original speech."
 
 
@@ -218,6 +220,7 @@ def judge_plan(
     *,
     systems: Iterable[Submission] | None = None,
     data_sets: Iterable[DataSet] | None = None,
+    further: Iterable[str] | None = None,
     seconds: float = 0,
 ) -> PlanVerdict:
     """Return whether a design can be made of a plan, tried with the study's own seed where the time allows.
@@ -226,20 +229,20 @@ def judge_plan(
 
     Args:
         study: with the numbers to be tried; it need not be saved.
-        systems, data_sets: those to be tried; the study's own where none are given.
+        systems, data_sets, further: those to be tried; the study's own where none are given.
         seconds: that the design may be tried; 0 to count recordings alone. Many ratings are only counted.
     """
-    if study.is_crossed:
-        request = stored_design.crossed_request(study, codes_of(study), make_own_pool(study), study.evaluators)
-        is_once = request.evaluators * request.trials <= len(request.versions) * len(request.items)
-        return PlanVerdict(find_crossed_problems(request), is_tried=True, is_heard_once=is_once)
+    if study.has_own_recordings:
+        return _judge_crossed(study, codes_of(study), read_pool_of_rows(study))
     chosen = list(study.data_sets.all() if data_sets is None else data_sets)
     submissions = heard_submissions(study) if systems is None else name_codes(systems)
+    missing = explain_missing(study, submissions, chosen)
+    if study.is_crossed and not missing:
+        others = list(list_further(study) if further is None else further)
+        return _judge_crossed(study, name_conditions(submissions, others), make_pool(chosen, submissions, others))
     numbers = {name: getattr(study, name) for name in NUMBERS}
     problems = [sentence for found in plan_number_problems(numbers).values() for sentence in found]
-    problems += [] if submissions else [NO_SYSTEMS]
-    problems += set_problems(chosen)
-    if problems:
+    if problems := problems + missing:
         return PlanVerdict(problems, is_tried=True)
     key = _fingerprint(study, submissions, chosen)
     found: PlanVerdict | None = cache.get(key)
@@ -250,6 +253,17 @@ def judge_plan(
         if found.is_tried or found.problems or seconds or is_large:
             cache.set(key, found, VERDICT_KEPT_S)
     return found
+
+
+def explain_missing(study: Study, systems: Collection[Any], data_sets: Iterable[DataSet]) -> list[str]:
+    """Return what a study of systems lacks to be heard at all, as sentences."""
+    return [*([] if systems else [NO_SYSTEMS]), *set_problems(data_sets, is_crossed=study.is_crossed)]
+
+
+def _judge_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> PlanVerdict:
+    request = stored_design.crossed_request(study, codes, pool, study.evaluators)
+    is_once = request.evaluators * request.trials <= len(request.versions) * len(request.items)
+    return PlanVerdict(find_crossed_problems(request), is_tried=True, is_heard_once=is_once)
 
 
 def plan_problems(study: Study, **more: Any) -> list[str]:
@@ -294,7 +308,7 @@ def find_ways_out(study: Study, *, systems: Iterable[Submission], data_sets: Ite
             return False
         return not judge_plan(tried, systems=submissions, data_sets=sets, seconds=WAY_TRIED_FOR_S).problems
 
-    is_rating = study.form == Study.Form.RATING
+    is_rating = study.form == Study.Form.RATING and not study.is_crossed
     others = [one for one in RELAXATIONS if is_rating and one not in study.relaxations]
     relaxed = [WayOut(f"Allow that {RELAXATIONS[one]}", {"relaxations": [*study.relaxations, one]}) for one in others]
     beside = {name: 0 for name in ("practice_trials", "gold_trials", "bridge_trials") if getattr(study, name)}
@@ -355,7 +369,7 @@ def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds:
 def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet]) -> str:
     """Return what the verdict on a plan follows from: its fields, and which recordings there are."""
     sets = sorted(one.pk for one in chosen)
-    plan = {name: getattr(study, name) for name in sorted(PLAN_FIELDS) if name not in _RELATIONS}
+    plan = {name: getattr(study, name) for name in sorted(PLAN_FIELDS) if name not in RELATIONS}
     files = SubmittedFile.objects.filter(submission__in=submissions.values(), data_set__in=sets)
     lists = TrialList.objects.filter(trial_set__in=sets, enrolment_set__in=sets).order_by("pk")
     heard = Utterance.objects.filter(data_sets__in=sets).exclude(audio="").aggregate(count=Count("pk"), last=Max("pk"))

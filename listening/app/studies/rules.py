@@ -28,11 +28,19 @@ NUMBERS = (
     *("asked", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
     *("practice_trials", "gold_trials", "bridge_trials"),
 )
+# What a crossed study of systems has none of.
+NOT_CROSSED = ("originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials")
+# Systems, data sets, and what a crossed study of systems compares besides: the original and anchors.
+RELATIONS = frozenset({"systems", "data_sets", "further"})
 # A change of one of these takes the design away.
-PLAN_FIELDS = frozenset(NUMBERS) | {
-    *("systems", "data_sets", "board_samples", "board_dimensions", "board_groups"),
-    *("relaxations", "seed", "rate_hz", "channels", "loudness"),
-}
+PLAN_FIELDS = (
+    frozenset(NUMBERS)
+    | RELATIONS
+    | {
+        *("items_at_most", "board_samples", "board_dimensions", "board_groups"),
+        *("relaxations", "seed", "rate_hz", "channels", "loudness"),
+    }
+)
 # What evaluators answered rests on these.
 LOCKED_AFTER_LAUNCH = PLAN_FIELDS | {
     *("name", "pages", "plays_at_most", "role_play", "questionnaire", "screening", "platform"),
@@ -173,8 +181,8 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return what is wrong with the numbers of a plan, without looking at recordings.
 
     Args:
-        numbers: fields of `Study` and its questions, `asked`; those that could not be read are missing. `is_crossed`:
-            the answers of control trials came with their recordings.
+        numbers: fields of `Study` and its questions, `asked`; those that could not be read are missing.
+            `has_own_recordings`: the answers of control trials came with them.
     """
     problems: dict[str, list[str]] = {}
     asked: Sequence[AskedQuestion] = numbers.get("asked", ())
@@ -188,6 +196,8 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
             problems["half_width"] = [
                 "The intervals of texts and labels are not measured while a test is open: leave the half width empty."
             ]
+    if numbers.get("plays_at_most") and any(one.is_heard_in_parts for one in asked):
+        problems["plays_at_most"] = ["Where evaluators change between recordings, plays have no limit: leave it out."]
     trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
     is_rating = find_form(asked) == Study.Form.RATING
     if is_rating and trials is not None and originals is not None and not 0 <= originals <= trials:
@@ -205,7 +215,7 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     elif (
         numbers.get("gold_trials")
         and asked
-        and not numbers.get("is_crossed")
+        and not numbers.get("has_own_recordings")
         and not any(one.compares_voices for one in asked)
     ):
         problems["gold_trials"] = [

@@ -26,11 +26,13 @@ from django.utils.text import slugify
 from common.line_texts import fold_line, number_line
 from evaluation.formats.scores import read_trial_table
 from listening import texts
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Block, Condition, Presentation, PresentationSample, Session, Stimulus, Study, StudyText
 from listening.app.studies.rules import PERSONAL_DATA, RESULTS_TAKEN_BACK, kept_until, seconds_of_trial, slots_of_trial
 from listening.design.precision import OTHER_MINUTES
 from listening.design.requirements import PoolUtterance
 from listening.questions import slot_order
+from listening.stimuli.anchors import ANCHORS_HZ, name_anchor
 from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList, Utterance
 from portal.challenges.selectors import managed_editions_for
 from portal.core.counting import count_rows
@@ -214,9 +216,9 @@ def require_state(study: Study, states: Iterable[str], action: str) -> None:
 
 @dataclass(frozen=True)
 class OriginalRecording:
-    """An original recording: the key of its row, and of its file."""
+    """An original recording: the key of its row where it is of a corpus, and of its file."""
 
-    utterance: int
+    utterance: int | None
     audio: str
     transcript: str
     duration_s: float | None
@@ -265,23 +267,28 @@ def heard_submissions(study: Study) -> dict[str, Submission]:
     return {one.code: one.submission for one in rows if one.submission is not None}
 
 
-def make_own_pool(study: Study) -> StimulusPool:
-    """Return the recordings of a test of one's own that every condition has, in the order of names."""
+def list_further(study: Study) -> list[str]:
+    """Return which conditions a study of systems compares besides them: `ORIGINAL`, and anchors by their codes."""
+    kinds = (Condition.Kind.ORIGINAL, Condition.Kind.ANCHOR)
+    return [code or ORIGINAL for code in study.conditions.filter(kind__in=kinds).values_list("code", flat=True)]
+
+
+def read_pool_of_rows(study: Study) -> StimulusPool:
+    """Return the recordings of a crossed test that every condition has, as its rows hold them, by their names."""
     codes = codes_of(study)
     unscored = set(study.conditions.filter(kind__in=Condition.UNSCORED).values_list("code", flat=True))
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    rows = study.stimulus_files.values_list("item__name", "condition__code", "source")
-    for name, code, source in rows.order_by("item__name"):
+    for name, code, source in study.stimulus_files.values_list("item__name", "condition__code", "source"):
         found[name][code] = source
     items = {one.name: one for one in study.items.all()}
     utterances: list[PoolUtterance] = []
     recordings: dict[str, OriginalRecording] = {}
     versions: dict[tuple[str, str], str] = {}
-    for name, sources in found.items():
+    for name, sources in sorted(found.items()):
         if len(sources) < len(codes) and not unscored.intersection(sources):
             continue
         item = items[name]
-        recordings[name] = OriginalRecording(item.pk, sources.get("", ""), item.transcript, None)
+        recordings[name] = OriginalRecording(item.utterance_id, sources.get("", ""), item.transcript, None)
         versions |= {(code, name): source for code, source in sources.items() if code}
         if unscored.intersection(sources):
             continue
@@ -298,21 +305,28 @@ def make_own_pool(study: Study) -> StimulusPool:
 
 
 def codes_of(study: Study) -> tuple[str, ...]:
-    """Return the codes of what a study compares; of a crossed one the original among them."""
+    """Return the codes of what a study compares; of a crossed one original and anchors among them."""
     if study.is_crossed:
         return tuple(sorted(study.compared.values_list("code", flat=True)))
     return tuple(heard_submissions(study))
 
 
+def name_conditions(systems: Iterable[str], further: Iterable[str]) -> tuple[str, ...]:
+    """Return the codes of what a crossed study of systems compares, in the order of `codes_of`."""
+    return tuple(sorted({*systems, *("" if one == ORIGINAL else one for one in further)}))
+
+
 def pool_of(study: Study) -> StimulusPool:
-    """Return everything that may be heard in a study."""
-    return make_own_pool(study) if study.is_crossed else make_pool(study.data_sets.all(), heard_submissions(study))
+    """Return everything that may be heard in a study; of a crossed one that is launched what was prepared for it."""
+    if study.has_own_recordings or (study.is_crossed and study.is_launched):
+        return read_pool_of_rows(study)
+    return make_pool(study.data_sets.all(), heard_submissions(study), list_further(study) if study.is_crossed else ())
 
 
 def name_codes(submissions: Iterable[Submission], taken: Iterable[str] = ()) -> dict[str, Submission]:
     """Return submissions by the code that each has in a study: the label of its system, numbered where it is taken."""
     named: dict[str, Submission] = {}
-    held = set(taken)
+    held = {*taken, *map(name_anchor, ANCHORS_HZ)}
     for one in submissions:
         label = str(one.system)
         code, number = label[:LONGEST_CODE], 2
@@ -340,10 +354,12 @@ def sets_to_hear(edition: Edition, study: Study | None = None) -> QuerySet[DataS
     return (trials | enrolments | sets.filter(pk__in=own)).order_by("role", "name")
 
 
-def set_problems(data_sets: Iterable[DataSet]) -> list[str]:
-    """Return what keeps these data sets from being heard together, as sentences."""
+def set_problems(data_sets: Iterable[DataSet], *, is_crossed: bool = False) -> list[str]:
+    """Return what keeps these data sets from being heard together, as sentences; in a crossed test trial sets alone."""
     chosen = list(data_sets)
     trials = [one for one in chosen if one.role == Role.TRIAL]
+    if is_crossed:
+        return [] if trials else ["Choose a trial set: its utterances are heard in every condition."]
     enrolments = [one for one in chosen if one.role == Role.ENROLMENT]
     if not trials or not enrolments:
         missing = "a trial set" if not trials else "an enrolment set"
@@ -364,18 +380,21 @@ def mean_length(data_sets: Iterable[DataSet]) -> float:
 
 
 def mean_length_of_own(study: Study) -> float:
-    """Return the mean length of the recordings of a test of its own, in seconds."""
+    """Return the mean length of the recordings that an organizer uploaded, in seconds."""
     return study.stimulus_files.aggregate(mean=Avg("duration_s"))["mean"] or 4.0
 
 
 _OF_RECORDINGS = ("name", "speaker__name", "speaker__gender", "pk", "audio", "transcript", "duration_s")
 
 
-def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -> StimulusPool:
+def make_pool(
+    data_sets: Iterable[DataSet], systems: Mapping[str, Submission], further: Iterable[str] = ()
+) -> StimulusPool:
     """Return everything that may be heard, in the order of names.
 
     Args:
         systems: the submission that is heard of each system, by its code in the study.
+        further: as of `list_further`; anchors are made of the original recordings.
     """
     chosen = sorted(data_sets, key=lambda one: one.name)
     codes = {submission.pk: code for code, submission in systems.items()}
@@ -409,6 +428,7 @@ def make_pool(data_sets: Iterable[DataSet], systems: Mapping[str, Submission]) -
                 role="trial" if is_trial else "enrolment",
                 systems=having.get(name, nobody) if is_trial else nobody,
             )
+    versions |= {(code, name): recordings[name].audio for code in further if code != ORIGINAL for name in utterances}
     return StimulusPool(tuple(utterances[name] for name in sorted(utterances)), recordings, versions)
 
 
@@ -514,7 +534,7 @@ def newest_text(study: Study, kind: str, language: str) -> StudyText | None:
 
 def shipped_text(study: Study, kind: str, language: str) -> str:
     """Return the wording that comes with the portal for a study like this; empty where there is none."""
-    told: dict[str, Any] = {"questions": study.asked, "is_about_voices": not study.is_crossed}
+    told: dict[str, Any] = {"questions": study.asked, "is_about_voices": not study.has_own_recordings}
     return texts.shipped_text(kind, study.role_play, language, **told)
 
 

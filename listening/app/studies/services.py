@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 from django.urls import reverse
 
-from common.errors import NotPossible
+from common.errors import NotPossible, ProblemsError
 from common.wording import counted, name_some
 from listening import texts
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Condition, Question, Session, Study, StudyText
 from listening.app.studies import interface_words, rules, selectors
 from listening.app.studies.designing import clear_design, make_design
@@ -28,24 +31,28 @@ from listening.app.studies.planning import (
     DESIGNED_AT_ONCE_AT_MOST,
     TRIED_IN_REQUEST_S,
     limit_time,
+    plan_problems,
 )
 from listening.app.studies.selectors import lock_study, newest_text
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
-from listening.app.studies.sizes import choose_size, explain_room, list_sizes
+from listening.app.studies.sizes import choose_crossed_size, choose_size, explain_room, list_sizes
 from listening.app.studies.stored_design import launch_problems, read_rows
 from listening.questions import (
-    EDITION_SCREENS,
     FIRST_PRESET,
+    MOST_AT_ONCE,
     NEEDS_REFERENCE,
-    OWN_SCREENS,
+    OF_CORPUS,
     AskedQuestion,
     Kind,
     Screen,
+    are_crossed,
     find_form,
     list_question_problems,
     load_preset,
 )
-from portal.challenges.models import DataSet, Edition, TrialList
+from listening.stimuli.anchors import ANCHORS_HZ, list_anchors, name_anchor
+from listening.stimuli.making import USUAL
+from portal.challenges.models import DataSet, Edition, Role, TrialList
 from portal.challenges.rules import propose_test_title
 from portal.core import audit
 from portal.core.steps import Step
@@ -74,12 +81,14 @@ def create_study(
     by: Any,
     systems: Iterable[Submission] = (),
     data_sets: Iterable[DataSet] = (),
+    further: Iterable[str] = (),
     questions: Sequence[AskedQuestion] | None = None,
     **fields: Any,
 ) -> Study:
     """Return a draft with its systems, recordings, questions, and the shipped wording of texts in its languages.
 
     Args:
+        further: as of `selectors.list_further`.
         questions: those of the first preset where they are left out.
         fields: of `Study`; those left out get their default.
 
@@ -94,6 +103,7 @@ def create_study(
     ask_questions(study, load_preset(FIRST_PRESET).questions if questions is None else questions)
     study.data_sets.set(data_sets)
     _set_systems(study, systems)
+    _set_further(study, further)
     for (kind, language), wording in _wordings(study).items():
         _add_text(study, kind, language, wording, by)
     audit.record("study.created", study, actor=by, edition=edition.name if edition else "")
@@ -107,6 +117,7 @@ def change_study(
     by: Any,
     systems: Iterable[Submission] | None = None,
     data_sets: Iterable[DataSet] | None = None,
+    further: Iterable[str] | None = None,
     **fields: Any,
 ) -> Study:
     """Change fields of a study; a change of its plan takes the design away, and after the launch it is refused.
@@ -121,8 +132,9 @@ def change_study(
     relations: dict[str, list[Any]] = {
         "systems": list(selectors.heard_submissions(study).values()),
         "data_sets": list(study.data_sets.all()),
+        "further": selectors.list_further(study),
     }
-    wanted: dict[str, Any] = {"systems": systems, "data_sets": data_sets}
+    wanted: dict[str, Any] = {"systems": systems, "data_sets": data_sets, "further": further}
     for name, chosen in wanted.items():
         if chosen is not None and set(chosen) != set(relations[name]):
             before[name], changed[name] = sorted(map(str, relations[name])), sorted(map(str, chosen))
@@ -148,6 +160,8 @@ def change_study(
         study.sessions.filter(is_preview=True).delete()
     if "systems" in changed:
         _set_systems(study, systems or ())
+    if "further" in changed:
+        _set_further(study, further or ())
     if "data_sets" in changed:
         study.data_sets.set(data_sets or ())
     _follow_wording(study, wordings, by)
@@ -180,12 +194,13 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
         ValidationError: the questions do not go together, or the control trials have no known answer any more.
     """
     study = lock_study(study, rules.DESIGNABLE, "changed in what it asks")
-    unfit = find_unfit_questions(questions, is_own=study.is_crossed)
-    if study.is_crossed and any(one.kind == Kind.TEXT for one in questions):
-        recordings = selectors.make_own_pool(study).recordings
+    is_own, was_crossed = study.has_own_recordings, study.is_crossed
+    unfit = find_unfit_questions(questions, is_own=is_own)
+    if is_own and any(one.kind == Kind.TEXT for one in questions):
+        recordings = selectors.read_pool_of_rows(study).recordings
         unfit += explain_missing_texts(name for name, one in recordings.items() if not one.transcript)
-    needs_original = study.is_crossed and any(one.screen in NEEDS_REFERENCE for one in questions)
-    if needs_original and not study.conditions.filter(kind=Condition.Kind.ORIGINAL).exists():
+    needs_original = any(one.screen in NEEDS_REFERENCE for one in questions)
+    if is_own and needs_original and not study.conditions.filter(kind=Condition.Kind.ORIGINAL).exists():
         unfit.append("Each trial would play the original, and no condition is. Make a new test and name it there.")
     if unfit:
         raise ValidationError({"questions": unfit})
@@ -193,24 +208,35 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     ask_questions(study, questions)
     if study.asked == before:
         return study
-    numbers = {name: getattr(study, name) for name in (*rules.NUMBERS, "is_crossed", "half_width", "most_evaluators")}
-    problems = rules.plan_number_problems(numbers)
+    if study.is_crossed and not is_own:
+        for name in rules.NOT_CROSSED:
+            setattr(study, name, 0)
+    problems = _find_number_problems(study)
     lowest, highest = study.asked[0].ends
     for item in study.items.filter(stimuli__condition__kind=Condition.Kind.CONTROL):
         if not rules.read_right_answer(item.answer, lowest, highest):
             sentence = f"The right answer to {item}, {item.answer}, is not on a scale from {lowest} to {highest}."
-            problems.setdefault("questions", []).append(sentence)
+            problems.append(sentence)
     if problems:
-        raise ValidationError({"questions": [sentence for sentences in problems.values() for sentence in sentences]})
+        raise ValidationError({"questions": problems})
     if [replace(one, wording={}, results={}) for one in study.asked] != [
         replace(one, wording={}, results={}) for one in before
     ]:
         clear_design(study)
+    if not is_own and (was_crossed or study.is_crossed):
+        kept = {*selectors.list_further(study), *([] if was_crossed and not needs_original else [ORIGINAL])}
+        _set_further(study, kept if study.is_crossed else ())
     study.save()
     _follow_wording(study, wordings, by)
     keys = [one.key for one in before], study.asked_keys
     audit.record("study.questions_changed", study, actor=by, changes={"questions": list(keys)})
     return study
+
+
+def _find_number_problems(study: Study) -> list[str]:
+    names = (*rules.NUMBERS, "has_own_recordings", "half_width", "most_evaluators", "plays_at_most")
+    problems = rules.plan_number_problems({name: getattr(study, name) for name in names})
+    return list(chain.from_iterable(problems.values()))
 
 
 def find_unfit_questions(questions: Iterable[AskedQuestion], *, is_own: bool) -> list[str]:
@@ -220,10 +246,13 @@ def find_unfit_questions(questions: Iterable[AskedQuestion], *, is_own: bool) ->
         is_own: about recordings of one's own; else about the systems of an edition.
     """
     asked = list(questions)
-    fitting, whose = (OWN_SCREENS, "your own recordings") if is_own else (EDITION_SCREENS, "the systems of an edition")
-    if all(one.screen in fitting for one in asked):
-        return []
-    return [f"Questions about {whose} need one of these screens: {', '.join(sorted(fitting))}."]
+    is_of_corpus = any(one.screen in OF_CORPUS for one in asked)
+    if is_own and is_of_corpus:
+        fitting = ", ".join(sorted(set(Screen) - OF_CORPUS))
+        return [f"Questions about your own recordings need one of these screens: {fitting}."]
+    if is_of_corpus and are_crossed(asked):
+        return ["A choice of labels cannot stand beside a question about two voices. Make a test for each of the two."]
+    return []
 
 
 def explain_missing_texts(names: Iterable[str]) -> list[str]:
@@ -232,6 +261,16 @@ def explain_missing_texts(names: Iterable[str]) -> list[str]:
         return []
     found = f"{counted(len(missing), 'item')}: {name_some(missing)}"
     return [f"What is written is compared with the text of each item, which items.csv lacks for {found}."]
+
+
+def design_and_prepare(study: Study, by: Any) -> None:
+    """Make the design of a new test, and start making its stimuli unless the design takes a job of its own.
+
+    Raises:
+        ProblemsError: the plan cannot be met.
+    """
+    if start_design(study, by) is None:
+        prepare_study(Study.objects.get(pk=study.pk), by)
 
 
 def rename_study(*, thing: Study, by: Any, title: str) -> Study:
@@ -517,20 +556,35 @@ def propose_study(edition: Edition, by: Any) -> dict[str, Any]:
     return {"title": selectors.free_title(propose_test_title(edition.title), by), "size": group} | told
 
 
-def make_study(*, edition: Edition, by: Any, name: str, title: str, preset: str, size: str, **consent: Any) -> Study:
-    """Return a draft with every system that can be heard, the recordings of one subset, and the questions of a preset.
+def make_study(
+    *,
+    edition: Edition,
+    by: Any,
+    name: str,
+    title: str,
+    preset: str,
+    size: str,
+    systems: Iterable[Submission] = (),
+    **consent: Any,
+) -> Study:
+    """Return a draft with the recordings of one subset and the questions of a preset; a crossed test is designed, too.
 
     Args:
         preset: of `listening.questions.list_presets`.
         size: of `sizes.SIZES`.
+        systems: every one that can be heard where none is given.
         consent: of `rules.CONSENT_FIELDS`; what is left out or empty is as in the newest study of the edition.
 
     Raises:
-        ValidationError: the name is taken.
+        ProblemsError, ValidationError: as of `make_crossed_study`; of others the name is taken.
     """
-    systems = list(selectors.submissions_to_hear(edition)[:MOST_SYSTEMS])
-    data_sets = best_sets(edition)
     begun = load_preset(preset)
+    consent = {field: value for field, value in consent.items() if value}
+    if are_crossed(begun.questions):
+        told = {"edition": edition, "by": by, "name": name, "title": title, "size": size, "systems": systems}
+        return make_crossed_study(**told, questions=begun.questions, **begun.study, **consent)
+    systems = list(systems or selectors.submissions_to_hear(edition)[:MOST_SYSTEMS])
+    data_sets = best_sets(edition)
     has_gold = any(one.compares_voices for one in begun.questions)
     study = create_study(
         edition=edition,
@@ -541,11 +595,61 @@ def make_study(*, edition: Edition, by: Any, name: str, title: str, preset: str,
         title=title,
         questions=begun.questions,
         **list_sizes(find_form(begun.questions), size, has_gold=has_gold)[0] | dict(begun.study),
-        **{field: value for field, value in consent.items() if value},
+        **consent,
     )
     for field, value in choose_size(study, size, systems, data_sets).items():
         setattr(study, field, value)
     study.save()
+    return study
+
+
+def make_crossed_study(
+    *,
+    edition: Edition,
+    by: Any,
+    questions: Sequence[AskedQuestion],
+    systems: Iterable[Submission] = (),
+    data_sets: Iterable[DataSet] = (),
+    further: Iterable[str] | None = None,
+    size: str = "2022",
+    **fields: Any,
+) -> Study:
+    """Return a test in which every system is heard in every item; its design is made and its stimuli are started.
+
+    Args:
+        systems: as many as can be heard where none is given.
+        data_sets: the trial sets of one subset where none is given.
+        further: as of `selectors.list_further`; None for the original and, where all conditions are heard at once, the
+            anchors that the sampling rate can have.
+        size: of `sizes.SIZES`, from which numbers follow that are not in `fields`.
+        fields: of `Study`.
+
+    Raises:
+        ProblemsError: no design can be made.
+        ValidationError: the name or the title is taken.
+        NotPossible: a submission is being deleted.
+    """
+    screen = questions[0].screen
+    if further is None:
+        further = [ORIGINAL, *(name_anchor(hz) for hz in list_anchors(USUAL.rate_hz) if screen == Screen.MANY)]
+    conditions = {*further, ORIGINAL} if screen in NEEDS_REFERENCE else set(further)
+    room = MOST_AT_ONCE - len(conditions) if screen == Screen.MANY else MOST_SYSTEMS
+    with transaction.atomic():
+        study = create_study(
+            edition=edition,
+            by=by,
+            systems=list(systems or selectors.submissions_to_hear(edition)[:room]),
+            data_sets=list(data_sets) or [one for one in best_sets(edition) if one.role == Role.TRIAL],
+            further=conditions,
+            questions=questions,
+            **dict.fromkeys(rules.NOT_CROSSED, 0) | fields,
+        )
+        for field, value in choose_crossed_size(study, size, fields).items():
+            setattr(study, field, value)
+        study.save()
+        if problems := _find_number_problems(study) or plan_problems(study):
+            raise ProblemsError(problems)
+    design_and_prepare(study, by)
     return study
 
 
@@ -581,16 +685,32 @@ def _known_of(edition: Edition | None, by: Any) -> dict[str, Any]:
 def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
     """Hear these submissions; recordings that were prepared of those that stay are kept."""
     chosen = {one.pk: one for one in systems}
-    gone = study.systems.exclude(submission__in=chosen)
-    study.stimulus_files.filter(condition__in=gone).delete()
-    gone.delete()
-    held = dict(study.systems.values_list("submission", "code"))
+    heard = study.conditions.filter(kind=Condition.Kind.SYSTEM)
+    _leave_out(study, heard.exclude(submission__in=chosen))
+    held = dict(heard.values_list("submission", "code"))
     added = [submission for pk, submission in chosen.items() if pk not in held]
     refuse_removed(added)
     refuse_without_speech(added)
     new = (one for pk, one in chosen.items() if pk not in held)
     for code, submission in selectors.name_codes(new, taken=held.values()).items():
         study.conditions.create(submission=submission, code=code)
+
+
+def _set_further(study: Study, further: Iterable[str]) -> None:
+    """Compare the systems with these conditions, as of `selectors.list_further`, and with no others."""
+    anchors, wanted = {name_anchor(hz): hz for hz in ANCHORS_HZ}, {*further}
+    held = set(selectors.list_further(study))
+    _leave_out(study, study.conditions.filter(code__in=["" if one == ORIGINAL else one for one in held - wanted]))
+    for one in sorted(wanted - held):
+        if one == ORIGINAL:
+            study.conditions.create(kind=Condition.Kind.ORIGINAL)
+        else:
+            study.conditions.create(kind=Condition.Kind.ANCHOR, code=one, low_pass_hz=anchors[one])
+
+
+def _leave_out(study: Study, conditions: QuerySet[Condition]) -> None:
+    study.stimulus_files.filter(condition__in=conditions).delete()
+    conditions.delete()
 
 
 def _add_text(study: Study, kind: str, language: str, text: str, by: Any) -> StudyText | None:

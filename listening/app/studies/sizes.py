@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 from listening.app.models import Study
 from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, WayOut, find_ways_out, judge_plan
 from listening.app.studies.rules import has_pairs
-from listening.app.studies.selectors import heard_submissions
+from listening.app.studies.selectors import codes_of, heard_submissions, pool_of
+from listening.app.studies.stored_design import crossed_request
+from listening.questions import Screen
 from portal.challenges.models import DataSet, Role
 from portal.submissions.models import Submission
 
@@ -23,13 +26,17 @@ SIZE = ("evaluators", "trials_per_evaluator", "originals_per_evaluator", "board_
 BOARD_SAMPLES = 12
 ROOM_TO_EXCHANGE = 4  # evaluators: fewer hardly have trials to exchange, so that a design is seldom found
 CHOSEN_IN_REQUEST_S, TRIED_FOR_S = 2.0, 0.5  # of the processor: for the size of a new study, and for each that is tried
+CROSSED = "crossed"
+TIMES_LONGER = 3  # a trial with all conditions at once
+RATINGS_OF_EACH = 12  # of each item in each of its versions
 ROOM = 1.5  # recordings of each role for each trial of a session
 
 
 def describe_sizes() -> list[tuple[str, str]]:
     """Return the name of each group of sizes with its largest ones in words."""
     words = "{} evaluators × {} trials for ratings, {} × {} for a voice map, {} × {} for a transcription"
-    forms = (Form.RATING, Form.LINKABILITY, Form.TRANSCRIPTION)
+    words += ", {} × {} for comparisons"
+    forms = (Form.RATING, Form.LINKABILITY, Form.TRANSCRIPTION, CROSSED)
     largest = {
         name: words.format(*(number for form in forms for number in group["sizes"][form][0][:2]))
         for name, group in SIZES.items()
@@ -65,6 +72,24 @@ def choose_size(study: Study, group: str, systems: list[Submission], data_sets: 
     return (with_room or untried or sizes)[-1]
 
 
+def choose_crossed_size(study: Study, group: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return evaluators, trials and items of a crossed study: so many items that each is rated often enough.
+
+    Args:
+        given: fields that are chosen already.
+    """
+    request = crossed_request(study, codes_of(study), pool_of(study), study.evaluators)
+    evaluators, trials, _ = SIZES[group]["sizes"][CROSSED][0]
+    evaluators = given.get("evaluators", evaluators)
+    trials = given.get("trials_per_evaluator", trials // TIMES_LONGER if study.screen == Screen.MANY else trials)
+    versions = max(1, len(request.versions))
+    items = max(ceil(trials / versions), evaluators * trials // (versions * RATINGS_OF_EACH))
+    items = given.get("items_at_most") or max(1, min(len(request.items), items))
+    most = versions * min(items, len(request.items))
+    size = {"evaluators": evaluators, "trials_per_evaluator": min(trials, most), "items_at_most": items}
+    return size | {name: value for name, value in given.items() if name in size}
+
+
 LONGER = "“Make the design” searches for longer than a page waits"
 
 
@@ -80,6 +105,8 @@ class SizeNote:
 
 def explain_size(study: Study, group: str) -> SizeNote | None:
     """Return why a new study is smaller than the largest size of its group, and what gives more; else None."""
+    if study.is_crossed:
+        return None
     largest = list_sizes(study.form, group, has_gold=has_pairs(study))[0]
     if all(getattr(study, field) == value for field, value in largest.items()):
         return None

@@ -28,7 +28,14 @@ from listening.app.studies.selectors import (
 )
 from listening.design import unrated
 from listening.design.certificate import Certificate, certify, check_problems
-from listening.design.crossed import CROSSED_VERSION, CrossedPlan, CrossedRequest, PlannedTrial, certify_crossed
+from listening.design.crossed import (
+    CROSSED_VERSION,
+    CrossedPlan,
+    CrossedRequest,
+    PlannedTrial,
+    certify_crossed,
+    draw_items,
+)
 from listening.design.places import bound_by_chance
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
 from listening.design.unrated_certificate import certify_boards, certify_transcription
@@ -112,7 +119,12 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
 
 def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> CrossedRequest:
     """Return what a study asks for in which every condition has every item."""
-    items = tuple(one.key for one in pool.utterances)
+    shared = (
+        one
+        for one in pool.utterances
+        if one.role == "trial" and all(not code or (code, one.key) in pool.versions for code in codes)
+    )
+    items = draw_items(shared, study.items_at_most, study.seed)
     is_written = study.form == Study.Form.TRANSCRIPTION
     return CrossedRequest(evaluators, study.trials_per_evaluator, codes, items, study.seed, study.screen, is_written)
 
@@ -358,7 +370,7 @@ def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:
 
 
 def _crossed_problem(rows: DesignRows, item: StoredPresentation) -> str:
-    """Return what is wrong with a trial of one's own recordings: its slots, its item, its reference."""
+    """Return what is wrong with a trial of a crossed test: its slots, its item, its reference."""
     wanted = list_slots(rows.study.screen, len(rows.systems)) if item.is_scored else ("a",)
     if set(item.samples) != set(wanted):
         return f"the samples {', '.join(item.samples) or 'none'} instead of {', '.join(wanted)}"

@@ -196,8 +196,9 @@ def test_api_refuses_what_is_no_archive_as_the_page_does():
 
 @pytest.mark.django_db
 def test_file_of_the_documentation_is_read():
-    text = Path("docs/listening.md").read_text().split("```toml\n")[1].split("```")[0]
-    chosen, fields = read_test_file(text)
+    systems, recordings = Path("docs/listening.md").read_text().split("```toml\n")[1:]
+    assert read_test_file(systems.split("```")[0])[0].systems == ("T08-1", "T25-1")
+    chosen, fields = read_test_file(recordings.split("```")[0])
     assert (chosen.preset, chosen.anchors, fields["half_width"]) == ("mushra", (3500, 7000), 5.0)
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from listening.app.models import Study
-from tests.listening.edition_factories import make_edition_with_speech, make_prepared
+from tests.listening.edition_factories import add_system, make_edition_with_speech, make_prepared
 from tests.listening.factories import make_session
 from tests.listening.own_factories import make_own_prepared
 from tests.portal.factories import make_operator, make_organizer, make_team, make_user
@@ -38,7 +38,7 @@ class Place:
         self.organizer, self.rival, self.owner = make_organizer(), make_organizer(), make_user()
         edition = self.edition = make_edition_with_speech(organizer=self.organizer)
         make_team(edition, owner=self.owner)
-        make_edition_with_speech(organizer=self.rival)
+        add_system(make_edition_with_speech(organizer=self.rival, systems=0), "T99-p9")
         told = {"name": "unheard-voices", "title": "Unheard voices", "languages": ["en", "ar"]}
         is_own = kind == "own recordings"
         self.study = make_own_prepared(self.organizer, **told) if is_own else make_prepared(edition, **told)

@@ -1,0 +1,91 @@
+"""Systems of an edition that are compared, all the way: its page, evaluators' pages and answers, published results."""
+
+from collections import Counter
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from listening.app.models import Study
+from listening.app.results.inputs import collect_inputs
+from listening.app.results.services import start_analysis
+from listening.app.studies.services import close_study
+from portal.submissions.models import Submission
+from tests.listening.edition_factories import TOLD, make_edition_with_speech
+from tests.listening.factories import make_session
+from tests.listening.own_factories import run_jobs
+from tests.listening.recordings.test_whole_way import answer_whole_block
+from tests.listening.results.answered import analysed
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db
+QUALITY = {"": 5, "T01-p1": 4, "T02-p1": 2, "anchor-3.5k": 1}
+EXAMPLES = {
+    "dcr": lambda heard: QUALITY[heard["a"]],
+    "ccr": lambda heard: max(-3, min(3, QUALITY[heard["b"]] - QUALITY[heard["a"]])),
+    "ab": lambda heard: 1 if QUALITY[heard["a"]] > QUALITY[heard["b"]] else 2,
+    "emotion": lambda _: 3,
+    "abx": lambda heard: 1 if heard["x"] == heard["a"] else 2,
+    "mushra": lambda heard: {slot: 20 * QUALITY[code] for slot, code in heard.items() if slot != "r"},
+}
+
+
+def make_test_of(client, edition, preset, **more):
+    """Make a test on the page to which the edition's page leads, and launch it once its stimuli are made."""
+    page = client.get(f"/studies/new/?edition={edition.name}")
+    systems = [one.pk for one in page.context["form"]["systems"].initial]
+    form = {"edition": edition.pk, "title": "Compared", "preset": preset, "size": "small", "systems": systems, **TOLD}
+    made = client.post(f"/studies/new/?edition={edition.name}", form | more)
+    assert made.status_code == 302, made.context["form"].errors
+    run_jobs()
+    study = Study.objects.get()
+    assert client.post(reverse("studies:launch", args=[study.name])).status_code == 302
+    return Study.objects.get()
+
+
+@pytest.mark.usefixtures("figures_of_pages")
+@pytest.mark.parametrize("preset", EXAMPLES)
+def test_systems_of_an_edition_become_published_results(preset):
+    organizer, client = make_organizer(), Client()
+    client.force_login(organizer)
+    edition = make_edition_with_speech(
+        organizer=organizer, with_audio=True, speakers=4, utterances=4, published_at=timezone.now()
+    )
+    study = make_test_of(client, edition, preset)
+    key, codes = study.asked[0].key, set(study.conditions.exclude(code="").values_list("code", flat=True))
+    assert codes == {"T01-p1", "T02-p1"} | ({"anchor-3.5k"} if preset == "mushra" else set())
+    for _ in range(3):
+        served = answer_whole_block(make_session(study), key, EXAMPLES[preset])
+        assert not [code for code in codes if code in served]
+    study.refresh_from_db()
+    close_study(study=study, by=organizer, now=timezone.now())
+    analysis = analysed(start_analysis(Study.objects.get(), organizer))
+    published = client.post(reverse("studies:publish-results", args=[study.name]), {"analysis": analysis.pk})
+    assert published.status_code == 302
+    page = client.get(reverse("studies:results", args=[study.name]))
+    assert page.status_code == 200
+    assert all(code in page.content.decode() for code in codes)
+    [section] = page.context["page"]["answered"]
+    assert (section["name"], bool(section["figures"])) == (key, True)
+    table = client.get(f"/api/studies/{study.name}/results/common/estimates").json()
+    assert {row[0] for row in table["rows"]} == {key}
+
+
+@pytest.mark.usefixtures("figures_of_pages")
+@pytest.mark.parametrize("preset", ["ab", "abx", "mushra"])
+def test_nothing_is_said_of_a_system_that_was_withdrawn(preset):
+    organizer, client = make_organizer(), Client()
+    client.force_login(organizer)
+    edition = make_edition_with_speech(organizer=organizer, with_audio=True, speakers=4, utterances=4)
+    study = make_test_of(client, edition, preset)
+    for _ in range(3):
+        answer_whole_block(make_session(study), study.asked[0].key, EXAMPLES[preset])
+    Submission.objects.filter(system__label="T02-p1").update(state=Submission.State.WITHDRAWN)
+    close_study(study=study, by=organizer, now=timezone.now())
+    analysed(start_analysis(Study.objects.get(), organizer))
+    inputs = collect_inputs(Study.objects.get())
+    assert "T02-p1" not in set(inputs.answers.condition)
+    rows = Counter(zip(inputs.answers.session, inputs.answers.position, strict=True))
+    assert set(rows.values()) == {3 if preset == "mushra" else 2}  # hidden reference, system and anchor; A and B
+    assert "T02-p1" not in client.get(f"/api/studies/{study.name}/results").content.decode()
