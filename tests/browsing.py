@@ -248,6 +248,7 @@ def watch_page(page, found, url):
     def on_console(message):
         # The status of the page itself (422 of a form, 404) is what the test asked for.
         of_page = message.location["url"] == page.url and message.text.startswith("Failed to load resource")
+        of_page = of_page and "a status of 500" not in message.text
         if message.type == "error" and not of_page and not message.text.startswith(LEFT_WHILE_ASKED):
             found.append(f"console: {message.text} {message.location['url']}")
 
