@@ -74,18 +74,12 @@ def test_criterion_25_exclusion_is_a_reversible_logged_rule_with_before_and_afte
     assert revoke(rule, organizer) == [lined.pk]
     assert usable(study) == 24
     made, revoked = log(study)
-    assert (made.action, made.actor, made.data["reason"]) == (
-        "study.sessions_excluded",
-        organizer,
-        "Rated without listening.",
-    )
+    assert (made.action, made.actor) == ("study.sessions_excluded", organizer)
+    assert made.data["reason"] == "Rated without listening."
     assert (made.data["before"]["answers"], made.data["after"]["answers"]) == (24, 12)
     assert (made.data["before"]["systems"]["original"], made.data["after"]["systems"]["original"]) == (12, 6)
-    assert (revoked.action, revoked.data["before"]["answers"], revoked.data["after"]["answers"]) == (
-        "study.exclusion_revoked",
-        12,
-        24,
-    )
+    assert revoked.action == "study.exclusion_revoked"
+    assert (revoked.data["before"]["answers"], revoked.data["after"]["answers"]) == (12, 24)
     with pytest.raises(NotPossible, match="revoked already"):
         revoke(rule, organizer)
 
@@ -179,12 +173,6 @@ def test_everything_wrong_with_a_rule_is_told_at_once(study, lined, organizer):
 def test_session_that_cannot_be_left_out_says_why(study, organizer, fields, sentence):
     with pytest.raises(NotPossible, match=sentence):
         leave_out(study, organizer, session=make_session(study, **fields))
-
-
-def test_session_of_another_study_cannot_be_left_out_here(study, organizer):
-    other = make_finished_session(make_study(evaluators=1, trials=2))
-    with pytest.raises(NotPossible, match="no such session"):
-        leave_out(study, organizer, session=other)
 
 
 # Page ----------------------------------------------------------------------------------------------

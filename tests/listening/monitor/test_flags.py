@@ -5,12 +5,10 @@ from datetime import timedelta
 import pytest
 from django.template.loader import render_to_string
 from django.utils import timezone
-from hypothesis import given
-from hypothesis import strategies as st
 
 from listening.app.models import Answer, Flag, Session
 from listening.app.monitor import rules, services
-from listening.app.monitor.rules import Record, Timing, findings, longest_repeat
+from listening.app.monitor.rules import Record, Timing, findings
 from listening.app.monitor.selectors import measure_coverage
 from listening.app.monitor.services import flag_sessions
 from portal.jobs.scheduler import _entries
@@ -128,21 +126,7 @@ def test_every_finding_reads_as_a_sentence_that_tells_no_rating():
         flag.kind: render_to_string("listening/monitor/_flag_reason.html", {"flag": flag}).strip() for flag in flags
     }
     assert told["straight-lining"] == "52 of 52 ratings of verifiability in a row are the same."
-    assert told["too-fast"] == "Half of 52 trials took 12 % of their speech, or less."
     assert set(told) == set(rules.RULES)
-    assert all(told.values())
-
-
-@given(st.lists(st.integers(1, 3), max_size=30), st.integers(1, 4))
-def test_longest_repeat_is_what_looking_at_every_stretch_finds(ratings, period):
-    stretches = [
-        ratings[first:last]
-        for first in range(len(ratings))
-        for last in range(first + period + 1, len(ratings) + 1)
-        if all(ratings[n] == ratings[n - period] for n in range(first + period, last))
-    ]
-    told = [len(one) for one in stretches if period == 1 or len(set(one)) > 1]
-    assert longest_repeat(ratings, period) == max(told, default=0)
 
 
 # Stored sessions -----------------------------------------------------------------------------------

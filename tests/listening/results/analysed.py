@@ -4,7 +4,6 @@ import hashlib
 
 from django.utils import timezone
 
-from listening.analysis.tables import Results
 from listening.app.models import Study
 from portal.core.storage import store_bytes
 from portal.submissions.models import SubmittedFile
@@ -15,19 +14,6 @@ from tests.portal.factories import make_organizer, make_team
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><rect width="10" height="10"/></svg>'
 
 
-def make_closed(*, organizer=None, **fields):
-    """A closed study that was never analysed."""
-    return make_study(
-        evaluators=1,
-        trials=2,
-        systems=1,
-        state=Study.State.CLOSED,
-        organizer=organizer or make_organizer(),
-        closed_at=timezone.now(),
-        **fields,
-    )
-
-
 def make_analysed(*, results=None, organizer=None, publish=False, figures=(), heard=(), **fields):
     """A closed study with a finished analysis.
 
@@ -35,7 +21,9 @@ def make_analysed(*, results=None, organizer=None, publish=False, figures=(), he
         figures: paths of drawn files; each is a little square.
         heard: codes of systems of a team each that were heard.
     """
-    study = make_closed(organizer=organizer, **fields)
+    numbers = {"evaluators": 1, "trials": 2, "systems": 1}
+    closed = {"state": Study.State.CLOSED, "closed_at": timezone.now()}
+    study = make_study(organizer=organizer or make_organizer(), **numbers, **closed, **fields)
     for code in heard:
         add_heard_system(study, code)
     add_analysis(study, results or made_up_results(), {path: store_bytes(SVG, ".svg") for path in figures})
@@ -90,9 +78,3 @@ def add_heard_system(study, code=SYSTEMS[0], *, team=None):
         submission=submission, data_set=data_set, utterance=utterance, audio=utterance.audio, samples=1, rate_hz=16000
     )
     return submission
-
-
-def without_tables(results, *names):
-    """The same results without some tables."""
-    kept = {path: table for path, table in results.tables.items() if table.name not in names}
-    return Results(results.study, results.settings, results.counts, results.remarks, results.versions, kept)

@@ -16,25 +16,24 @@ from tests.listening.session_factories import play_trials
 CHOSEN = {"resamples": 200, "permutations": 200}
 
 
-def make_answered(*, evaluators=12, trials=8, closed=True, seed=7, **fields):
+def make_answered(*, evaluators=12, trials=8, **fields):
     """A closed study in which everybody finished; the analysis that its closing would start is not there."""
     study = make_study(evaluators=evaluators, trials=trials, **fields)
-    listeners = [answer(make_session(study), seed + number) for number in range(evaluators)]
+    listeners = [answer(make_session(study), 7 + number) for number in range(evaluators)]
     assert all(one.state == "finished" for one in listeners)
-    if closed:
-        Study.objects.filter(pk=study.pk).update(state=Study.State.CLOSED, closed_at=timezone.now())
-        study.refresh_from_db()
+    Study.objects.filter(pk=study.pk).update(state=Study.State.CLOSED, closed_at=timezone.now())
+    study.refresh_from_db()
     return study
 
 
-def answer(session, seed=0, *, state=Session.State.FINISHED, first=None):
-    """Rate the trials of the session's block, or the first ones: originals high, systems lower, the rest by chance.
+def answer(session, seed=0, *, state=Session.State.FINISHED):
+    """Rate the trials of the session's block: originals high, systems lower, the rest by chance.
 
     Of a scale of other points than ten the same part.
     """
     numbers = np.random.default_rng(seed)
     now = timezone.now()
-    trials = list(session.block.trials.select_related("presentation__condition").order_by("position"))[:first]
+    trials = list(session.block.trials.select_related("presentation__condition").order_by("position"))
     play_trials(session, trials)
     rows = [
         Answer(

@@ -93,7 +93,7 @@ def _trials(screen, codes, numbers):
             yield code, ({"r": ""} if screen == Screen.REFERENCE else {}) | {"a": code}
 
 
-def compare(session, seed=0, *, state=Session.State.FINISHED, how=None):
+def compare(session, seed=0, *, how=None):
     """Answer every trial of the session's block: better conditions are mostly found better.
 
     Args:
@@ -116,10 +116,9 @@ def compare(session, seed=0, *, state=Session.State.FINISHED, how=None):
             answers.append(Answer(session=session, trial=trial, task=one.key, **told))
     Play.objects.bulk_create(plays)
     Answer.objects.bulk_create(answers)
-    Session.objects.filter(pk=session.pk).update(state=state, step="end", ended_at=now, flagged_at=now)
+    Session.objects.filter(pk=session.pk).update(state="finished", step="end", ended_at=now, flagged_at=now)
     session.refresh_from_db()
-    if state == Session.State.FINISHED:
-        session.study.blocks.filter(holder=session).update(is_finished=True)
+    session.study.blocks.filter(holder=session).update(is_finished=True)
     return session
 
 

@@ -1,9 +1,14 @@
 """Analyses as jobs: when they may start, what they keep, that nothing is computed twice, and how they end."""
 
+import io
+import zipfile
+
 import pytest
 from django.core.files.storage import default_storage
+from django.urls import reverse
 
 from common.errors import NotPossible
+from listening.analysis.tables import Results
 from listening.app.models import Analysis, Study
 from listening.app.periodic_tasks import analyse_closed_studies
 from listening.app.results import handlers
@@ -148,15 +153,6 @@ def test_answers_that_vanish_before_the_job_runs_end_it_with_a_sentence(study):
     assert "Analyse the study again" in job.failure_remedy
 
 
-def test_closing_a_study_starts_its_analysis(django_capture_on_commit_callbacks):
-    study = make_answered(evaluators=2, closed=False)
-    with django_capture_on_commit_callbacks(execute=True):
-        close(study)
-    assert study.analyses.get().job.state == "waiting"
-    analyse_closed_studies()
-    assert study.analyses.count() == 1
-
-
 def test_study_that_is_closed_while_somebody_listens_is_analysed_after(django_capture_on_commit_callbacks):
     study = make_study(evaluators=2, trials=2)
     answer(make_session(study))
@@ -168,3 +164,25 @@ def test_study_that_is_closed_while_somebody_listens_is_analysed_after(django_ca
     answer(late)
     analyse_closed_studies()
     assert study.analyses.count() == 1
+
+
+def test_bundle_of_an_analysis_from_its_page_holds_inputs_tables_and_figures(client, study):
+    client.force_login(study.edition.organizers.first())
+
+    def get(name, *parts):
+        return client.get(reverse(f"studies:{name}", args=[study.name, *parts]))
+
+    page = get("analyse")
+    assert client.post(page.request["PATH_INFO"], page.context["form"].initial | CHOSEN).status_code == 302
+    analysed(study.analyses.get())
+    response = get("results-bundle")
+    assert response["Content-Disposition"] == f'attachment; filename="{study.name}-results.zip"'
+    with zipfile.ZipFile(io.BytesIO(b"".join(response.streaming_content))) as archive:
+        assert archive.testzip() is None
+        names = set(archive.namelist())
+        kept = Results.from_json(archive.read("results.json"))
+        table = archive.read("tables/raw/summary.csv").decode()
+    assert {"MANIFEST.sha256", "inputs/study.json"} <= names
+    assert any(name.startswith("figures/raw/violin-naturalness") for name in names)
+    assert kept == Results.from_json(get("results-json").content)
+    assert table == get("results-csv", "raw", "summary").content.decode()

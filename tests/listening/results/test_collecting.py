@@ -42,7 +42,6 @@ def test_ratings_are_those_of_the_answers_in_their_order():
     assert len(ratings) == 3 * 4 * 3
     assert set(ratings.purpose) == {"scored"}
     assert ratings.is_finished.all()
-    assert not (ratings.excluded != "").any()
 
 
 def test_voices_and_sample_b_belong_to_verifiability_alone():

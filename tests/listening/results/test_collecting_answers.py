@@ -2,12 +2,8 @@
 
 import pytest
 
-from listening.analysis.analyse import analyse
-from listening.analysis.bundle import read_inputs, write_inputs
-from listening.analysis.reading.inputs import Settings, parse_settings
 from listening.app.models import Answer, Play, Presentation
-from listening.app.monitor.services import create_rule
-from listening.app.results.inputs import collect_inputs, session_key
+from listening.app.results.inputs import collect_inputs
 from listening.questions import load_preset
 from tests.listening.factories import make_session, make_study
 from tests.listening.results.compared import compare, make_compared, make_comparing
@@ -73,17 +69,6 @@ def test_choice_is_told_by_its_english_label_and_the_scale_beside_it_by_its_numb
     assert {kind["kind"] for kind in collect_inputs(study).study.answered.values()} == {"choice", "mos"}
 
 
-@pytest.mark.parametrize("task", ["quality", "degradation"])
-def test_scale_of_own_recordings_is_an_answer_about_the_condition_of_sample_a(task):
-    study = make_compared([task], evaluators=2, items=2)
-    expected = [
-        (*told(answer)[:2], conditions_of(answer)["a"], "", str(answer.rating), told(answer)[2], "")
-        for answer in Answer.objects.order_by("session", "pk")
-    ]
-    assert rows_of(study, *PLAIN) == expected
-    assert collect_inputs(study).ratings is None
-
-
 def test_order_is_that_in_which_recordings_were_first_played():
     study = make_comparing(["preference"], evaluators=1, items=1)
     session = make_session(study)
@@ -104,17 +89,6 @@ def test_practice_and_control_trials_are_no_answers():
     assert len(collect_inputs(study).answers) == 2 * (6 - 2)
 
 
-def test_sessions_that_are_left_out_are_told_with_their_reason():
-    study = make_compared(evaluators=2, items=1)
-    session = study.sessions.last()
-    create_rule(study=study, by=None, reason="listened on a train", session=session)
-    found = set(rows_of(study, "session", "excluded"))
-    assert found == {
-        (session_key(study, study.sessions.first().pk), ""),
-        (session_key(study, session.pk), "listened on a train"),
-    }
-
-
 def test_mushra_knows_its_reference_and_the_anchor_of_7_khz():
     about = collect_inputs(make_compared(["basic-audio-quality"], evaluators=1, items=1)).study.answered
     assert about == {
@@ -122,20 +96,6 @@ def test_mushra_knows_its_reference_and_the_anchor_of_7_khz():
     }
     without = make_compared(["basic-audio-quality"], evaluators=1, items=1, anchor_hz=3500)
     assert collect_inputs(without).study.answered["basic-audio-quality"]["anchor"] == ""
-
-
-def test_preference_is_analysed_to_the_share_that_its_answers_give():
-    study = make_compared(["preference"], evaluators=12, items=3)
-    results = analyse(collect_inputs(study), Settings())
-    won = []
-    for answer in Answer.objects.all():
-        heard = conditions_of(answer)
-        if set(heard.values()) == {"codec", "original"}:
-            winner = {1: heard["a"], 2: heard["b"]}.get(answer.rating)
-            won.append(0.5 if winner is None else float(winner == "codec"))
-    [row] = results.records("common", "estimates", measure="share of wins", condition="codec", against="original")
-    assert (row["n"], row["value"]) == (36, pytest.approx(sum(won) / len(won)))
-    assert results.counts["answers"] == 12 * 3 * 6
 
 
 def test_choices_about_systems_of_an_edition_go_with_a_withdrawn_submission():
@@ -148,10 +108,3 @@ def test_choices_about_systems_of_an_edition_go_with_a_withdrawn_submission():
     gone.state = "withdrawn"
     gone.save()
     assert {condition for (condition,) in rows_of(study, "condition")} == {"original", second}
-
-
-def test_inputs_with_answers_are_read_back_from_their_zip():
-    inputs = collect_inputs(make_compared(["identity"], evaluators=1, items=1))
-    again, _ = read_inputs(write_inputs(inputs, parse_settings({})))
-    assert again.answers.as_frame().equals(inputs.answers.as_frame())
-    assert again.study.answered == inputs.study.answered

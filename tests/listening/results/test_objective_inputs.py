@@ -7,7 +7,6 @@ from evaluation.app.audio_measures.selectors import count_utterance_errors, read
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
 from evaluation.formats.results import Speech
 from evaluation.metrics.word_errors import count_word_errors
-from evaluation.objective_results.word_errors import hypothesis_identity
 from evaluation.protocols.recipes import load_recipe
 from listening.app.results.inputs import collect_inputs
 from portal.core.storage import store_bytes
@@ -49,22 +48,6 @@ def make_rated():
 @pytest.fixture
 def study(once):
     return once(make_rated)
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("hypotheses/libri_dev_asr_anon.txt", ("libri_dev_asr", Speech.ANONYMISED, Speech.ANONYMISED)),
-        ("hypotheses/libri_dev_asr", ("libri_dev_asr", Speech.ORIGINAL, Speech.ORIGINAL)),
-        ("results-1/vctk_test_asr_anon.hyp.txt", ("vctk_test_asr", Speech.ANONYMISED, Speech.ANONYMISED)),
-        ("results-1.orig/vctk_test_asr_anon.hyp.txt", ("vctk_test_asr", Speech.ANONYMISED, Speech.ORIGINAL)),
-        ("results-1/libri_dev_asr_anon.txt", None),
-        ("hypotheses/somewhere_else.txt", None),
-    ],
-)
-def test_documents_are_known_by_their_paths(path, expected):
-    found = hypothesis_identity(path, RECIPE)
-    assert (found and (found.data_set, found.speech, found.training)) == expected
 
 
 def test_word_errors_are_those_of_the_challenge(study):
@@ -127,7 +110,3 @@ def test_inputs_hold_what_was_computed_on_the_utterances_heard(study):
         assert (errors, words) == (0 if system == "original" else 1, len(texts[name].split()))
         expected = 0.5 if system == code and name in measured else np.nan
         assert pitch == pytest.approx(expected, nan_ok=True)
-
-
-def test_nothing_computed_gives_nothing(study):
-    assert collect_inputs(study).objective is None

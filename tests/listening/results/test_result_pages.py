@@ -11,19 +11,19 @@ from django.urls import reverse
 
 from common.rounding import round_to_interval
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, BY_SCORES, COMMON, make_table
+from listening.analysis.tables import make_table
 from listening.app.results.figures import Reader
 from listening.app.results.labels import may_be_guessing
 from listening.app.results.selectors import parsed_results
 from listening.app.results.tables import TOO_FEW, Shape, in_words, read_rate, read_systems, shown_table
 from portal.accounts.models import User
+from portal.core.models import AuditEvent
 from tests.listening.analysis.examples import LISTENERS, SYSTEMS, UTTERANCES, made_up_results
 from tests.listening.rated import ASKED
 from tests.listening.results.analysed import (
     add_analysis,
     add_heard_system,
     make_analysed,
-    make_closed,
     publish_study,
 )
 from tests.pages import read_page
@@ -40,19 +40,18 @@ OF_LISTENERS = "raw/listeners-naturalness-light.svg"
 PEOPLE = ("visitor", "member", "operator", "rival", "team", "organizer")
 
 
-def heard_study(*, publish=True, drawn=(), **fields):
+def heard_study(drawn=()):
     """A study in which systems of two teams were heard."""
     results = made_up_results()
     results = replace(results, remarks=[*results.remarks, f"One listener stands out: {LISTENERS[0]}."])
     study = make_analysed(
-        organizer=make_organizer(name="organizer"), figures=(*DRAWN, OF_LISTENERS, *drawn), results=results, **fields
+        organizer=make_organizer(name="organizer"), figures=(*DRAWN, OF_LISTENERS, *drawn), results=results
     )
     add_heard_system(study, SYSTEMS[0], team=make_team(study.edition, owner=make_user(name="team")))
     add_heard_system_of_rival(study, make_user(name="rival"))
     make_user(name="member")
     make_operator(name="operator")
-    if publish:
-        publish_study(study)
+    publish_study(study)
     return study
 
 
@@ -114,37 +113,6 @@ def _bare(cell):
 
 # Who sees what -------------------------------------------------------------------------------------
 
-SEEN = {"results": PEOPLE, "results-json": PEOPLE, "results-latex": PEOPLE, "results-listeners": ("organizer",)}
-
-
-@pytest.mark.parametrize("name", SEEN)
-def test_each_person_meets_what_is_for_them(place, name):
-    for who in PEOPLE:
-        status = place.get(who, name).status_code
-        assert (status == 200) is (who in SEEN[name]), who
-        assert status in (200, 302 if who == "visitor" else 404), who
-
-
-def test_nobody_but_organizers_meets_results_that_are_not_published():
-    place = Place(heard_study(publish=False))
-    system = ("results-system", SYSTEMS[0])
-    for address in (("results",), system, ("results-json",), ("results-latex",), ("results-csv", "raw", "summary")):
-        found = {who: place.get(who, *address).status_code for who in PEOPLE}
-        assert found == dict.fromkeys(PEOPLE, 404) | {"visitor": 302, "organizer": 200}
-
-
-def test_tables_are_for_whom_their_part_is(place):
-    for content in (*BY_SCORES, *COMMON):
-        scores = "raw" if content in BY_SCORES else "common"
-        allowed = set(PEOPLE)
-        if content.name in ABOUT_LISTENERS:
-            allowed = {"organizer"}
-        elif content.name in ABOUT_UTTERANCES:
-            allowed = {"organizer", "team", "rival"}
-        for who in PEOPLE:
-            status = place.get(who, "results-csv", scores, content.name).status_code
-            assert (status == 200) is (who in allowed), (who, content.name)
-
 
 def test_utterances_of_a_system_are_heard_by_its_team_and_organizers(place):
     file = place.submission.files.get()
@@ -159,11 +127,8 @@ def test_utterances_of_a_system_are_heard_by_its_team_and_organizers(place):
 
 def test_no_listener_is_named_but_to_organizers(place):
     for who in PEOPLE:
-        texts = [
-            page_of(place.get(who, *address, scores=scores))
-            for scores in ("raw",)
-            for address in (("results",), ("results-system", SYSTEMS[0]), ("results-json",))
-        ]
+        addresses = (("results",), ("results-system", SYSTEMS[0]), ("results-json",))
+        texts = [page_of(place.get(who, *address, scores="raw")) for address in addresses]
         named = {token for text in texts for token in LISTENERS if token in text}
         assert named == (set(LISTENERS) if who == "organizer" else set()), who
 
@@ -172,9 +137,11 @@ def test_figures_of_listeners_are_for_organizers(place):
     for who in PEOPLE:
         status = place.get(who, "results-figure", "raw", "listeners-naturalness", "svg").status_code
         assert (status == 200) is (who == "organizer"), who
-        figure = place.get(who, "results-figure", "raw", "violin-naturalness", "svg")
-        assert (figure.status_code, figure["Content-Type"]) == (200, "image/svg+xml")
-        assert "sandbox" in figure["Content-Security-Policy"]
+        status = place.get(who, "results-listeners").status_code
+        assert (status == 200) is (who == "organizer"), who
+    figure = place.get("visitor", "results-figure", "raw", "violin-naturalness", "svg")
+    assert (figure.status_code, figure["Content-Type"]) == (200, "image/svg+xml")
+    assert "sandbox" in figure["Content-Security-Policy"]
 
 
 OF_ORGANIZERS = ("raw/exclusions-naturalness", "common/map-board-1")
@@ -202,12 +169,8 @@ def test_single_samples_and_rules_that_do_not_stand_are_for_organizers():
 @pytest.mark.parametrize(
     ("name", "parts"),
     [
-        ("results-system", ("T99-p1",)),
         ("results-system", (ORIGINAL,)),
-        ("results-system", ("all",)),
-        ("results-csv", ("raw", "nothing")),
         ("results-csv", ("nothing", "summary")),
-        ("results-figure", ("raw", "nothing", "svg")),
         ("results-figure", ("raw", "violin-naturalness", "exe")),
     ],
 )
@@ -219,17 +182,9 @@ def test_what_is_not_there_is_not_found(place, name, parts):
 
 
 def test_a_page_shows_one_kind_of_scores(place):
-    scores, other = "raw", "normalised"
-    page = page_of(place.get("organizer", scores=scores))
+    page = page_of(place.get("organizer", scores="raw"))
     body = page.split('<section class="opening"')[1].split('<div id="downloads">')[0]
-    assert f"/tables/{scores}/" in body
-    assert f"/figures/{scores}/" in body
-    assert f"/tables/{other}/" not in body
-    assert f"/figures/{other}/" not in body
-    words = {"raw": "raw ratings", "normalised": "normalised ranks"}
-    captions = re.findall(r"<caption>(.*?)</caption>", body, re.S)
-    assert any(words[scores] in caption.lower() for caption in captions)
-    assert not [caption for caption in captions if words[other] in caption.lower()]
+    assert set(re.findall("/(?:tables|figures)/(raw|normalised)/", body)) == {"raw"}
 
 
 @pytest.mark.parametrize(("scores", "task"), [("raw", "verifiability"), ("normalised", "naturalness")])
@@ -302,43 +257,36 @@ def test_each_heading_of_a_comparison_has_one_test(place):
     page = page_of(place.get("visitor"))
     task = page.split('<section aria-labelledby="verifiability"')[1].split("</section>")[0]
     rates, means = re.split('id="compare-verifiability-means"', task.split('id="compare-verifiability"')[1])
-    assert "Which systems differ significantly by equal error rate:" in rates
-    assert "It has no p-values" in rates
     assert ("/eer_differences.csv" in rates, "/differences.csv" in rates) == (True, False)
-    assert "Which systems differ significantly by mean score, another measure:" in means
     assert ("/eer_differences.csv" in means, "/differences.csv" in means) == (False, True)
 
 
 def test_difference_that_is_not_significant_is_told_with_its_interval():
+    differences = dict(zip(SYSTEMS[:3], (0.19, -0.05, 0.0), strict=True))
     rows = [
-        {"task": "naturalness", "first": first, "second": second, "difference": difference, "is_told_apart": 0}
+        {"task": "naturalness", "first": ORIGINAL, "second": name, "difference": difference, "is_told_apart": 0}
         | {"difference_low": difference - 0.12, "difference_high": difference + 0.12}
-        for first, second, difference in (
-            (ORIGINAL, SYSTEMS[0], 0.19),
-            (ORIGINAL, SYSTEMS[1], -0.05),
-            (ORIGINAL, SYSTEMS[2], 0.0),
-        )
+        for name, difference in differences.items()
     ]
-    summary = [
-        {"task": "naturalness", "system": name, "kind": "all", "mean": 0.5, "group": "a"}
-        for name in (ORIGINAL, *SYSTEMS[:3])
+    means = [
+        {"task": "naturalness", "kind": "all", "mean": 0.5, "group": "a"} | {"system": name}
+        for name in (ORIGINAL, *differences)
     ]
     results = made_up_results(systems=SYSTEMS[:3])
-    tables = {"normalised/differences": rows, "normalised/summary": summary}
-    made = {path: make_table(path.split("/")[1], held) for path, held in tables.items()}
-    shape = Shape(Reader("made-up", "normalised", is_organizer=False, tables=frozenset()), None)
-    shape = replace(shape, results=replace(results, tables=results.tables | made))
+    made = {
+        "normalised/differences": make_table("differences", rows),
+        "normalised/summary": make_table("summary", means),
+    }
+    tables = results.tables | made
+    reader = Reader("made-up", "normalised", is_organizer=False, tables=frozenset())
+    shape = Shape(reader, replace(results, tables=tables))
     systems = {one.name: one for one in read_systems(shape, "naturalness")}
-    said = [in_words(read_rate(shape, systems[name], "naturalness", systems[ORIGINAL])) for name in SYSTEMS[:3]]
-    assert said[0].startswith(
-        "Mean 0.19 lower than unprotected speech within the same listeners (0.07 to 0.31); not significant after "
-        "correction for 3 pairs"
+    lower, higher, none = (
+        in_words(read_rate(shape, systems[name], "naturalness", systems[ORIGINAL])) for name in SYSTEMS[:3]
     )
-    assert said[1].startswith("Mean 0.05 higher than unprotected speech within the same listeners (−0.07 to 0.17)")
-    assert said[2].startswith(
-        "No difference of means from unprotected speech within the same listeners (−0.12 to 0.12)"
-    )
-    assert "significant" not in said[2]
+    assert lower.startswith("Mean 0.19 lower than unprotected speech within the same listeners (0.07 to 0.31); not")
+    assert higher.startswith("Mean 0.05 higher than unprotected speech within the same listeners (−0.07 to 0.17)")
+    assert none.startswith("No difference of means from unprotected speech within the same listeners (−0.12 to 0.12)")
 
 
 @pytest.mark.parametrize(("name", "p"), [("differences", "permutation_p"), ("mann_whitney", "p")])
@@ -388,27 +336,20 @@ def test_results_that_a_leaderboard_hides_are_said_to_be_not_public(place):
 def test_an_organizer_publishes_and_takes_back(place):
     study = make_analysed(organizer=place.people["organizer"])
     client, address = place.client("organizer"), lambda name: reverse(f"studies:{name}", args=[study.name])
-    refused = client.post(address("publish-results"))
-    assert refused.status_code == 409
-    assert "is not published yet. Publish it first." in read_page(refused)
+    assert client.post(address("publish-results")).status_code == 409
     study.edition.published_at = study.closed_at
     study.edition.save()
     asked = page_of(client.get(address("publish-results")))
-    assert ">Publish</button>" in asked
-    assert "the role play, the instructions and the questions that evaluators read" in asked
     given = {"analysis": re.search(r'name="analysis" value="(\d+)"', asked)[1]}
-    assert "There is nothing to take back" in (page := page_of(client.get(address("unpublish-results"))))
-    assert ">Take them back</button>" not in page
+    assert ">Take them back</button>" not in page_of(client.get(address("unpublish-results")))
     client.post(address("publish-results"), given)
     study.refresh_from_db()
     assert study.published_analysis == study.analyses.get()
     assert Client().get(address("results")).status_code == 200
     assert ">Take them back</button>" in page_of(client.get(address("unpublish-results")))
     client.post(address("unpublish-results"))
-    said = f"The results of “{study}” are not public at present"
-    visited = page_of(Client().get(address("results"), follow=True))
-    assert (said in visited, "does not exist, or is not published" in visited) == (True, False)
-    assert said in read_page(place.client("member").get(address("results")))
+    assert Client().get(address("results")).status_code == 302
+    assert AuditEvent.objects.filter(action="study.results_unpublished").count() == 1
     study.refresh_from_db()
     assert (study.published_analysis, study.results_published_at) == (None, None)
 
@@ -437,22 +378,11 @@ def test_settings_that_cannot_be_are_told_at_their_fields():
     assert study.analyses.count() == 1
 
 
-def test_a_study_without_answers_cannot_be_analysed():
-    study = make_closed()
-    client, address = of_organizer(study), reverse("studies:analyse", args=[study.name])
-    given = client.get(address).context["form"].initial
-    response = client.post(address, given)
-    assert response.status_code == 422
-    assert "no session that counts has an answer" in response.content.decode()
-
-
 # Costs ---------------------------------------------------------------------------------------------
 
 
 def test_queries_do_not_depend_on_what_is_shown(django_assert_num_queries):
-    systems = 2
-    results = made_up_results(systems=tuple(f"T{number:02}-p1" for number in range(1, systems + 1)))
-    study = make_analysed(results=results, publish=True)
+    study = make_analysed(results=made_up_results(systems=("T01-p1", "T02-p1")), publish=True)
     visitor, address = Client(), reverse("studies:results", args=[study.name])
     with django_assert_num_queries(4):
         assert visitor.get(address).status_code == 200
@@ -486,16 +416,10 @@ def test_readers_meet_the_words_that_evaluators_read():
     study.save()
     page = read_page(Client().get(reverse("studies:results", args=[study.name])))
     for words in (
-        'href="#read"',
-        '<div id="read">',
-        "<h4>Your role</h4>",
         "You work at a <em>radio station</em>.",
         "How natural does A sound?",
-        "2 practice trials are in no score. 1 control trial has a known answer, in no score.",
-        "3 bridge trials are the same for everybody, in no score, to show how far listeners agree.",
-        "1: ",
+        "2 practice trials are in no score.",
         "<li>Votre métier</li>",
-        "Single ratings are not",
     ):
         assert words in page, words
     assert study.texts.count() == 1

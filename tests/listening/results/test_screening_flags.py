@@ -63,13 +63,9 @@ def test_every_rule_of_the_analysis_has_a_flag_of_its_own_that_can_be_told():
     assert set(FLAG_OF_RULE.values()) == set(Flag.FOUND_BY_ANALYSIS)
     data = {"rule": "disagrees", "task": "naturalness", "value": 0.1234, "limit": 0.3, "holds": True}
     for kind in Flag.FOUND_BY_ANALYSIS:
-        assert "ratings of naturalness: 0.123, where the limit is 0.3." in reason_of(kind, data)
-        assert reason_of(kind, {"rule": "x", "value": 0.5, "holds": True}).endswith("in the ratings.")
-
-
-def reason_of(kind, data):
-    flag = Flag(kind=kind, data=data)
-    return " ".join(render_to_string("listening/monitor/_flag_reason.html", {"flag": flag}).split())
+        flag = Flag(kind=kind, data=data)
+        told = render_to_string("listening/monitor/_flag_reason.html", {"flag": flag})
+        assert "ratings of naturalness: 0.123, where the limit is 0.3." in " ".join(told.split())
 
 
 def test_flags_follow_what_the_newest_analysis_finds(study):
@@ -127,7 +123,6 @@ def test_a_listener_who_agrees_with_nobody_is_left_out_with_what_that_changes():
     session = make_contrarian(study)
     before = analysed(start_analysis(study, None, CHOSEN))
     assert flags(study)[session.pk, "disagrees"] is True
-    assert [pk for (pk, kind), holds in flags(study).items() if kind == "disagrees" and holds] == [session.pk]
     effect = preview_effect(study, flag="disagrees")
     assert (effect.sessions, effect.answers) == ((session.pk,), 8)
     rule, after = screen_out(study=study, by=None, rule="disagrees", reason="agrees with nobody")

@@ -1,23 +1,19 @@
 """Submissions that are withdrawn after people heard them: what was published of them is hidden, a new analysis leaves
 them out, and a study is public again once that is published."""
 
-import io
-
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 from django.utils import timezone
 
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.app.results.importing import import_study
 from listening.app.results.inputs import collect_inputs, compute_basis
 from listening.app.results.selectors import current_analysis, list_shown_analyses, shown_analysis_for
 from listening.app.results.services import publication_problems, publish_results, start_analysis
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
 from tests.listening.results.answered import CHOSEN, analysed, is_outdated, make_answered
-from tests.listening.results.test_importing import csv_of
-from tests.portal.factories import make_corpus, make_edition, make_team, make_user
+from tests.portal.factories import make_team, make_user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 
@@ -103,15 +99,3 @@ def test_teams_of_withdrawn_systems_get_no_notice(study):
     publish(study)
     told = Job.objects.filter(kind="send-notice").values_list("parameters__team", flat=True)
     assert set(told) == {study.systems.get(code=kept).submission.system.team_id}
-
-
-def test_imported_ratings_of_a_withdrawn_system_are_left_out():
-    edition = make_edition(make_corpus("tones", speakers=2, utterances=2))
-    system = edition.systems.create(name="x-t01-p1", label="T01-p1", title="x", corpus=edition.corpus)
-    system.submissions.create(version=1, state="evaluated", evaluated_at=timezone.now())
-    made = import_study(
-        edition=edition, by=None, name="elsewhere", title="Elsewhere", file=io.BytesIO(csv_of()), file_name="r.csv"
-    )
-    assert made.matched == ("T01-p1",)
-    withdraw(made.study, "T01-p1")
-    assert set(collect_inputs(made.study).ratings.system.tolist()) == {ORIGINAL, "T02-p1"}

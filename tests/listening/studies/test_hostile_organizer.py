@@ -10,7 +10,6 @@ from listening.app.studies.settings import parse_questionnaire, read_questions
 from portal.submissions.models import Submission
 from tests.listening.edition_factories import make_draft, make_edition_with_speech, make_prepared
 from tests.listening.studies.test_studies import page, save
-from tests.listening.visits import PERSON, Visit
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -60,13 +59,6 @@ def test_choice_without_words_in_the_first_language_is_named_by_the_next():
     assert [one["value"] for one in question["choices"]] == ["oui", "no"]
     assert question["choices"][0]["labels"] == {"fr": "oui"}
     assert parse_questionnaire([question])[0].choices[0].value == "oui"
-
-
-def test_code_of_a_launched_study_cannot_be_taken_away(client, on_prolific):
-    response = save(client, on_prolific, code_complete=None)
-    assert response.status_code == 422
-    assert "expected the completion code that Prolific shows" in response.content.decode()
-    assert Visit(on_prolific, PERSON).joined.status_code == 302
 
 
 def test_code_of_a_launched_study_can_be_changed(client, on_prolific):
