@@ -128,8 +128,24 @@ def test_several_conditions_open_with_the_best_and_the_pairs_that_differ(task, m
     assert all((name in second) == (len(alike) <= 3) for name in alike)
 
 
-def test_median_and_quartiles_of_mushra_stand_in_one_further_table_and_in_the_latex_file():
-    study = analysed(["basic-audio-quality"], items=2)
+def analysed_mushra():
+    """The first listener rated the hidden reference low."""
+    study = make_compared(["basic-audio-quality"], items=2)
+    for answer in study.sessions.order_by("pk").first().answers.all():
+        heard = dict(answer.trial.presentation.samples.values_list("slot", "stimulus__condition__code"))
+        answer.data["ratings"] |= {slot: 40 for slot, code in heard.items() if code == "" and slot != "r"}
+        answer.save()
+    analyse_compared(study)
+    return study
+
+
+@pytest.fixture
+def mushra(once):
+    return once(analysed_mushra)
+
+
+def test_median_and_quartiles_of_mushra_stand_in_one_further_table_and_in_the_latex_file(mushra):
+    study = mushra
     further = section_of(study)["further"]
     rows = [{of.key: cell.text for of, cell in zip(further.columns, row.cells, strict=True)} for row in further.rows]
     assert len(rows) == 3 * 4
@@ -225,8 +241,8 @@ def test_few_listeners_compare_no_conditions():
     assert not any("preferred most" in one or "significant" in one for one in sentences_of(page["answered"][0]))
 
 
-def test_files_are_for_everybody_once_published_but_those_of_listeners():
-    study = analysed(["basic-audio-quality"], items=2)
+def test_files_are_for_everybody_once_published_but_those_of_listeners(mushra):
+    study = mushra
     files = [
         address(study, "results-json"),
         address(study, "results-figure", "common", "conditions-basic-audio-quality-mean", "svg"),
@@ -240,20 +256,8 @@ def test_files_are_for_everybody_once_published_but_those_of_listeners():
     assert "common/screening" not in visitor.get(files[0]).json()["tables"]
 
 
-def make_deaf(study):
-    """Let the first listener rate the hidden reference low; their session."""
-    session = study.sessions.order_by("pk").first()
-    for answer in session.answers.all():
-        heard = dict(answer.trial.presentation.samples.values_list("slot", "stimulus__condition__code"))
-        answer.data["ratings"] |= {slot: 40 for slot, code in heard.items() if code == "" and slot != "r"}
-        answer.save()
-    return session
-
-
-def test_post_screening_of_mushra_is_shown_previewed_and_made_a_rule_that_can_be_revoked():
-    study = make_compared(["basic-audio-quality"], items=2)
-    session = make_deaf(study)
-    analysis = analyse_compared(study)
+def test_post_screening_of_mushra_is_shown_previewed_and_made_a_rule(mushra):
+    study, session, analysis = mushra, mushra.sessions.order_by("pk").first(), mushra.analyses.get()
     assert "names 1 of 12 listeners" in words_of(page_of(study))
     write_flags(study, parsed_results(analysis.results))
     assert [(one.session, one.kind) for one in session.flags.model.objects.filter(session__study=study)] == [
@@ -276,10 +280,10 @@ def test_post_screening_of_mushra_is_shown_previewed_and_made_a_rule_that_can_be
     assert study.analyses.first() != analysis
 
 
-def test_withdrawal_deletes_what_is_about_single_listeners_and_keeps_the_estimates(django_capture_on_commit_callbacks):
-    study = make_compared(["basic-audio-quality"], items=2)
-    session = make_deaf(study)
-    analysis = analyse_compared(study)
+def test_withdrawal_deletes_what_is_about_single_listeners_and_keeps_the_estimates(
+    mushra, django_capture_on_commit_callbacks
+):
+    study, session, analysis = mushra, mushra.sessions.order_by("pk").first(), mushra.analyses.get()
     key, before = analysis.inputs, parsed_results(analysis.results)
     with django_capture_on_commit_callbacks(execute=True):
         withdraw(session, timezone.now())

@@ -27,18 +27,9 @@ def test_ratings_are_those_of_the_answers_in_their_order():
         "trial__position",
         "trial__presentation__condition__code",
     )
-    assert [
-        (keys[row[0]], *row[1:5], "" if row[5] == "original" else row[5])
-        for row in zip(
-            ratings.session.tolist(),
-            ratings.task.tolist(),
-            ratings.rating.tolist(),
-            ratings.item.tolist(),
-            ratings.position.tolist(),
-            ratings.system.tolist(),
-            strict=True,
-        )
-    ] == list(stored)
+    columns = (ratings.session, ratings.task, ratings.rating, ratings.item, ratings.position, ratings.system)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    assert [(keys[row[0]], *row[1:5], "" if row[5] == "original" else row[5]) for row in rows] == list(stored)
     assert len(ratings) == 3 * 4 * 3
     assert set(ratings.purpose) == {"scored"}
     assert ratings.is_finished.all()

@@ -94,17 +94,8 @@ def test_inputs_hold_what_was_computed_on_the_utterances_heard(study):
     add(submission, "hypotheses/libri_dev_asr.txt", texts)
     measured = set(measure(submission, 0.5))
     found = collect_inputs(study).objective
-    rows = {
-        (system, name): (errors, words, pitch)
-        for system, name, errors, words, pitch in zip(
-            found.system.tolist(),
-            found.utterance.tolist(),
-            found.errors.tolist(),
-            found.words.tolist(),
-            found.pitch_correlation.tolist(),
-            strict=True,
-        )
-    }
+    columns = (found.system, found.utterance, found.errors, found.words, found.pitch_correlation)
+    rows = {row[:2]: row[2:] for row in zip(*(column.tolist() for column in columns), strict=True)}
     assert set(rows) == {(system, name) for system, name, _ in heard if system != other}
     for (system, name), (errors, words, pitch) in rows.items():
         assert (errors, words) == (0 if system == "original" else 1, len(texts[name].split()))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from scipy.stats import t as student
@@ -31,6 +30,16 @@ def rate_all(study):
     return Study.objects.get(pk=study.pk)
 
 
+def make_rated():
+    return rate_all(launch())
+
+
+@pytest.fixture
+def rated(once):
+    """A launched test in which everybody of the first wave has rated."""
+    return once(make_rated)
+
+
 def blocks(study):
     return study.blocks.count()
 
@@ -46,8 +55,8 @@ def test_next_wave_begins_once_the_first_has_ended_and_is_not_precise_enough():
     assert study.certificate["passes"]
 
 
-def test_waves_stop_at_the_most_evaluators():
-    study = rate_all(launch())
+def test_waves_stop_at_the_most_evaluators(rated):
+    study = rated
     for expected in (15, 16, 16):
         end_waves()
         assert blocks(study) == expected
@@ -68,32 +77,28 @@ def test_test_without_a_wanted_width_is_left_alone():
     assert blocks(study) == 12
 
 
-def test_width_is_half_of_the_widest_interval_of_a_condition():
-    study = rate_all(launch())
+def test_width_is_half_of_the_widest_interval_of_a_condition(rated):
     by_listener = {}
-    for session, rating in Answer.objects.filter(session__study=study).values_list("session", "rating"):
+    for session, rating in Answer.objects.filter(session__study=rated).values_list("session", "rating"):
         by_listener.setdefault(session, []).append(rating)
     means = np.array([np.mean(ratings) for ratings in by_listener.values()])
     # Items do not differ, so only listeners vary: the interval of the mean of their means, on 2 degrees (of 3 items).
     expected = student.ppf(0.975, 2) * means.std(ddof=1) / np.sqrt(len(means))
-    assert measure_half_width(study) == pytest.approx(expected, rel=1e-6)
+    assert measure_half_width(rated) == pytest.approx(expected, rel=1e-6)
 
 
-def test_monitor_shows_the_width_reached_and_no_mean():
-    study = rate_all(launch())
+def test_monitor_shows_the_width_reached_and_no_mean(rated, client):
     end_waves()
-    client = Client()
-    client.force_login(study.created_by)
-    page = client.get(reverse("studies:monitor", args=[study.name])).content.decode()
-    [wave] = Study.objects.get(pk=study.pk).waves
+    client.force_login(rated.created_by)
+    page = client.get(reverse("studies:monitor", args=[rated.name])).content.decode()
+    [wave] = Study.objects.get(pk=rated.pk).waves
     assert f"With 12 evaluators the widest is ±&nbsp;{wave['half_width']:.3f}" in " ".join(page.split())
     assert "3.67" not in page
 
 
-def test_most_evaluators_are_more_than_those_at_first():
+def test_most_evaluators_are_more_than_those_at_first(client):
     organizer = make_organizer()
     study = make_own_prepared(organizer)
-    client = Client()
     client.force_login(organizer)
     page = reverse("studies:edit", args=[study.name])
     form = client.get(page).context["form"]
