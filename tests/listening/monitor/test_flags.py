@@ -43,19 +43,6 @@ def spread(count):
 # Rules ---------------------------------------------------------------------------------------------
 
 
-def test_attentive_session_has_no_flag():
-    record = Record(
-        points={TASK: 10},
-        planned=52,
-        ratings={TASK: spread(52)},
-        timings=[Timing(9.0, 8.0)] * 52,
-        gold=[True, True],
-        headphones={"huggins": True},
-        notes=[frozenset({"hidden"})],
-    )
-    assert kinds(record) == []
-
-
 def test_half_the_session_with_one_rating_is_straight_lining_and_one_less_is_not():
     assert kinds(of_ratings([*spread(10), *[7] * 26, *spread(10)])) == ["straight-lining"]
     assert kinds(of_ratings([*spread(10), *[7] * 25, 6, 5, *spread(10)])) == []
@@ -107,7 +94,6 @@ def test_missed_controls_failed_headphones_and_tampering_are_flagged():
 def test_most_trials_without_a_playback_are_not_heard_and_half_of_them_are_no_sign():
     assert kinds(Record({TASK: 10}, 10, unheard=[True] * 6 + [False] * 4)) == ["not-heard"]
     assert kinds(Record({TASK: 10}, 10, unheard=[True] * 5 + [False] * 5)) == []
-    assert kinds(Record({TASK: 10}, 10)) == []
 
 
 def test_every_finding_reads_as_a_sentence_that_tells_no_rating():

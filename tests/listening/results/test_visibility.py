@@ -14,37 +14,42 @@ from listening.app.results.inputs import compute_basis
 from listening.app.results.rules import ResultsPart
 from listening.app.results.selectors import list_shown_analyses, parsed_results, shown_analysis_for
 from listening.app.results.services import publish_results
+from portal.accounts.models import User
 from portal.core.storage import store_bytes
 from portal.submissions.rules import Relation
-from tests.listening.analysis.examples import made_up_results
+from tests.listening.analysis.examples import SYSTEMS, made_up_results
 from tests.listening.results.analysed import add_analysis, make_analysed
 from tests.portal.factories import make_operator, make_organizer, make_team, make_user
 
 pytestmark = pytest.mark.django_db
-ORGANIZER, TEAM, OTHER = Relation.ORGANIZER, Relation.TEAM, Relation.OTHER
+
+
+def analysed_study():
+    """A team's system is heard under the first code of the made-up results."""
+    study = make_analysed(organizer=make_organizer(name="organizer"))
+    heard = study.systems.get()
+    heard.code = SYSTEMS[0]
+    heard.save()
+    system = heard.submission.system
+    system.team = make_team(study.edition, owner=make_user(name="member"))
+    system.save()
+    make_team(study.edition, owner=make_user(name="rival"))
+    study.analyses.update(basis=compute_basis(study))
+    return study
 
 
 class Place:
-    """An analysed study in which a team's system is heard under the first code of the made-up results."""
+    """Such a study and its people."""
 
-    def __init__(self):
-        self.organizer, self.member, self.rival = make_organizer(), make_user(), make_user()
-        self.study = make_analysed(organizer=self.organizer)
-        edition = self.study.edition
-        heard = self.study.systems.get()
-        heard.code = parsed_results(self.study.analyses.get().results).table("raw", "utterances").rows[0][0]
-        heard.save()
-        system = heard.submission.system
-        system.team = make_team(edition, owner=self.member)
-        system.save()
-        make_team(edition, owner=self.rival)
-        self.code = heard.code
-        self.study.analyses.update(basis=compute_basis(self.study))
+    def __init__(self, study):
+        self.study, self.code = study, SYSTEMS[0]
+        names = ("organizer", "member", "rival")
+        self.organizer, self.member, self.rival = (User.objects.get(name=name) for name in names)
 
     @property
     def others(self):
-        people = (AnonymousUser(), self.member, self.rival, make_user(), make_organizer(), make_operator())
-        return dict(zip(("visitor", "member", "rival", "user", "organizer", "operator"), people, strict=True))
+        people = (AnonymousUser(), self.member, self.rival, make_organizer(), make_operator())
+        return dict(zip(("visitor", "member", "rival", "organizer", "operator"), people, strict=True))
 
     def publish(self):
         self.study.edition.published_at = timezone.now()
@@ -53,8 +58,8 @@ class Place:
 
 
 @pytest.fixture
-def place():
-    return Place()
+def place(once):
+    return Place(once(analysed_study))
 
 
 def is_shown(user, study, part=ResultsPart.RESULTS):
@@ -92,7 +97,7 @@ def test_teams_see_the_utterances_of_their_own_systems_alone(place):
     whole = shown_analysis_for(place.organizer, place.study.name).table("raw", "utterances")
     assert {row[0] for row in whole.rows} > {place.code}
     shown = shown_analysis_for(place.member, place.study.name, ResultsPart.UTTERANCES)
-    assert (shown.relation, shown.own_systems) == (TEAM, {place.code})
+    assert (shown.relation, shown.own_systems) == (Relation.TEAM, {place.code})
     for name in ABOUT_UTTERANCES:
         assert set(shown.table("common" if name == "map" else "raw", name).values("system")) <= {place.code}
     assert len(shown.table("raw", "utterances").rows) == len(whole.records(system=place.code)) > 0

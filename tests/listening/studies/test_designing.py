@@ -11,23 +11,21 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import run_again
 from tests.listening.edition_factories import make_draft, make_edition_with_speech
-from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def organizer(client):
-    user = make_organizer()
-    client.force_login(user)
-    return user
+def make_drafted():
+    return make_draft(make_edition_with_speech())
 
 
 @pytest.fixture
-def study(organizer, monkeypatch):
+def study(client, once, monkeypatch):
     """A draft that counts as large."""
+    study = once(make_drafted)
+    client.force_login(study.created_by)
     monkeypatch.setattr(services, "DESIGNED_AT_ONCE_AT_MOST", 31)
-    return make_draft(make_edition_with_speech(organizer=organizer))
+    return study
 
 
 def address(study):

@@ -10,17 +10,16 @@ from listening.app.studies.settings import parse_questionnaire, read_questions
 from portal.submissions.models import Submission
 from tests.listening.edition_factories import make_draft, make_edition_with_speech, make_prepared
 from tests.listening.studies.test_studies import page, save
-from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
 CODES = {"parameters": {}, "codes": {"complete": "C1"}, "confirm_by_api": False}
 
 
 @pytest.fixture
-def edition(client):
-    user = make_organizer()
-    client.force_login(user)
-    return make_edition_with_speech(organizer=user)
+def edition(client, once):
+    edition = once(make_edition_with_speech)
+    client.force_login(edition.organizers.get())
+    return edition
 
 
 @pytest.fixture
