@@ -15,7 +15,7 @@ from portal.submissions.models import Submission
 from tests.listening.edition_factories import TOLD, make_edition_with_speech
 from tests.listening.factories import make_session
 from tests.listening.own_factories import run_jobs
-from tests.listening.recordings.test_whole_way import answer_whole_block
+from tests.listening.recordings.test_whole_way import answer_and_publish, answer_whole_block
 from tests.listening.results.answered import analysed
 from tests.portal.factories import make_organizer
 
@@ -53,23 +53,8 @@ def test_systems_of_an_edition_become_published_results(preset):
         organizer=organizer, with_audio=True, speakers=4, utterances=4, published_at=timezone.now()
     )
     study = make_test_of(client, edition, preset)
-    key, codes = study.asked[0].key, set(study.conditions.exclude(code="").values_list("code", flat=True))
+    codes = answer_and_publish(organizer, client, client, study, EXAMPLES[preset])
     assert codes == {"T01-p1", "T02-p1"} | ({"anchor-3.5k"} if preset == "mushra" else set())
-    for _ in range(3):
-        served = answer_whole_block(make_session(study), key, EXAMPLES[preset])
-        assert not [code for code in codes if code in served]
-    study.refresh_from_db()
-    close_study(study=study, by=organizer, now=timezone.now())
-    analysis = analysed(start_analysis(Study.objects.get(), organizer))
-    published = client.post(reverse("studies:publish-results", args=[study.name]), {"analysis": analysis.pk})
-    assert published.status_code == 302
-    page = client.get(reverse("studies:results", args=[study.name]))
-    assert page.status_code == 200
-    assert all(code in page.content.decode() for code in codes)
-    [section] = page.context["page"]["answered"]
-    assert (section["name"], bool(section["figures"])) == (key, True)
-    table = client.get(f"/api/studies/{study.name}/results/common/estimates").json()
-    assert {row[0] for row in table["rows"]} == {key}
 
 
 @pytest.mark.usefixtures("figures_of_pages")

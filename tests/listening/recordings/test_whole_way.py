@@ -50,25 +50,31 @@ def answer_whole_block(session, key, rule):
     return served
 
 
-@pytest.mark.usefixtures("plain_figures_of_studies")
-@pytest.mark.parametrize("preset", EXAMPLES)
-def test_archive_becomes_published_results(preset):
-    organizer, client, stranger = make_organizer(), Client(), Client()
-    client.force_login(organizer)
-    study = make_open(client, preset)
+def answer_and_publish(organizer, client, reader, study, answer):
+    """Let three evaluators answer, none of whom is told a condition; the codes that the reader's results are about."""
     key, codes = study.asked[0].key, set(study.conditions.exclude(code="").values_list("code", flat=True))
     for _ in range(3):
-        served = answer_whole_block(make_session(study), key, EXAMPLES[preset])
+        served = answer_whole_block(make_session(study), key, answer)
         assert not [code for code in codes if code in served]
     study.refresh_from_db()
     close_study(study=study, by=organizer, now=timezone.now())
     analysis = analysed(start_analysis(Study.objects.get(), organizer))
     published = client.post(reverse("studies:publish-results", args=[study.name]), {"analysis": analysis.pk})
     assert published.status_code == 302
-    page = stranger.get(reverse("studies:results", args=[study.name]))
+    page = reader.get(reverse("studies:results", args=[study.name]))
     assert page.status_code == 200
     assert all(code in page.content.decode() for code in codes)
     [section] = page.context["page"]["answered"]
     assert (section["name"], bool(section["figures"])) == (key, True)
-    table = stranger.get(f"/api/studies/{study.name}/results/common/estimates").json()
+    table = reader.get(f"/api/studies/{study.name}/results/common/estimates").json()
     assert {row[0] for row in table["rows"]} == {key}
+    return codes
+
+
+@pytest.mark.usefixtures("plain_figures_of_studies")
+@pytest.mark.parametrize("preset", EXAMPLES)
+def test_archive_becomes_published_results(preset):
+    organizer, client, stranger = make_organizer(), Client(), Client()
+    client.force_login(organizer)
+    study = make_open(client, preset)
+    answer_and_publish(organizer, client, stranger, study, EXAMPLES[preset])
