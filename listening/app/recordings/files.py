@@ -18,8 +18,9 @@ from typing import Any
 from common.errors import ProblemsError
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import LOUDNESS, Condition, Study
-from listening.app.recordings.services import PRESETS, RATES_HZ, OwnTest
+from listening.app.recordings.services import PRESETS, OwnTest
 from listening.app.studies.forms import HIGHEST_PAY, MOST_EVALUATORS, MOST_ITEMS, MOST_TRIALS
+from listening.app.studies.rules import RATES_HZ
 from listening.app.studies.selectors import free_study_name, heard_submissions
 from listening.app.studies.services import find_unfit_questions
 from listening.app.studies.settings import LANGUAGE

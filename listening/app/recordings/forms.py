@@ -15,7 +15,6 @@ from listening.app.recordings.files import LARGEST_TEST_FILE, read_test_file
 from listening.app.recordings.services import (
     LARGEST_ARCHIVE,
     PRESETS,
-    RATES_HZ,
     USUAL_PRESET,
     OwnTest,
     make_test,
@@ -28,6 +27,7 @@ from listening.app.studies.forms import (
     or_errors,
     radios,
 )
+from listening.app.studies.rules import RATES_HZ
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import USUAL_MONTHS
 from listening.questions import NEEDS_REFERENCE, load_preset

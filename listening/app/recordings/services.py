@@ -22,7 +22,13 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.recordings.archives import CONTROL, ITEMS, PRACTICE, FoundRecordings, read_recordings
 from listening.app.studies.designing import draw_lot
-from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, plan_number_problems, read_right_answer
+from listening.app.studies.rules import (
+    GOLD_AT_MOST,
+    PRACTICE_AT_MOST,
+    RATES_HZ,
+    plan_number_problems,
+    read_right_answer,
+)
 from listening.app.studies.selectors import editions_to_study, sets_to_hear, submissions_to_hear
 from listening.app.studies.services import (
     create_study,
@@ -51,7 +57,6 @@ from portal.corpora.handlers import unpacking_folder
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, GIGABYTE, MEGABYTE
 
 LARGEST_ARCHIVE = 2 * GIGABYTE
-RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 Kind = Condition.Kind
 PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked.screen for asked in one.questions))
 USUAL_PRESET = "mos"

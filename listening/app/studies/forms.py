@@ -25,7 +25,6 @@ from portal.core.fields import LineField, SharedForm
 from portal.submissions.models import Submission
 
 LONGEST_TEXT = 20_000
-RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 MOST_EVALUATORS, MOST_TRIALS, MOST_ITEMS, HIGHEST_PAY = 1000, 200, 2000, 1000
 NAME_ERRORS = {
     "required": "Give a short name, such as listening2026.",
@@ -269,7 +268,7 @@ class NewStudyForm(forms.Form):
 
 
 def rate_field() -> forms.TypedChoiceField:
-    choices = [(rate, f"{rate / 1000:g} kHz") for rate in RATES_HZ]
+    choices = [(rate, f"{rate / 1000:g} kHz") for rate in rules.RATES_HZ]
     return forms.TypedChoiceField(label="Sampling rate", choices=choices, coerce=int)
 
 

@@ -28,6 +28,8 @@ NUMBERS = (
     *("asked", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
     *("practice_trials", "gold_trials", "bridge_trials"),
 )
+# At which stimuli may be played.
+RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 # What a crossed study of systems has none of.
 NOT_CROSSED = ("originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials")
 # Systems, data sets, and what a crossed study of systems compares besides: the original and anchors.
