@@ -178,7 +178,8 @@ class _Run:
         if objective is None:
             self.notes.append("No objective measures were given, so there is no recogniser to compare with.")
         make = make_transcription_tables
-        self._keep("Words understood", "common", make, counting, objective, self.settings, language)
+        original = self.inputs.study.original
+        self._keep("Words understood", "common", make, counting, objective, self.settings, language, original)
 
     def _about_answers(self, answers: Answers) -> None:
         questions = self.inputs.study.answered

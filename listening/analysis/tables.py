@@ -99,6 +99,11 @@ class Results:
         return float(self.settings.get("level", 0.95))
 
     @property
+    def original(self) -> str:
+        """Return what unprotected speech, or the reference of one's own recordings, is called."""
+        return str(self.study.get("design", {}).get("original", "original"))
+
+    @property
     def is_crossed(self) -> bool:
         """Return whether recordings of one's own were heard, and no systems of an edition."""
         return bool(self.study.get("design", {}).get("edition") == "")

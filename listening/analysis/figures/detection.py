@@ -212,7 +212,7 @@ def transcription_figures(view: View) -> Iterator[Figure]:
     if not records:
         return
     order = ordered(records, "wer", highest_first=False)
-    order.sort(key=lambda name: (name != ORIGINAL, name != EVERY_SYSTEM))
+    order.sort(key=lambda name: (name != view.results.original, name != EVERY_SYSTEM))
     rows = [records[name] for name in order]
     columns = [("WER, %", [percent(row["wer"]) for row in rows])]
     if any(row["recogniser_wer"] is not None for row in rows):

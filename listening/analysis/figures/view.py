@@ -178,7 +178,7 @@ class View:
             for column in _NAMING if table.name not in _NAMES_NO_SYSTEM else ():
                 if column in table.columns:
                     found |= dict.fromkeys(str(name) for name in table.values(column) if name is not None)
-        return sorted(found, key=lambda name: (name != ORIGINAL, name))
+        return sorted(found, key=lambda name: (name != self.results.original, name))
 
     @cached_property
     def labels(self) -> dict[str, str]:
@@ -195,7 +195,7 @@ class View:
     @cached_property
     def places(self) -> dict[str, int]:
         """Of each system among colours, markers and dashes: one in every figure, by the order of labels."""
-        labels = {name: label for name, label in self.labels.items() if name in self.names and name != ORIGINAL}
+        labels = {name: self.labels[name] for name in self.names if name != self.results.original}
         places = place_systems(labels.values())
         return {name: places[label] for name, label in labels.items()}
 

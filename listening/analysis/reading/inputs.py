@@ -263,7 +263,8 @@ class StudyFacts:
         labels: what a system is called on pages, by its name; itself where missing.
         questions: what was asked, with its wording.
         design: seed, fingerprint and version of the design, and whatever else makes the study reproducible: of MUSHRA
-            which condition is the 7 kHz ``anchor``; of answers from elsewhere their ``questions``, see `answered`.
+            which condition is the 7 kHz ``anchor``; of recordings of one's own what their ``original`` is called; of
+            answers from elsewhere their ``questions``, see `answered`.
     """
 
     name: str
@@ -283,9 +284,14 @@ class StudyFacts:
         return frozenset(one.key for one in self.questions if one.compares_voices) if self.questions else COMPARING
 
     @property
+    def original(self) -> str:
+        """Return what unprotected speech is called in answers and transcripts."""
+        return str(self.design.get("original", ORIGINAL))
+
+    @property
     def answered(self) -> Mapping[str, Mapping[str, Any]]:
         """Return by question the kind of its answers and what that needs to know (`answer_values`)."""
-        usual = {"reference": ORIGINAL, "anchor": self.design.get("anchor", "")}
+        usual = {"reference": self.original, "anchor": self.design.get("anchor", "")}
         asked = {one.key: {"kind": one.analysed_as, "scale": list(one.ends), **usual} for one in self.questions}
         return asked or self.design.get("questions", {})
 

@@ -244,13 +244,18 @@ class TranscriptErrors:
 
 
 def make_transcription_tables(
-    transcripts: Transcripts, objective: Objective | None, settings: Settings, language: str = ENGLISH
+    transcripts: Transcripts,
+    objective: Objective | None,
+    settings: Settings,
+    language: str = ENGLISH,
+    original: str = ORIGINAL,
 ) -> list[DataTable]:
     """Return the tables ``transcription`` and ``transcripts``.
 
     Args:
         objective: word errors of the recogniser; None where nothing was computed.
         language: that was spoken; what is not English gets case and punctuation normalised only, and no keywords.
+        original: name of unprotected speech.
 
     Raises:
         ProblemsError: an utterance with two objective results.
@@ -258,13 +263,13 @@ def make_transcription_tables(
     counting: Transcripts = transcripts.rows(transcripts.excluded == "")
     has_reference = np.char.strip(counting.reference) != ""
     unknown = Counter(counting.system[~has_reference].tolist())
-    unknown[ALL] = unknown.total() - unknown[ORIGINAL]
-    counted = count_transcripts(counting.rows(has_reference), language)
+    unknown[ALL] = unknown.total() - unknown[original]
+    counted = count_transcripts(counting.rows(has_reference), language, original)
     recognised = index_objective(objective)
     listeners = sorted({one.listener for one in counted})
     draws = draw_listeners(len(listeners), settings)
     rows = []
-    for system, of_system in _by_system(counted).items():
+    for system, of_system in _by_system(counted, original).items():
         row, note = _understood(of_system, listeners, draws, settings)
         rate, missing = _recogniser_rate(of_system, recognised)
         if not is_english(language):
@@ -276,10 +281,12 @@ def make_transcription_tables(
     return [make_table("transcription", rows), make_table("transcripts", each)]
 
 
-def count_transcripts(transcripts: Transcripts, language: str = ENGLISH) -> list[TranscriptErrors]:
+def count_transcripts(
+    transcripts: Transcripts, language: str = ENGLISH, original: str = ORIGINAL
+) -> list[TranscriptErrors]:
     """Word errors of each transcript, in the order of system (original first), utterance, listener and session."""
     named = [getattr(transcripts, name) for name in ("text", "item", "session", "listener", "utterance", "system")]
-    rows = np.lexsort([*named, transcripts.system != ORIGINAL])
+    rows = np.lexsort([*named, transcripts.system != original])
     return [_count(transcripts, int(row), language) for row in rows]
 
 
@@ -304,14 +311,14 @@ def _count(transcripts: Transcripts, row: int, language: str) -> TranscriptError
     )
 
 
-def _by_system(counted: Sequence[TranscriptErrors]) -> dict[str, list[TranscriptErrors]]:
+def _by_system(counted: Sequence[TranscriptErrors], original: str) -> dict[str, list[TranscriptErrors]]:
     """The original first, then every anonymised transcript if there is more than one system, then each system."""
     of_system: dict[str, list[TranscriptErrors]] = {}
     for one in counted:
         of_system.setdefault(one.system, []).append(one)
-    anonymised = [one for one in counted if one.system != ORIGINAL]
-    original = {ORIGINAL: of_system.pop(ORIGINAL)} if ORIGINAL in of_system else {}
-    return original | ({ALL: anonymised} if len(of_system) > 1 else {}) | of_system
+    anonymised = [one for one in counted if one.system != original]
+    first = {original: of_system.pop(original)} if original in of_system else {}
+    return first | ({ALL: anonymised} if len(of_system) > 1 else {}) | of_system
 
 
 def _understood(

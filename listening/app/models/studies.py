@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.text import capfirst
 
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.questions import (
     FEWEST_POINTS,
     MOST_POINTS,
@@ -223,6 +224,11 @@ class Study(models.Model):
     def has_own_recordings(self) -> bool:
         """Return whether it is a test of recordings of one's own, and of no systems of an edition."""
         return self.edition_id is None
+
+    @property
+    def original_name(self) -> str:
+        """Return what the original is called: of own recordings as its folder."""
+        return self.recordings.get("original") or ORIGINAL
 
     @property
     def waits_for_leaderboard(self) -> bool:

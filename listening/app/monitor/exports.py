@@ -29,7 +29,7 @@ from django.utils.crypto import salted_hmac
 from common.tables import csv_lines
 from listening.app import models
 from listening.app.models import Study
-from listening.app.monitor.selectors import ORIGINAL, standing_exclusion
+from listening.app.monitor.selectors import standing_exclusion
 from listening.app.studies.rules import LAUNCHED
 from listening.questions import Kind
 from portal.core.one_state import read_one_state
@@ -91,7 +91,7 @@ class Blinds:
         return f"locked-{digest[:10]}"
 
     def system(self, code: str | None) -> str | None:
-        return None if self.are_down else code or ORIGINAL
+        return None if self.are_down else code or self.study.original_name
 
     def unless_down(self, value: Any) -> Any:
         return None if self.are_down else value

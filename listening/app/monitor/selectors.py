@@ -41,7 +41,6 @@ from listening.questions import COMPARED_SLOTS
 State = Session.State
 PARTIAL = (State.EXPIRED, State.TECHNICAL)
 COUNTED = (State.FINISHED, State.ACTIVE, *PARTIAL)
-ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
@@ -140,14 +139,14 @@ def measure_coverage(study: Study, *, without: Collection[int] = ()) -> Coverage
             heard.add(item)
             answers += count
     cells = {owner: AnswerCounts(**count) for owner, count in counts.items()}
-    return Coverage(_rows(cells), len(owners), len(heard), answers)
+    return Coverage(_rows(cells, study.original_name), len(owners), len(heard), answers)
 
 
-def _rows(cells: dict[tuple[str, bool | None], AnswerCounts]) -> tuple[MonitoredSystem, ...]:
+def _rows(cells: dict[tuple[str, bool | None], AnswerCounts], original: str) -> tuple[MonitoredSystem, ...]:
     codes = sorted({code for code, _ in cells})
     return tuple(
         MonitoredSystem(
-            name=code or ORIGINAL,
+            name=code or original,
             total=sum((cell for (owner, _), cell in cells.items() if owner == code), AnswerCounts()),
             same=cells.get((code, True)),
             different=cells.get((code, False)),
@@ -186,7 +185,7 @@ def reported_clips(study: Study) -> list[dict[str, Any]]:
         *("presentation__trials__block", "presentation__trials__position", "slot"),
     ):
         of_stimulus[stimulus] += reports.get(tuple(place), [])
-        names[stimulus] = f"{system or ORIGINAL}, {utterance}" if study.state == Study.State.CLOSED else ""
+        names[stimulus] = f"{system or study.original_name}, {utterance}" if study.state == Study.State.CLOSED else ""
     clips = [
         {
             "stimulus": stimulus,

@@ -16,7 +16,6 @@ from decimal import Decimal
 from typing import Any
 
 from common.errors import ProblemsError
-from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import LOUDNESS, Condition, Study
 from listening.app.recordings.services import PRESETS, OwnTest
 from listening.app.studies.forms import HIGHEST_PAY, MOST_EVALUATORS, MOST_ITEMS, MOST_TRIALS
@@ -186,7 +185,7 @@ def write_test_file(study: Study) -> str:
         "title": study.title,
         "name": "",
         "preset": preset,
-        "original": study.recordings.get("original", ORIGINAL) if has_original else "",
+        "original": study.original_name if has_original else "",
         "references": [one.code for one in conditions if one.kind == Condition.Kind.REFERENCE] or "",
         "anchors": [one.low_pass_hz for one in conditions if one.low_pass_hz] if has_original else "",
         "edition": study.edition.name if study.edition else "",

@@ -16,7 +16,6 @@ from common.tables import Row, Table, Value
 from listening.analysis.answers.choices import AVERAGE_RECALL, CHANCE_OF_ABX, D_PRIME, GIVEN, RECALL, RIGHT
 from listening.analysis.answers.pairs import FIRST_HEARD, MEAN_AGAINST_ALL, MEAN_RATING, STRENGTH, TIES, WINS
 from listening.analysis.answers.scales import DIFFERENCE, MEAN
-from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS
 from listening.app.results import labels
 from listening.app.results.figures import ShownFigure
@@ -132,7 +131,7 @@ def read_answers(
 def _find_best(shape: Shape, rows: Sequence[Record], verb: str) -> dict[str, Any] | None:
     """Return which condition has the highest value; of means the original stands beside the others, as a reference."""
     known = sorted((row for row in rows if row["value"] is not None), key=lambda row: -float(row["value"] or 0))
-    original = [row for row in known if row["condition"] == ORIGINAL and row["measure"] == MEAN]
+    original = [row for row in known if row["condition"] == shape.results.original and row["measure"] == MEAN]
     compared = [row for row in known if row not in original]
     if not compared or (shape.few and len(compared) > 1):
         return None
@@ -140,8 +139,8 @@ def _find_best(shape: Shape, rows: Sequence[Record], verb: str) -> dict[str, Any
     is_bare = len(compared) > 1 and best["measure"] == STRENGTH
     number = "" if is_bare else _write(shape, best)
     beside = _write(shape, original[0]) if original else ""
-    told = {"name": best["condition"], "measure": best["measure"], "of": len(compared)}
-    return told | {"verb": verb, "number": number, "original": beside}
+    told = {"name": best["condition"], "measure": best["measure"], "of": len(compared), "verb": verb}
+    return told | {"number": number, "original": beside, "reference": labels.refer_to_original(shape.results)}
 
 
 def _read_discrimination(shape: Shape, share: Record, d_prime: Record) -> dict[str, Any]:

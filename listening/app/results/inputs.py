@@ -244,6 +244,8 @@ def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[Store
     }
     if anchors := [code for code, one in systems.items() if one.low_pass_hz == SCREENING_ANCHOR_HZ]:
         design["anchor"] = anchors[0]
+    if study.original_name != ORIGINAL:
+        design["original"] = study.original_name
     return StudyFacts(
         name=study.name,
         title=study.title,
@@ -308,7 +310,7 @@ def _answers(
         if asked[task].kind == Kind.PLACEMENT:
             placements += _placed(visit, item, data[0])
         elif asked[task].kind == Kind.TEXT:
-            written.append(_written(visit, item, text, data[0], transcripts))
+            written.append(_written(visit, item, text, data[0], transcripts, study.original_name))
         elif form == Study.Form.ANSWERS:
             is_half = asked[task].analysed_as in PAIRED_KINDS and any(
                 one.system in gone for one in item.samples.values()
@@ -316,7 +318,8 @@ def _answers(
             if item.is_scored and not is_half:
                 ratings_by_slot = data[0]["ratings"] if rating is None else {}
                 order = heard.get((session, trial), {})
-                answered += _answered(visit, item, asked[task], rating, ratings_by_slot, order, position)
+                told = (rating, ratings_by_slot, order, position, study.original_name)
+                answered += _answered(visit, item, asked[task], *told)
         elif rating is not None:
             ratings.append(_rated(visit, item, asked[task], rating, position))
     return {
@@ -346,6 +349,7 @@ def _answered(
     ratings_by_slot: Mapping[str, int],
     order: Mapping[str, int],
     position: int,
+    original: str,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each recording that was rated, or was one of those that were compared."""
     kind, truth = question.analysed_as, ""
@@ -360,7 +364,7 @@ def _answered(
     for slot, value in values.items():
         sample, shown = item.samples[slot], slot.upper() if len(values) > 1 else ""
         truth = sample.answer if kind == "choice" else truth
-        heard = (question.key, sample.utterance, sample.system or ORIGINAL, shown)
+        heard = (question.key, sample.utterance, sample.system or original, shown)
         yield (visit.listener, visit.session, *heard, value, order.get(slot, 0), position, truth, visit.excluded)
 
 
@@ -387,10 +391,15 @@ def _placed(visit: _Visit, item: StoredPresentation, data: Mapping[str, Any]) ->
 
 
 def _written(
-    visit: _Visit, item: StoredPresentation, text: str, data: Mapping[str, Any], transcripts: Mapping[str, str]
+    visit: _Visit,
+    item: StoredPresentation,
+    text: str,
+    data: Mapping[str, Any],
+    transcripts: Mapping[str, str],
+    original: str,
 ) -> tuple[Any, ...]:
     a = item.samples["a"]
-    heard = (item.key, item.system or ORIGINAL, a.utterance, a.speaker)
+    heard = (item.key, item.system or original, a.utterance, a.speaker)
     written = (text, transcripts[a.utterance], bool(data.get("nothing")))
     return (visit.listener, visit.session, *heard, *written, visit.excluded)
 

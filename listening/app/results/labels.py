@@ -47,6 +47,11 @@ def label_of(name: str, labels: Mapping[str, str]) -> str:
     return labels.get(name) or (ORIGINAL_LABEL if name == ORIGINAL else name)
 
 
+def refer_to_original(results: Results) -> str:
+    """Return what a sentence calls the original: the name of one's own recordings, where it has one."""
+    return "the original" if results.original == ORIGINAL else results.original
+
+
 def word_of(results: Results, column: str, value: str) -> str:
     """Return what a value of a column is called on pages; itself where nothing else is known."""
     if column in OF_QUESTIONS and value in results.questions:

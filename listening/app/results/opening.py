@@ -40,7 +40,7 @@ def read_opening(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
     return {
         "few": shape.few,
         "compared": shape.compared,
-        "reference": "the original" if shape.results.is_crossed else "unprotected speech",
+        "reference": labels.refer_to_original(shape.results) if shape.results.is_crossed else "unprotected speech",
         "best": [(one, best) for one in questions if not one.compares_voices and (best := lead_of(shape, one.key))],
         "recognised": [read_recognised(shape, one.key) for one in questions if one.compares_voices],
         "linked": _read_linked(shape) if form == "linkability" else None,
@@ -70,9 +70,9 @@ def read_lead(
     Args:
         rows: of systems, with the number `name` of `table`, and with letters (`group`) where it was tested.
     """
-    rows, column = list(rows), find_column(CONTENTS[table], name)
-    original: Record = next((row for row in rows if row["system"] == ORIGINAL), {})
-    own = [row for row in rows if row["system"] not in (ORIGINAL, EVERY) and as_number(row.get(name)) is not None]
+    rows, column, reference = list(rows), find_column(CONTENTS[table], name), shape.results.original
+    original: Record = next((row for row in rows if row["system"] == reference), {})
+    own = [row for row in rows if row["system"] not in (reference, EVERY) and as_number(row.get(name)) is not None]
     own.sort(key=lambda row: float(row[name] or 0), reverse=not is_lowest_first)
     if not own or (shape.few and len(own) > 1):
         return None
@@ -150,7 +150,7 @@ def read_basis(results: Results, system: str = "") -> dict[str, Any]:
     found: dict[str, int] = {}
     of_form = {"linkability": ("raw", "pair_detection"), "transcription": ("common", "transcription")}
     for row in results.records(*of_form.get(str(results.study["form"]), ("raw", "summary"))):
-        if row["system"] not in (ORIGINAL, EVERY) and row.get("listeners") is not None:
+        if row["system"] not in (results.original, EVERY) and row.get("listeners") is not None:
             found[row["system"]] = max(found.get(row["system"], 0), int(row["listeners"]))
     return {
         "counts": results.counts,
@@ -183,7 +183,8 @@ def _panels(shape: Shape, tasks: Sequence[str], form: str) -> Iterator[dict[str,
         yield _panel("Linking by ear: EER", shown, "pair_detection", "eer", (0.0, 0.7), CHANCE, "guessing")
     elif form == "transcription":
         rows = [row for row in shape.records("transcription", scores="common") if row["system"] != EVERY]
-        yield _panel("Words not understood: WER", _named(shape, rows), "transcription", "wer", None, None, "")
+        shown, original = _named(shape, rows), shape.results.original
+        yield _panel("Words not understood: WER", shown, "transcription", "wer", None, None, "", original)
     for task in tasks:
         systems = read_systems(shape, task)
         title = shape.results.questions[task].title
@@ -222,6 +223,7 @@ def _panel(
     scale: Sequence[float] | None,
     line: float | None,
     line_words: str,
+    original: str = ORIGINAL,
 ) -> dict[str, Any] | None:
     """Return a row for each that has a number, the original first and the highest next; None where none has any.
 
@@ -232,7 +234,7 @@ def _panel(
     known = [one for one in shown if as_number(one[3].get(name)) is not None]
     if not known:
         return None
-    known.sort(key=lambda one: (one[3].get("system") != ORIGINAL, -float(one[3][name] or 0)))
+    known.sort(key=lambda one: (one[3].get("system") != original, -float(one[3][name] or 0)))
     column = find_column(CONTENTS[table], name)
     ends = [as_number(row.get(f"{name}{end}")) for *_, row in known for end in ("", "_low", "_high")]
     most = max(one for one in ends if one is not None)
@@ -253,7 +255,7 @@ def _panel(
                 "x": x(float(value or 0)),
                 "span": None if low is None or high is None else (x(low), x(high)),
                 "number": number,
-                "role": "original" if row.get("system") == ORIGINAL else "own",
+                "role": "original" if row.get("system") == original else "own",
                 "told": f"{whole}: {number}{f', {span}' if span else ''}",
             }
         )

@@ -14,7 +14,6 @@ from django.conf import settings
 from django.db.models import prefetch_related_objects
 
 from common.tables import Order, Table
-from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import BY_SCORES, COMMON, DICTIONARY, EFFECTS, Results
 from listening.app.models import Study
 from listening.app.results import labels
@@ -67,14 +66,14 @@ def results_page(
         for name in table.values(column)
     }
     is_told = results.is_crossed or results.study["form"] == Study.Form.ANSWERS  # by the study, not by its tables
-    compared = set(results.study["labels"]) if is_told else names - {ORIGINAL, labels.EVERY}
+    compared = set(results.study["labels"]) if is_told else names - {results.original, labels.EVERY}
     return {
         "scores": scores,
         "opening": read_opening(shape, rated),
         "counts": results.counts,
         "is_crossed": results.is_crossed,
         "compared": len(compared),
-        "is_beside_original": ORIGINAL in names or not results.is_crossed,
+        "reference": labels.refer_to_original(results) if results.original in names or not results.is_crossed else "",
         "notes": results.remarks,
         "left_out": _left_out(results),
         "tasks": tasks,

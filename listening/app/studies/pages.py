@@ -269,7 +269,7 @@ def _count_trials(study: Study) -> Table:
     what, original = "system", "original speech"
     if study.is_crossed:
         rated = PresentationSample.objects.filter(presentation__in=scored, slot__in=COMPARED_SLOTS)
-        what, original, code = "condition", "original", "stimulus__condition__code"
+        what, original, code = "condition", study.original_name, "stimulus__condition__code"
         numbers = Count("stimulus__item", distinct=True), Count("presentation__trials")
         counted = rated.order_by(code).values_list(code).annotate(*numbers)
     columns = Column(what, capfirst(what)), Column("items", "Items", kind="num"), Column("trials", "Trials", kind="num")
@@ -317,7 +317,7 @@ def _systems(study: Study) -> Table | None:
         if submission is not None:
             named = f"{submission.system.title}, version {submission.version}"
             told = Cell(named, link=submission.get_absolute_url())
-        name = one.code or study.recordings.get("original") or str(one)
+        name = one.code or study.original_name
         rows.append((Cell(name), told, Cell(f"{one.stimulus_count:,}"))[: len(columns)])
     what = "Conditions" if study.is_crossed else "Systems"
     return plain_table(f"{what} of the study", columns, rows) if rows else None

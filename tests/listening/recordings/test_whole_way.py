@@ -68,6 +68,8 @@ def answer_and_publish(organizer, client, reader, study, answer):
     assert (section["name"], bool(section["figures"])) == (key, True)
     table = reader.get(f"/api/studies/{study.name}/results/common/estimates").json()
     assert {row[0] for row in table["rows"]} == {key}
+    conditions = {row[2] for row in table["rows"]} - {None, ""}
+    assert conditions <= codes | {study.original_name}
     return codes
 
 
