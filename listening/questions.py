@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from common.errors import ProblemsError
@@ -50,6 +51,14 @@ class Screen(StrEnum):
     BOARD = "board"
 
 
+class Orders(StrEnum):
+    """In which order the questions of a test are asked."""
+
+    AS_LISTED = "as-listed"
+    SWAP_FIRST_TWO = "swap-first-two"
+
+
+FEWEST_TO_SWAP = 3  # the last question is the same for everybody
 SCREENS: Mapping[str, tuple[Screen, ...]] = {
     Kind.SCALE: (Screen.VOICES, Screen.SINGLE, Screen.REFERENCE, Screen.PAIR),
     Kind.CHOICE: (Screen.SINGLE, Screen.PAIR, Screen.TRIPLE),
@@ -323,6 +332,26 @@ def are_crossed(questions: Iterable[AskedQuestion]) -> bool:
     """
     compared = COMPARING | NEEDS_REFERENCE
     return any(one.screen in compared or one.kind == Kind.CHOICE for one in questions)
+
+
+def order_questions(
+    asked: tuple[AskedQuestion, ...], orders: str, *, block: int, seed: int
+) -> tuple[AskedQuestion, ...]:
+    """Return the questions as the evaluator of a block is asked them.
+
+    Where the first two are swapped, one of the blocks 1 and 2 has them swapped, one of 3 and 4, and so on; which one is
+    drawn, so that the order goes with no condition of the design.
+
+    Args:
+        block: its number, from 1.
+        seed: of the study.
+    """
+    if orders != Orders.SWAP_FIRST_TWO or len(asked) < FEWEST_TO_SWAP:
+        return asked
+    pair, place = divmod(block - 1, 2)
+    first, second, *others = asked
+    is_swapped = place == Random(f"{seed} {pair}").randrange(2)  # noqa: S311 - no secret
+    return (second, first, *others) if is_swapped else asked
 
 
 def list_slots(screen: str, conditions: int = 0) -> tuple[str, ...]:

@@ -6,11 +6,8 @@ import { keyOf } from "./trial.js";
 
 export function mount(root, trial, tools) {
   root.append(document.getElementById("form-of-trial").content.cloneNode(true));
-  const groups = [...root.querySelectorAll("fieldset[data-task]")].filter((group) => {
-    const isAsked = trial.tasks.includes(group.dataset.task);
-    if (!isAsked) group.remove();
-    return isAsked;
-  });
+  const groups = trial.tasks.map((task) => root.querySelector(`fieldset[data-task="${task}"]`));
+  root.replaceChildren(...groups);
   const again = [...root.querySelectorAll("button[data-play]")];
 
   let sign = ""; // of the digit that comes next

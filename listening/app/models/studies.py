@@ -17,9 +17,11 @@ from listening.questions import (
     MOST_POINTS,
     AskedQuestion,
     Kind,
+    Orders,
     Screen,
     are_crossed,
     find_form,
+    order_questions,
     read_question,
     title_of_preset,
 )
@@ -86,6 +88,11 @@ class Study(models.Model):
         TOGETHER = "together", "all tasks of a trial on one page"
         SEPARATE = "separate", "each task on a page of its own"
 
+    ORDERS = [
+        (Orders.AS_LISTED.value, "as listed"),
+        (Orders.SWAP_FIRST_TWO.value, "the first two change places for half of the evaluators"),
+    ]
+
     class RolePlay(models.TextChoices):
         BROADCASTER = "broadcaster"
         CALL_CENTRE = "call-centre", "call centre"
@@ -110,6 +117,7 @@ class Study(models.Model):
     link_key = models.CharField(max_length=32, unique=True, default=_link_key)
 
     pages = models.CharField(max_length=8, choices=Pages.choices, default=Pages.TOGETHER)
+    orders = models.CharField(max_length=14, choices=ORDERS, default=Orders.AS_LISTED.value)
     plays_at_most = models.PositiveSmallIntegerField(null=True, blank=True)  # None: as often as wanted
     role_play = models.CharField(max_length=11, choices=RolePlay.choices, default=RolePlay.BROADCASTER)
     languages = models.JSONField(default=list)  # of the texts on offer, the first one is the default: ["en", "fr"]
@@ -178,6 +186,10 @@ class Study(models.Model):
     @property
     def asked_keys(self) -> list[str]:
         return [one.key for one in self.asked]
+
+    def asked_in(self, block: int) -> tuple[AskedQuestion, ...]:
+        """Return the questions in the order in which the block of this number asks them."""
+        return order_questions(self.asked, self.orders, block=block, seed=self.seed)
 
     @property
     def last_asked_key(self) -> str:

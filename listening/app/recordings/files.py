@@ -97,6 +97,7 @@ TABLES: dict[str, dict[str, Check]] = {
         "half_width": (lambda value: type(value) in (int, float) and 0.001 <= value <= 100, "a number, 0.001 to 100"),
         "most_evaluators": _whole(1, MOST_EVALUATORS),
         "pages": _one_of(*Study.Pages.values),
+        "orders": _one_of(*(name for name, _ in Study.ORDERS)),
         "seed": _whole(0, 2**31 - 1),
         "plays_at_most": _whole(1, 20),
         "languages": (_are_languages, "a list of codes of languages such as en or fr, each once"),

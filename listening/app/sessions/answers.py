@@ -302,7 +302,7 @@ def _require_tab(session: Session, tab: str) -> None:
 def _require_next(
     session: Session, trial: PlannedTrial, claim: Claim, stored: Collection[str], progress: SessionProgress
 ) -> None:
-    asked = [key for key in session.study.asked_keys if key not in stored]
+    asked = [key for key in trial.tasks if key not in stored]
     if progress.next is not trial or claim.values.keys() not in ({asked[0]}, set(asked)):
         raise _refused(session, 409, "out-of-order", OUT_OF_ORDER)
 

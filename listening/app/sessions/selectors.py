@@ -18,7 +18,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
-from listening.app.models import Presentation, Session, Stimulus, Study, Trial
+from listening.app.models import Block, Presentation, Session, Stimulus, Study, Trial
 from listening.app.sessions.attention import seconds_to_hear
 from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.payloads import Value
@@ -202,14 +202,15 @@ def answered_by(session: Session) -> dict[int, dict[str, int | None]]:
 
 
 def _read_block(session: Session) -> PlannedBlock:
-    study = session.study
+    study, block = session.study, Block.objects.get(sessions=session)
+    asked = study.asked_in(block.number)
     rows = (
-        Trial.objects.filter(block=session.block_id)
+        Trial.objects.filter(block=block)
         .select_related("presentation")
         .prefetch_related("presentation__samples__stimulus")
     )
-    planned = [_plan(session, row, study.asked) for row in rows.order_by("position")]
-    return PlannedBlock(study, study.asked, {trial.position: trial for trial in planned})
+    planned = [_plan(session, row, asked) for row in rows.order_by("position")]
+    return PlannedBlock(study, asked, {trial.position: trial for trial in planned})
 
 
 def _plan(session: Session, row: Trial, asked: tuple[AskedQuestion, ...]) -> PlannedTrial:
@@ -245,7 +246,7 @@ def describe_state(session: Session, now: datetime) -> dict[str, Any]:
         "step": session.step,
         "form": study.form,
         "pages": study.pages,
-        "tasks": study.asked_keys,
+        "tasks": [one.key for one in block.asked],
         "plays_at_most": study.plays_at_most,
         "total": progress.total,
         "done": progress.done,

@@ -40,6 +40,7 @@ from listening.app.studies.interface_words import ships_words
 from listening.app.studies.rules import CONSENT_FIELDS, NETWORKS_OF_A_STUDY
 from listening.app.studies.selectors import ShownText, expected_effort, newest_text, shown_text
 from listening.app.studies.settings import NATIVE_LANGUAGE, PlatformPlan
+from listening.questions import Orders
 
 Step = Session.Step
 State = Session.State
@@ -340,8 +341,10 @@ def begin_trials(token: str, now: datetime) -> Session:
         return session
     if not session.is_preview:
         _require_place(study, session, now)
-    if assign_block(session, now) is None:
+    if (block := assign_block(session, now)) is None:
         raise NotPossible(code="full")
+    if study.orders != Orders.AS_LISTED:
+        note(session, "question-order", tasks=[one.key for one in study.asked_in(block.number)])
     _go_on(session, now)
     return session
 

@@ -18,7 +18,7 @@ from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.app.studies.sizes import describe_sizes
-from listening.questions import FIRST_PRESET, NEEDS_REFERENCE, SWITCHING, list_presets
+from listening.questions import FEWEST_TO_SWAP, FIRST_PRESET, NEEDS_REFERENCE, SWITCHING, list_presets
 from listening.stimuli.anchors import list_anchors, name_anchor, rate_of_anchor
 from portal.challenges.models import DataSet, Edition, Role
 from portal.core.fields import LineField, SharedForm
@@ -139,7 +139,7 @@ SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "na
 SECTIONS = {
     "study": ("The study", ("title", "name")),
     "heard": ("What is heard", ("systems", "further", "data_sets", *SOUND)),
-    "asked": ("How it is asked", ("pages", "plays_at_most", "role_play", "languages")),
+    "asked": ("How it is asked", ("pages", "orders", "plays_at_most", "role_play", "languages")),
     "plan": (
         "Evaluators and trials",
         (
@@ -304,6 +304,7 @@ class StudyForm(SharedForm):
         required=False,
     )
     pages = radios("Pages", Study.Pages.choices)
+    orders = radios("Order of questions", Study.ORDERS, "ITU-T P.835 asks half of the listeners in the other order.")
     plays_at_most = WholeField("Plays of a sample at most", 1, 20, "Empty: no limit.", required=False)
     role_play = radios(
         "Role play", Study.RolePlay.choices, "The role that evaluators imagine; its wording is on the page “Texts”."
@@ -449,6 +450,7 @@ class StudyForm(SharedForm):
         absent = {*ABSENT[Study.Form(study.form)], *(OF_EDITIONS if study.has_own_recordings else SOUND)}
         absent |= {*(OF_OTHERS if study.is_crossed else OF_CROSSED)}
         absent |= {"plays_at_most"} if study.screen in SWITCHING else set()
+        absent |= {"orders"} if len(study.asked) < FEWEST_TO_SWAP else set()
         for name in absent - ({"gold_gate"} if study.gold_trials else set()):
             del self.fields[name]
         mark_needed_for_launch(self)

@@ -31,7 +31,7 @@ from listening.app.studies.settings import DEFAULT_PARAMETERS, OWN_SIGNS, parse_
 from listening.app.studies.sizes import SIZES, explain_size
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
-from listening.questions import COMPARED_SLOTS, AskedQuestion, Kind
+from listening.questions import COMPARED_SLOTS, AskedQuestion, Kind, Orders
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
 from portal.jobs.rules import can_cancel
@@ -195,6 +195,8 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
     facts = [("What evaluators do", study.form_title), ("Tasks", ", ".join(tasks))]
     if len(study.asked) > 1:
         facts.append(("Pages", capfirst(study.get_pages_display())))
+    if study.orders != Orders.AS_LISTED:
+        facts.append(("Order of questions", capfirst(study.get_orders_display())))
     if scales := list(dict.fromkeys(_scale_in_words(one) for one in study.asked if one.is_judged)):
         facts.append(("Scale", ", ".join(scales)))
     if study.form == Study.Form.LINKABILITY:

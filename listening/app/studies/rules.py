@@ -11,7 +11,7 @@ from typing import Any
 from common.errors import ProblemsError
 from listening.app.models import Session, Study
 from listening.app.studies.settings import parse_platform, parse_questionnaire, parse_screening
-from listening.questions import AskedQuestion, Kind, Screen, find_form, list_slots
+from listening.questions import FEWEST_TO_SWAP, AskedQuestion, Kind, Orders, Screen, find_form, list_slots
 
 State = Study.State
 CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
@@ -45,7 +45,7 @@ PLAN_FIELDS = (
 )
 # What evaluators answered rests on these.
 LOCKED_AFTER_LAUNCH = PLAN_FIELDS | {
-    *("name", "pages", "plays_at_most", "role_play", "questionnaire", "screening", "platform"),
+    *("name", "pages", "orders", "plays_at_most", "role_play", "questionnaire", "screening", "platform"),
     *("half_width", "most_evaluators"),
 }
 # Rules of the design that may give way where an organizer says so.
@@ -198,6 +198,10 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
             problems["half_width"] = [
                 "The intervals of texts and labels are not measured while a test is open: leave the half width empty."
             ]
+    if numbers.get("orders") == Orders.SWAP_FIRST_TWO and len(asked) < FEWEST_TO_SWAP:
+        problems["orders"] = [
+            f"Two questions change places before a last one: expected at least {FEWEST_TO_SWAP}, found {len(asked)}."
+        ]
     if numbers.get("plays_at_most") and any(one.is_heard_in_parts for one in asked):
         problems["plays_at_most"] = ["Where evaluators change between recordings, plays have no limit: leave it out."]
     trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")

@@ -38,12 +38,14 @@ from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREEN
 from listening.app.studies.sizes import choose_crossed_size, choose_size, explain_room, list_sizes
 from listening.app.studies.stored_design import launch_problems, read_rows
 from listening.questions import (
+    FEWEST_TO_SWAP,
     FIRST_PRESET,
     MOST_AT_ONCE,
     NEEDS_REFERENCE,
     OF_CORPUS,
     AskedQuestion,
     Kind,
+    Orders,
     Screen,
     are_crossed,
     find_form,
@@ -178,6 +180,9 @@ def ask_questions(study: Study, questions: Sequence[AskedQuestion]) -> None:
     """
     if problems := list_question_problems(questions):
         raise ValidationError({"questions": problems})
+    if len(questions) < FEWEST_TO_SWAP and study.orders != Orders.AS_LISTED:
+        study.orders = Orders.AS_LISTED
+        study.save(update_fields=["orders"])
     study.questions.all().delete()
     Question.objects.bulk_create(
         Question(study=study, position=position, **one.as_data()) for position, one in enumerate(questions, 1)

@@ -11,6 +11,7 @@ from listening.questions import (
     list_presets,
     list_question_problems,
     load_preset,
+    order_questions,
     parse_question,
     title_of_preset,
 )
@@ -83,3 +84,14 @@ def test_questions_that_do_not_go_together_are_refused():
 def test_words_of_a_language_that_a_question_lacks_are_english():
     words = ASKED["naturalness"].words
     assert (words("fr-ca"), words("de")) == (words("fr"), words("en"))
+
+
+def test_questions_change_places_in_one_block_of_each_two_and_never_where_there_are_only_two():
+    asked = PRESETS["p835"].questions
+    orders = [order_questions(asked, "swap-first-two", block=block, seed=7) for block in range(1, 41)]
+    swapped = [keys != asked for keys in orders]
+    assert all(first != second for first, second in zip(swapped[::2], swapped[1::2], strict=True))
+    assert len({tuple(swapped[place : place + 2]) for place in range(0, 40, 2)}) == 2
+    assert {keys[-1].key for keys in orders} == {"overall"}
+    assert order_questions(asked[:2], "swap-first-two", block=1, seed=7) == asked[:2]
+    assert [order_questions(asked, "as-listed", block=block, seed=7) for block in (1, 2)] == [asked, asked]

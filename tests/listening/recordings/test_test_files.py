@@ -77,7 +77,8 @@ def test_written_file_has_the_preset_and_what_it_compares(preset):
     file = f'title = "Codecs"\npreset = "{preset}"\noriginal = "clean"\nreferences = ["codec"]\nanchors = [3500]\n'
     assert post(make_organizer(), test=file, archive=pack(recordings())).status_code == 201
     text = write_test_file(Study.objects.get())
-    chosen, _ = read_test_file(text)
+    chosen, fields = read_test_file(text)
+    assert fields["orders"] == ("swap-first-two" if preset == "p835" else "as-listed")
     assert (chosen.preset, chosen.original, chosen.references) == (preset, "clean", ("codec",))
     assert (chosen.anchors, chosen.questions) == ((3500,), ())
     assert "[[questions]]" not in text

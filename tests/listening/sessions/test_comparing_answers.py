@@ -15,6 +15,7 @@ from tests.listening.answering import answer, answer_all, hear
 from tests.listening.comparing_factories import make_comparing_study
 from tests.listening.factories import make_session, make_study
 from tests.listening.form_factories import make_board_study, make_transcription_study
+from tests.listening.visits import PLAIN, to_trials
 
 pytestmark = pytest.mark.django_db
 KEY = {
@@ -140,3 +141,19 @@ def test_scripts_of_a_page_of_trials_are_small(client, make):
         name for path in paths for name in re.findall(r'from "\./(\w+\.js)"', Path(finders.find(path)).read_text())
     }
     assert imported <= {path.rpartition("/")[2] for path in paths}
+
+
+def test_half_of_the_sessions_is_asked_about_the_background_first_and_all_about_the_whole_last(client):
+    study = make_comparing_study("p835", evaluators=4, pages="separate", orders="swap-first-two", places_per_network=4)
+    study.screening = PLAIN
+    study.save()
+    asked = []
+    for _ in range(4):
+        session = to_trials(study).session
+        hear(session)
+        first, second, last = client.get(f"/listen/{session.token}/state").json()["trials"][0]["tasks"]
+        assert answer(client, session, tasks=[second], rating=3)[0] == 409
+        assert [answer(client, session, tasks=[one], rating=3)[0] for one in (first, second, last)] == [200] * 3
+        assert session.events.get(kind="question-order").data == {"tasks": [first, second, last]}
+        asked.append((first, second, last))
+    assert sorted(asked) == [("background", "signal", "overall")] * 2 + [("signal", "background", "overall")] * 2
