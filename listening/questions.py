@@ -68,6 +68,7 @@ SCREENS: Mapping[str, tuple[Screen, ...]] = {
 }
 OF_CORPUS = frozenset({Screen.VOICES, Screen.BOARD})  # who speaks there has to be known
 COMPARING = frozenset({Screen.PAIR, Screen.TRIPLE, Screen.MANY})  # conditions of one item in one trial
+PAIRED = frozenset({Screen.PAIR, Screen.TRIPLE})  # of which two are compared
 # One recording can be changed for another at the same place, and a part of each is enough.
 SWITCHING = frozenset({Screen.TRIPLE, Screen.MANY})
 REFERENCE = "r"  # slot of the reference, which is not rated

@@ -38,7 +38,7 @@ from listening.design.certificate import (
 )
 from listening.design.places import bound_by_chance
 from listening.design.requirements import Bounds, PoolUtterance
-from listening.questions import COMPARING, MOST_AT_ONCE, NEEDS_REFERENCE, REFERENCE, Screen, list_slots
+from listening.questions import COMPARING, MOST_AT_ONCE, NEEDS_REFERENCE, PAIRED, REFERENCE, Screen, list_slots
 
 CROSSED_VERSION = "2"
 _HEARD = {
@@ -65,6 +65,7 @@ class CrossedRequest:
         conditions: the original is the empty text.
         items: those that every condition has.
         has_items_once: whether nobody hears an item twice, not even in another version.
+        against: the condition with which alone each other one is compared; None for each with each other.
     """
 
     evaluators: int
@@ -74,10 +75,11 @@ class CrossedRequest:
     seed: int
     screen: Screen = Screen.SINGLE
     has_items_once: bool = False
+    against: str | None = None
 
     @property
     def versions(self) -> tuple[Version, ...]:
-        return list_versions(self.screen, self.conditions)
+        return list_versions(self.screen, self.conditions, self.against)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,12 @@ class CrossedPlan:
     blocks: tuple[tuple[PlannedTrial, ...], ...]
 
 
-def list_versions(screen: Screen, conditions: Sequence[str]) -> tuple[Version, ...]:
-    """Return the sets of conditions in which an item is heard on a screen."""
+def list_versions(screen: Screen, conditions: Sequence[str], against: str | None = None) -> tuple[Version, ...]:
+    """Return the sets of conditions in which an item is heard on a screen; of pairs those with one condition alone."""
     if screen == Screen.MANY:
         return (tuple(conditions),) if conditions else ()
-    return tuple(combinations(conditions, 2 if _has_pairs(screen) else 1))
+    versions = combinations(conditions, 2 if screen in PAIRED else 1)
+    return tuple(version for version in versions if against is None or against in version)
 
 
 def list_orders(screen: Screen, version: Version) -> tuple[tuple[str, ...], ...]:
@@ -141,6 +144,13 @@ def find_crossed_problems(request: CrossedRequest) -> list[str]:
         problems.append("Every trial plays a reference, and no condition is the original. Say which one it is.")
     if request.screen in COMPARING and conditions < 2:
         problems.append(f"Conditions are compared with each other: expected at least 2, found {conditions}.")
+    if request.against is not None and request.screen not in PAIRED:
+        problems.append(f"Only AB, CCR and ABX compare with one condition alone: leave out {_call(request.against)}.")
+    elif request.against is not None and request.against not in request.conditions:
+        problems.append(
+            f"Every condition is compared with one alone: expected one of {', '.join(map(_call, request.conditions))}, "
+            f"found {_call(request.against)}."
+        )
     if request.screen == Screen.MANY and conditions > MOST_AT_ONCE:
         problems.append(
             f"All conditions are heard at once: expected at most {MOST_AT_ONCE}, found {conditions}. Leave some out."
@@ -272,7 +282,7 @@ class _Orders:
         """Return the trials of a session with their conditions in the order of slots."""
         if self.request.screen == Screen.MANY:
             return [(self._number(rng), item) for _, item in placed]
-        if not _has_pairs(self.request.screen):
+        if self.request.screen not in PAIRED:
             return list(placed)
         trials = list[PlannedTrial](placed)
         a_minus_b: Counter[str] = Counter()  # of this session: how much more often a condition was A than B
@@ -360,6 +370,7 @@ def _form(asked: _AskedTrials, plan: CrossedPlan) -> Iterable[Check]:
         if not asked.read([one])
     ]
     each = f"{request.evaluators} blocks of {request.trials} trials each, all of them known"
+    each += "" if request.against is None else f" and with {_call(request.against)}"
     yield check_problems("blocks", each, found, problems)
     twice = [
         f"evaluator {n} hears {_name(one)} {count} times"
@@ -429,7 +440,7 @@ def _orders(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
         numbers = range(1, size + 1)
         rows = [(f"{_join([one])} as {n}", counts[n, one], bounds) for one in request.conditions for n in numbers]
         yield check_counts("numbers", "how often each condition has each number over all evaluators", rows)
-    if not _has_pairs(request.screen):
+    if request.screen not in PAIRED:
         return
     used, rows = Counter(heard), []
     slots = list_slots(request.screen)
@@ -457,25 +468,25 @@ def _orders(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
 # Words ---------------------------------------------------------------------------------------------
 
 
-def _has_pairs(screen: Screen) -> bool:
-    return screen in (Screen.PAIR, Screen.TRIPLE)
-
-
 def _name_played(screen: Screen) -> str:
     """Return what a trial plays."""
-    return "pair of recordings" if _has_pairs(screen) else "item" if screen == Screen.MANY else "recording"
+    return "pair of recordings" if screen in PAIRED else "item" if screen == Screen.MANY else "recording"
 
 
 def _name_versions(screen: Screen) -> str:
-    return "pairs of conditions" if _has_pairs(screen) else "conditions"
+    return "pairs of conditions" if screen in PAIRED else "conditions"
 
 
 def _each_version(screen: Screen) -> str:
-    return "each pair of conditions" if _has_pairs(screen) else "each condition"
+    return "each pair of conditions" if screen in PAIRED else "each condition"
+
+
+def _call(condition: str) -> str:
+    return condition or "the original"
 
 
 def _join(conditions: Iterable[str]) -> str:
-    return " and ".join(condition or "the original" for condition in conditions)
+    return " and ".join(map(_call, conditions))
 
 
 def _name(one: PlannedTrial) -> str:

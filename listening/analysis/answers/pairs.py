@@ -18,7 +18,8 @@ one half, the order and not the recordings decided.
 
 Conventions: a comparison is a session's answer to a question at one position and item, two rows, slots `A` and `B`.
 A preference is ``A``, ``B`` or ``=``. A comparison rating says how much better B is than A, as the second clip is rated
-against the first in ITU-T P.808. Pairs are named first against second in the order of their names.
+against the first in ITU-T P.808. Pairs are named first against second in the order of their names. Where all conditions
+were compared with one alone, that one is the second of every pair, and nothing but these pairs is estimated and tested.
 
 Sources: Bradley & Terry, Biometrika 39 (1952); Davidson, "On extending the Bradley-Terry model to accommodate ties in
 paired comparison experiments", Journal of the American Statistical Association 65 (1970); ITU-T P.808 (2021), annex C.
@@ -87,7 +88,10 @@ def pair_up(answers: DataFrame) -> DataFrame:
         suffixes=("_a", "_b"),
     )
     both = both[both["condition_a"] != both["condition_b"]].reset_index(drop=True)
-    both["is_swapped"] = both["condition_b"] < both["condition_a"]
+    counts = pd.concat([both["condition_a"], both["condition_b"]]).value_counts()
+    of_all = counts.index[counts == len(both)]
+    is_star = len(of_all) == 1
+    both["is_swapped"] = both["condition_a"] == of_all[0] if is_star else both["condition_b"] < both["condition_a"]
     both["first"] = both["condition_a"].where(~both["is_swapped"], both["condition_b"])
     both["second"] = both["condition_b"].where(~both["is_swapped"], both["condition_a"])
     is_known = (both["order_a"] > 0) & (both["order_b"] > 0)
@@ -140,6 +144,8 @@ def estimate_comparison(answers: DataFrame, settings: Settings, most: float = 3.
         p = None if one.low is None else t_test_p(float(one.value or 0), *moments(means, place))
         pairs.append(replace(one, condition=first, against=second, p=p))
     pairs = decide(pairs, settings)
+    if len(pairs) > 1 and compared["second"].nunique() == 1:
+        return pairs
     either = pd.concat(
         [
             compared.assign(condition=compared["first"]),
@@ -213,7 +219,7 @@ def _is_connected(first: Ints, second: Ints, outcome: Floats, conditions: int) -
 def _strengths(compared: DataFrame, pairs: Sequence[Estimate], settings: Settings) -> list[Estimate]:
     """Return the strength of each of more than two conditions, letters by the decision on pairs."""
     names = sorted({*compared["first"], *compared["second"]})
-    if len(names) < 3:
+    if len(names) < 3 or compared["second"].nunique() == 1:
         return []
     number = {name: place for place, name in enumerate(names)}
     first, second = (compared[side].map(number).to_numpy(np.int64) for side in ("first", "second"))

@@ -35,7 +35,7 @@ def _of_measure(view: View, question: str, measure: str, held: Sequence[Record])
         yield _values(view, f"labels-{name}", question, measure, held, None)
     elif measure in _OF_PAIRS:
         yield _values(view, f"compared-{name}", question, measure, held, _OF_PAIRS[measure])
-        if len(held) > 1 and measure != RIGHT:
+        if len({row["against"] for row in held}) > 1 and measure != RIGHT:
             yield from _matrix(view, f"matrix-{name}", question, held, _OF_PAIRS[measure])
 
 

@@ -64,6 +64,7 @@ class Study(models.Model):
     the archive, and what to look at before the launch.
     `half_width`: of the 95 % intervals of its main numbers, which the test shall reach with at most `most_evaluators`;
     empty: it has the evaluators it has (`listening.app.results.waves`).
+    `against`: name of the condition with which alone the others are compared in pairs; empty: each with each other.
     `items_at_most`: of those that every condition has, where conditions are crossed with items; empty: all.
     `link_key`: the secret part of the address that evaluators are given. `certificate`: what the independent checker
     found in the design, as `listening.design.certificate` writes it; empty until there is a design. `screening`,
@@ -132,6 +133,7 @@ class Study(models.Model):
     waves = models.JSONField(default=list, blank=True)  # of each that ended how many evaluators count, and the width
     trials_per_evaluator = models.PositiveSmallIntegerField(default=52, validators=[MinValueValidator(1)])
     items_at_most = models.PositiveSmallIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
+    against = models.CharField(max_length=40, blank=True, default="")
     originals_per_evaluator = models.PositiveSmallIntegerField(default=26)
     practice_trials = models.PositiveSmallIntegerField(default=3)
     gold_trials = models.PositiveSmallIntegerField(default=2)

@@ -76,6 +76,7 @@ TABLES: dict[str, dict[str, Check]] = {
         "preset": _one_of(*PRESETS),
         "original": _text(40),
         "references": _texts(40),
+        "against": _text(40),
         "anchors": (_is_list_of_anchors, f"a list of frequencies in Hz, of {', '.join(map(str, ANCHORS_HZ))}"),
         "edition": _text(60),
         "systems": _texts(LONGEST_TEXT),

@@ -132,6 +132,11 @@ class OwnTestForm(ArchiveForm):
         required=False,
         help_text="Further conditions that are references, with commas between them. Empty: none.",
     )
+    against = LineField(
+        label="Compared with",
+        required=False,
+        help_text="Of AB, CCR and ABX: the condition with which each other is compared. Empty: each with each other.",
+    )
     rate_hz = forms.TypedChoiceField(
         label="Sampling rate",
         required=False,
@@ -177,9 +182,7 @@ class OwnTestForm(ArchiveForm):
             original=given["original"],
             anchors=tuple(int(hz) for hz in given["anchors"].split() if hz != "none") if given["anchors"] else None,
             references=tuple(filter(None, (one.strip() for one in given["references"].split(",")))),
-            rate_hz=given["rate_hz"],
-            channels=given["channels"],
-            loudness=given["loudness"],
+            **{name: given[name] for name in ("against", "rate_hz", "channels", "loudness")},
         )
         consent = {name: given[name] for name in ("responsible", "contact", "keep_months") if given[name]}
         return self.make_test(chosen, consent)

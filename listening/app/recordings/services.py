@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from math import ceil
 from pathlib import Path, PurePosixPath
@@ -37,7 +37,7 @@ from listening.app.studies.services import (
     make_crossed_study,
 )
 from listening.app.studies.sizes import RATINGS_OF_EACH
-from listening.design.crossed import CrossedRequest, find_crossed_problems, list_versions
+from listening.design.crossed import CrossedRequest, find_crossed_problems
 from listening.questions import (
     NEEDS_REFERENCE,
     OF_CORPUS,
@@ -73,6 +73,7 @@ class OwnTest:
         questions: instead of those of the preset.
         original: the condition with which the others are compared, and which a trial plays as its reference.
         references: conditions that are references.
+        against: the condition with which alone each other one is compared in pairs; empty for each with each other.
         anchors: frequencies in Hz at which the original is low-passed for a further condition, of `ANCHORS_HZ`; those
             that the sampling rate can have where all conditions are heard at once, else none.
         rate_hz, channels: of all stimuli; as most recordings have, and stereo as soon as one is.
@@ -87,6 +88,7 @@ class OwnTest:
     questions: tuple[AskedQuestion, ...] = ()
     original: str = ""
     references: tuple[str, ...] = ()
+    against: str = ""
     anchors: tuple[int, ...] | None = None
     rate_hz: int | None = None
     channels: int | None = None
@@ -160,7 +162,7 @@ def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> S
         problems.append("[sound]: systems of an edition are always heard in mono, at one rate and one speech level.")
     if problems:
         raise ProblemsError(problems)
-    told: dict[str, Any] = {"name": chosen.name, "title": chosen.title, "items_at_most": chosen.items_at_most}
+    told: dict[str, Any] = {name: getattr(chosen, name) for name in ("name", "title", "items_at_most", "against")}
     told |= {"evaluators": chosen.evaluators, "trials_per_evaluator": chosen.trials}
     told = {name: value for name, value in told.items() if value}
     return make_crossed_study(
@@ -296,24 +298,29 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     """
     codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
     items = tuple(found.common_items[: chosen.items_at_most])
-    evaluators, trials = choose_numbers(chosen.screen, len(codes), len(items), has_items_once=chosen.is_written)
+    against = _condition(chosen.against, chosen)[0] if chosen.against else None
+    request = CrossedRequest(0, 0, codes, items, 0, chosen.screen, chosen.is_written, against)
+    evaluators, trials = choose_numbers(
+        chosen.screen, len(request.versions), len(items), has_items_once=chosen.is_written
+    )
     evaluators, trials = chosen.evaluators or evaluators, chosen.trials or trials
-    request = CrossedRequest(evaluators, trials, codes, items, 0, chosen.screen, chosen.is_written)
-    if problems := find_crossed_problems(request):
+    if problems := find_crossed_problems(replace(request, evaluators=evaluators, trials=trials)):
         raise ProblemsError(problems)
     unscored = {"practice_trials": len(found.items_for(PRACTICE)), "gold_trials": len(found.items_for(CONTROL))}
-    none = {"originals_per_evaluator": 0, "bridge_trials": 0}
+    none = {"originals_per_evaluator": 0, "bridge_trials": 0, "against": chosen.against}
     numbers = {"evaluators": evaluators, "trials_per_evaluator": trials, "items_at_most": chosen.items_at_most}
     return none | unscored | numbers
 
 
-def choose_numbers(screen: Screen, conditions: int, items: int, *, has_items_once: bool = False) -> tuple[int, int]:
+def choose_numbers(screen: Screen, versions: int, items: int, *, has_items_once: bool = False) -> tuple[int, int]:
     """Return evaluators and trials of each: all there is where it is little, else as many of each condition or pair.
 
-    >>> choose_numbers("single", 3, 20), choose_numbers("single", 4, 100), choose_numbers("many", 5, 40)
+    Args:
+        versions: in which an item is heard, as of `CrossedRequest`.
+
+    >>> choose_numbers("single", 3, 20), choose_numbers("single", 4, 100), choose_numbers("many", 1, 40)
     ((24, 60), (80, 60), (24, 20))
     """
-    versions = len(list_versions(screen, tuple(map(str, range(conditions)))))
     usual = USUAL_TRIALS_OF_MANY if screen == Screen.MANY else USUAL_TRIALS
     most = items if has_items_once else versions * items
     trials = most if most <= usual else usual - (usual % versions if versions <= usual else 0)

@@ -112,7 +112,7 @@ def read_answers(
     return {
         "right": _read_discrimination(shape, shares_right[-1], estimates[D_PRIME][-1]) if shares_right else None,
         "best": [best for one, verb in verbs.items() if (best := _find_best(shape, estimates.get(one, ()), verb))],
-        "preferred": _judge(shape, _turn(wins[0], 0.5, 1)) if wins and STRENGTH not in estimates else None,
+        "preferred": _judge(shape, _turn(wins[0], 0.5, 1)) if len(wins) == 1 else None,
         "rated": _judge(shape, _turn(ratings[0], 0.0, 0)) if len(ratings) == 1 else None,
         "pairs": [pairs for one in OF_PAIRS if (pairs := _read_pairs(shape, one, estimates.get(one, ())))],
         "ties": _write(shape, estimates[TIES][0]) if TIES in estimates else "",

@@ -18,7 +18,7 @@ from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.app.studies.sizes import describe_sizes
-from listening.questions import FEWEST_TO_SWAP, FIRST_PRESET, NEEDS_REFERENCE, SWITCHING, list_presets
+from listening.questions import FEWEST_TO_SWAP, FIRST_PRESET, NEEDS_REFERENCE, PAIRED, SWITCHING, list_presets
 from listening.stimuli.anchors import list_anchors, name_anchor, rate_of_anchor
 from portal.challenges.models import DataSet, Edition, Role
 from portal.core.fields import LineField, SharedForm
@@ -138,7 +138,7 @@ SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "na
 # By the id of its heading each section: its title and its fields.
 SECTIONS = {
     "study": ("The study", ("title", "name")),
-    "heard": ("What is heard", ("systems", "further", "data_sets", *SOUND)),
+    "heard": ("What is heard", ("systems", "further", "data_sets", "against", *SOUND)),
     "asked": ("How it is asked", ("pages", "orders", "plays_at_most", "role_play", "languages")),
     "plan": (
         "Evaluators and trials",
@@ -296,6 +296,7 @@ class StudyForm(SharedForm):
         required=False,
         help_text="Trial sets give single utterances and samples A, enrolment sets samples B, always original.",
     )
+    against = forms.ChoiceField(label="Pairs", required=False)
     items_at_most = WholeField(
         "Utterances at most",
         1,
@@ -451,6 +452,12 @@ class StudyForm(SharedForm):
         absent |= {*(OF_OTHERS if study.is_crossed else OF_CROSSED)}
         absent |= {"plays_at_most"} if study.screen in SWITCHING else set()
         absent |= {"orders"} if len(study.asked) < FEWEST_TO_SWAP else set()
+        if study.screen in PAIRED:
+            names = [code or study.original_name for code in study.compared.values_list("code", flat=True)]
+            alone = ((name, f"Each other condition with {name}") for name in names)
+            self.fields["against"].choices = [("", "Each condition with each other"), *alone]  # type: ignore[attr-defined]
+        else:
+            absent.add("against")
         for name in absent - ({"gold_gate"} if study.gold_trials else set()):
             del self.fields[name]
         mark_needed_for_launch(self)

@@ -215,6 +215,8 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
         facts.append(("Besides", ", ".join(f"{count} {kind}" for count, kind in counts if count) or "none"))
     if study.relaxations:
         facts.append(("Rules to relax", "; ".join(RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS)))
+    if study.against:
+        facts.append(("Pairs", f"each other condition with {study.against}"))
     if study.items_at_most:
         facts.append(("Utterances", f"at most {study.items_at_most}"))
     if study.has_own_recordings:

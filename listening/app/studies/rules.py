@@ -39,7 +39,7 @@ PLAN_FIELDS = (
     frozenset(NUMBERS)
     | RELATIONS
     | {
-        *("items_at_most", "board_samples", "board_dimensions", "board_groups"),
+        *("items_at_most", "against", "board_samples", "board_dimensions", "board_groups"),
         *("relaxations", "seed", "rate_hz", "channels", "loudness"),
     }
 )

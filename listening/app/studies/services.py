@@ -43,6 +43,7 @@ from listening.questions import (
     MOST_AT_ONCE,
     NEEDS_REFERENCE,
     OF_CORPUS,
+    PAIRED,
     AskedQuestion,
     Kind,
     Orders,
@@ -216,6 +217,7 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     if study.is_crossed and not is_own:
         for name in rules.NOT_CROSSED:
             setattr(study, name, 0)
+    study.against = study.against if study.screen in PAIRED else ""
     problems = _find_number_problems(study)
     lowest, highest = study.asked[0].ends
     for item in study.items.filter(stimuli__condition__kind=Condition.Kind.CONTROL):

@@ -125,8 +125,16 @@ def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, ev
         if one.role == "trial" and all(not code or (code, one.key) in pool.versions for code in codes)
     )
     items = draw_items(shared, study.items_at_most, study.seed)
-    is_written = study.form == Study.Form.TRANSCRIPTION
-    return CrossedRequest(evaluators, study.trials_per_evaluator, codes, items, study.seed, study.screen, is_written)
+    return CrossedRequest(
+        evaluators=evaluators,
+        trials=study.trials_per_evaluator,
+        conditions=codes,
+        items=items,
+        seed=study.seed,
+        screen=study.screen,
+        has_items_once=study.form == Study.Form.TRANSCRIPTION,
+        against="" if study.against == study.original_name else study.against or None,
+    )
 
 
 def _crossed_trial(rows: DesignRows, key: str) -> PlannedTrial:

@@ -168,6 +168,22 @@ def test_preference_counts_wins_of_the_first_whatever_its_slot():
     assert not of_measure(found, STRENGTH)
 
 
+def test_conditions_compared_with_one_alone_have_these_pairs_and_no_others():
+    rows = []
+    for n in range(12):
+        for name in ("a", "z"):
+            sides = (name, "m") if n % 2 else ("m", name)
+            rows += comparison(*sides, "2" if n % 2 else "-2", listener=f"l{n}", item=f"i{n}")
+    found = estimate_comparison(frame_of(rows), SETTINGS)
+    assert {(one.measure, one.condition, one.against, one.value) for one in found} == {
+        (MEAN_RATING, "a", "m", -2),
+        (MEAN_RATING, "z", "m", -2),
+    }
+    preferred = [row | {"value": "A" if row["value"] == "-2" else "B"} for row in rows]
+    assert set(of_measure(estimate_preference(frame_of(preferred), SETTINGS), WINS)) == {("a", "m"), ("z", "m")}
+    assert not of_measure(estimate_preference(frame_of(preferred), SETTINGS), STRENGTH)
+
+
 def test_order_that_decides_is_told():
     rows = []
     for n in range(12):

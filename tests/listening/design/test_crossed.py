@@ -12,12 +12,11 @@ from listening.questions import Screen
 SCREENS = ("single", "reference", "pair", "triple", "many")
 
 
-def make_request(evaluators=6, trials=6, conditions=3, items=4, seed=1, screen="single"):
+def make_request(evaluators=6, trials=6, conditions=3, items=4, seed=1, screen="single", **more):
     """Return a request whose first condition is the original."""
     names = ("", *(f"c{number}" for number in range(1, conditions)))
-    return CrossedRequest(
-        evaluators, trials, names, tuple(f"i{number}" for number in range(items)), seed, Screen(screen)
-    )
+    named = tuple(f"i{number}" for number in range(items))
+    return CrossedRequest(evaluators, trials, names, named, seed, Screen(screen), **more)
 
 
 def sizes(screens=SCREENS):
@@ -34,6 +33,16 @@ def test_designs_of_many_sizes_pass_their_certificate(screen):
     for request in sizes([screen]):
         certificate = certify_crossed(request, plan_crossed(request))
         assert certificate.passes, (request, [check.sentence for check in certificate.failures])
+
+
+@pytest.mark.parametrize("screen", ["pair", "triple"])
+def test_each_condition_may_be_compared_with_one_alone(screen):
+    request = make_request(conditions=4, screen=screen, trials=5, against="c2")
+    certificate = certify_crossed(request, plan_crossed(request))
+    assert certificate.passes
+    assert request.versions == (("", "c2"), ("c1", "c2"), ("c2", "c3"))
+    of_all = certify_crossed(request, plan_crossed(replace(request, against=None)))
+    assert "which is not asked for" in " ".join(check.sentence for check in of_all.failures)
 
 
 def test_right_answer_does_not_follow_from_the_answers_before():
@@ -56,6 +65,8 @@ def test_more_evaluators_leave_the_blocks_before_them(screen):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
+        ({"against": "c1"}, "Only AB, CCR and ABX compare with one condition alone: leave out c1."),
+        ({"against": "c9", "screen": Screen.PAIR}, "expected one of the original, c1, c2, found c9."),
         ({"trials": 13}, "3 conditions of 4 recordings give at most 12 trials for each evaluator, found 13"),
         ({"trials": 5, "screen": "many"}, "all conditions of 4 recordings give at most 4 trials"),
         ({"conditions": 1, "screen": "pair"}, "expected at least 2, found 1"),

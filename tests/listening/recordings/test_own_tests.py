@@ -11,8 +11,11 @@ from django.test import Client
 from django.urls import reverse
 
 from listening.app.models import Study
+from listening.app.recordings.files import read_test_file, write_test_file
 from listening.app.recordings.services import choose_numbers
+from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
+from listening.app.studies.services import change_study
 from listening.questions import Screen
 from portal.core.removal import find_problems, find_rows, list_files
 from tests.listening.own_factories import ITEMS, pack, recordings, run_jobs, send_recordings, sound
@@ -206,16 +209,34 @@ def test_one_condition_alone_is_not_compared(place):
 
 
 @pytest.mark.parametrize(
-    ("screen", "conditions", "items", "numbers"),
+    ("screen", "versions", "items", "numbers"),
     [
         ("single", 3, 20, (24, 60)),
-        ("pair", 12, 10, (132, 60)),
-        ("triple", 2, 100, (24, 60)),
-        ("many", 5, 40, (24, 20)),
+        ("pair", 66, 10, (132, 60)),
+        ("triple", 1, 100, (24, 60)),
+        ("many", 1, 40, (24, 20)),
     ],
 )
-def test_evaluators_and_trials_follow_from_what_a_trial_plays(screen, conditions, items, numbers):
-    assert choose_numbers(Screen(screen), conditions, items) == numbers
+def test_evaluators_and_trials_follow_from_what_a_trial_plays(screen, versions, items, numbers):
+    assert choose_numbers(Screen(screen), versions, items) == numbers
+
+
+def test_each_condition_is_compared_with_one_alone_until_the_organizer_chooses_otherwise(place):
+    files = recordings(conditions=("clean", "codec", "coder"))
+    told = errors(send_recordings(place.client, files, preset="ccr", original="clean", against="cleaner"))
+    assert "expected one of the original, codec, coder, found cleaner" in " ".join(told)
+    send_recordings(place.client, files, preset="ccr", original="clean", against="clean")
+    study = Study.objects.get()
+    assert (study.against, study.trials_per_evaluator, study.certificate["passes"]) == ("clean", 6, True)
+    pairs = [set(one.samples.values_list("stimulus__condition__code", flat=True)) for one in study.presentations.all()]
+    assert all("" in pair and len(pair) == 2 for pair in pairs)
+    assert read_test_file(write_test_file(study))[0].against == "clean"
+    run_jobs()
+    form = place.client.get(address(study, "edit")).context["form"]
+    assert [name for name, _ in form.fields["against"].choices] == ["", "clean", "codec", "coder"]
+    change_study(study=Study.objects.get(), by=place.organizer, against="")
+    make_design(Study.objects.get(), place.organizer)
+    assert Study.objects.get().presentations.filter(key__contains="codec/coder").exists()
 
 
 def test_folder_around_the_recordings_does_not_count(place):
