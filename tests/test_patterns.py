@@ -29,7 +29,6 @@ MADE_WHILE_RUNNING: dict[str, list[str]] = {
     "evaluation/formats/results.py": [],  # found among what the module holds
     "evaluation/protocols/recipe_making.py": ["_f(?=_|$)"],
     "listening/analysis/reading/answers.py": ["q1(?:_(?!url|order)[a-z]+)?"],
-    "listening/app/recordings/files.py": [r"[A-Z]{3}"],
     "listening/analysis/figures/labels.py": ["(?<=;) ", "(?<=[.;]) "],
     "portal/removal/erasure.py": [
         r"(?<![0-9A-Za-z_-])(?:tones-1|content/1)(?![0-9A-Za-z_-])",

@@ -86,7 +86,7 @@ class Session(NumberedRow):
         CONSENT = "consent"
         QUESTIONS = "questions"
         SOUND = "sound", "sound test"
-        HEADPHONES = "headphones", "headphone check"
+        HEADPHONES = "headphones", "listening checks"
         ROLE_PLAY = "role-play", "instructions"
         TRIALS = "trials"
         END = "end"
@@ -142,7 +142,7 @@ class Flag(NumberedRow):
         ALTERNATING = "alternating", "alternating ratings"
         TOO_FAST = "too-fast", "faster than the speech"
         GOLD_MISSED = "gold-missed", "control trials missed"
-        HEADPHONES = "headphones", "headphone check failed"
+        HEADPHONES = "headphones", "listening check failed"
         PLAYBACK = "playback", "muted, sped up or skipped ahead"
         NOT_HEARD = "not-heard", "recordings not played"
         DISAGREES = "disagrees", "agrees with nobody"  # this and the next ones are found by an analysis
@@ -268,10 +268,13 @@ class ScreeningResult(NumberedRow):
         SOUND = "sound", "sound test"
         HUGGINS = "huggins", "headphone check by Huggins pitch"
         WOODS = "woods", "headphone check by phase"
+        BANDWIDTH = "bandwidth", "bandwidth check"
+        ENVIRONMENT = "environment", "environment check"
         LANGUAGE = "language", "native language"
+        HEARING = "hearing"
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="screening_results")
-    kind = models.CharField(max_length=8, choices=Kind.choices)
+    kind = models.CharField(max_length=11, choices=Kind.choices)
     attempt = models.PositiveSmallIntegerField(default=1)
     secret = models.JSONField(default=dict, blank=True)
     given = models.JSONField(default=list, blank=True)

@@ -12,7 +12,7 @@ Thresholds and where they come from:
   the study's scale, so 0.506 on ten points;
 - alternating: a pattern of two to four ratings, repeated for half the session;
 - too fast: a median time per trial under 60 % of the length of its speech;
-- control trials: one outside of its right range; headphones: no attempt passed, once the check is over;
+- control trials: one outside of its right range; listening checks: no attempt passed, once they are over;
 - playback: muted, sped up or skipped ahead in one trial, or in the background in `HIDDEN_TRIALS` of them; what ended
   there does not count as heard, and its page asks for it again;
 - not heard: more than half of the trials answered without a playback to the end (`listening.app.sessions.attention`);
@@ -58,7 +58,7 @@ class Record:
         unheard: of each answered trial whether one of its recordings was never played to its end.
         ratings: by task, in the order of answering.
         gold: of each answered control trial whether every rating was in its right range.
-        headphones: by headphone check that is over, whether an attempt passed.
+        checks: by check of headphones, bandwidth or environment that is over, whether an attempt passed.
         notes: what was noted about the playbacks of each trial that has such notes.
     """
 
@@ -67,7 +67,7 @@ class Record:
     ratings: Mapping[str, Sequence[int]] = field(default_factory=dict)
     timings: Sequence[Timing] = ()
     gold: Sequence[bool] = ()
-    headphones: Mapping[str, bool] = field(default_factory=dict)
+    checks: Mapping[str, bool] = field(default_factory=dict)
     notes: Sequence[frozenset[str]] = ()
     unheard: Sequence[bool] = ()
 
@@ -133,8 +133,8 @@ def gold_missed(record: Record) -> dict[str, Any]:
     return {"missed": missed, "of": len(record.gold)} if missed >= GOLD_MISSES else {}
 
 
-def headphones_failed(record: Record) -> dict[str, Any]:
-    failed = sorted(kind for kind, has_passed in record.headphones.items() if not has_passed)
+def check_failed(record: Record) -> dict[str, Any]:
+    failed = sorted(kind for kind, has_passed in record.checks.items() if not has_passed)
     return {"checks": failed} if failed else {}
 
 
@@ -157,7 +157,7 @@ RULES: dict[str, Callable[[Record], dict[str, Any]]] = {
     "alternating": alternating,
     "too-fast": too_fast,
     "gold-missed": gold_missed,
-    "headphones": headphones_failed,
+    "headphones": check_failed,
     "playback": playback,
     "not-heard": not_heard,
 }

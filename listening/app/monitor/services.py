@@ -29,6 +29,7 @@ from listening.app.monitor.rules import FlagFinding, Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
 from listening.app.sessions.attention import is_unheard, missed_of_gold, seconds_to_hear
 from listening.app.sessions.block_leases import end_session, release_block
+from listening.app.sessions.pre_screening import CHECKS
 from listening.app.studies.rules import is_stalled
 from listening.questions import AskedQuestion, Kind
 from portal.core import audit
@@ -44,7 +45,6 @@ ACTIONS = (EXCLUDED, REVOKED, FOLLOWED)
 CHUNK = 50
 # A request may write down a moment before it is stored; what was just seen is looked at once more.
 SLACK = timedelta(minutes=2)
-HEADPHONE_CHECKS = (models.ScreeningResult.Kind.HUGGINS, models.ScreeningResult.Kind.WOODS)
 STILL_CHECKING = (Session.Step.CONSENT, Session.Step.QUESTIONS, Session.Step.SOUND, Session.Step.HEADPHONES)
 
 
@@ -299,7 +299,7 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
     answers = _answers(keys)
     samples = _samples({row["trial__presentation"] for rows in answers.values() for row in rows})
     plays = _plays(keys)
-    headphones = _headphones(sessions)
+    checks = _checks(sessions)
     notes = _notes(keys)
     return {
         one.pk: Record(
@@ -312,7 +312,7 @@ def _records(sessions: Sequence[Session]) -> dict[int, Record]:
             ratings=_ratings(answers[one.pk]),
             timings=_timings(one, answers[one.pk], asked[one.study_id], samples),
             gold=_gold(answers[one.pk]),
-            headphones=headphones[one.pk],
+            checks=checks[one.pk],
             notes=notes[one.pk],
             unheard=_unheard(answers[one.pk], asked[one.study_id], samples, plays[one.pk]),
         )
@@ -430,11 +430,11 @@ def _gold(answers: Iterable[dict[str, Any]]) -> list[bool]:
     return [not is_missed for is_missed in missed_of_gold(rows)]
 
 
-def _headphones(sessions: Sequence[Session]) -> dict[int, dict[str, bool]]:
+def _checks(sessions: Sequence[Session]) -> dict[int, dict[str, bool]]:
     """Return by check whether an attempt passed, of sessions that have the checks behind them."""
     over = [one.pk for one in sessions if one.step not in STILL_CHECKING]
     results = models.ScreeningResult.objects.filter(
-        session__in=over, kind__in=HEADPHONE_CHECKS, is_passed__isnull=False
+        session__in=over, kind__in=CHECKS.keys() - {models.ScreeningResult.Kind.SOUND}, is_passed__isnull=False
     )
     passed: dict[int, dict[str, bool]] = defaultdict(dict)
     for session, kind, is_passed in results.values_list("session", "kind", "is_passed"):

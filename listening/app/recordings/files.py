@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from decimal import Decimal
 from typing import Any
@@ -22,41 +22,22 @@ from listening.app.studies.forms import HIGHEST_PAY, MOST_EVALUATORS, MOST_ITEMS
 from listening.app.studies.rules import RATES_HZ
 from listening.app.studies.selectors import free_study_name, heard_submissions
 from listening.app.studies.services import find_unfit_questions
-from listening.app.studies.settings import LANGUAGE
+from listening.app.studies.settings import (
+    LANGUAGES,
+    Check,
+    Problems,
+    check_fields,
+    matching,
+    one_of,
+    text,
+    texts,
+    whole,
+)
 from listening.questions import AskedQuestion, list_question_problems, load_preset, parse_question
 from listening.stimuli.anchors import ANCHORS_HZ
 
 LONGEST_TEXT = 200
 LARGEST_TEST_FILE = 256 << 10
-Check = tuple[Callable[[Any], bool], str]
-
-
-def _text(longest: int) -> Check:
-    return lambda value: isinstance(value, str) and len(value) <= longest and value.isprintable(), (
-        f"a text of at most {longest} characters"
-    )
-
-
-def _whole(lowest: int, highest: int) -> Check:
-    return lambda value: type(value) is int and lowest <= value <= highest, f"a whole number, {lowest} to {highest}"
-
-
-def _one_of(*known: Any) -> Check:
-    return lambda value: value in known and type(value) in map(type, known), f"one of {', '.join(map(str, known))}"
-
-
-def _matching(pattern: str, words: str) -> Check:
-    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, words
-
-
-def _texts(longest: int) -> Check:
-    is_text = _text(longest)[0]
-    return lambda value: isinstance(value, list) and all(map(is_text, value)), "a list of texts"
-
-
-def _are_languages(value: Any) -> bool:
-    is_list = _texts(8)[0](value) and all(map(LANGUAGE.fullmatch, value))
-    return is_list and len(value) == len(set(value))
 
 
 def _is_amount(value: Any) -> bool:
@@ -71,44 +52,44 @@ def _is_list_of_anchors(value: Any) -> bool:
 # By table the fields of a file, each with what it may be; "" for those in front of the first table.
 TABLES: dict[str, dict[str, Check]] = {
     "": {
-        "title": _text(120),
-        "name": _matching("[a-z0-9_-]{1,60}", "a short name"),
-        "preset": _one_of(*PRESETS),
-        "original": _text(40),
-        "references": _texts(40),
-        "against": _text(40),
+        "title": text(120),
+        "name": matching(re.compile("[a-z0-9_-]{1,60}"), "a short name"),
+        "preset": one_of(*PRESETS),
+        "original": text(40),
+        "references": texts(40),
+        "against": text(40),
         "anchors": (_is_list_of_anchors, f"a list of frequencies in Hz, of {', '.join(map(str, ANCHORS_HZ))}"),
-        "edition": _text(60),
-        "systems": _texts(LONGEST_TEXT),
-        "data_sets": _texts(LONGEST_TEXT),
+        "edition": text(60),
+        "systems": texts(LONGEST_TEXT),
+        "data_sets": texts(LONGEST_TEXT),
         "questions": (
             lambda value: isinstance(value, list) and value != [] and all(isinstance(one, dict) for one in value),
             "tables [[questions]]",
         ),
     },
     "sound": {
-        "rate_hz": _one_of(*RATES_HZ),
-        "channels": _one_of(1, 2),
-        "loudness": _one_of(*(name for name, _ in LOUDNESS)),
+        "rate_hz": one_of(*RATES_HZ),
+        "channels": one_of(1, 2),
+        "loudness": one_of(*(name for name, _ in LOUDNESS)),
     },
     "sessions": {
-        "evaluators": _whole(1, MOST_EVALUATORS),
-        "trials": _whole(1, MOST_TRIALS),
-        "items_at_most": _whole(1, MOST_ITEMS),
+        "evaluators": whole(1, MOST_EVALUATORS),
+        "trials": whole(1, MOST_TRIALS),
+        "items_at_most": whole(1, MOST_ITEMS),
         "half_width": (lambda value: type(value) in (int, float) and 0.001 <= value <= 100, "a number, 0.001 to 100"),
-        "most_evaluators": _whole(1, MOST_EVALUATORS),
-        "pages": _one_of(*Study.Pages.values),
-        "orders": _one_of(*(name for name, _ in Study.ORDERS)),
-        "seed": _whole(0, 2**31 - 1),
-        "plays_at_most": _whole(1, 20),
-        "languages": (_are_languages, "a list of codes of languages such as en or fr, each once"),
+        "most_evaluators": whole(1, MOST_EVALUATORS),
+        "pages": one_of(*Study.Pages.values),
+        "orders": one_of(*(name for name, _ in Study.ORDERS)),
+        "seed": whole(0, 2**31 - 1),
+        "plays_at_most": whole(1, 20),
+        "languages": LANGUAGES,
         "pay_per_hour": (_is_amount, f"an amount from 0 to {HIGHEST_PAY}, such as 12 or 12.5"),
-        "currency": _matching("[A-Z]{3}", "a currency such as EUR"),
+        "currency": matching(re.compile("[A-Z]{3}"), "a currency such as EUR"),
     },
     "consent": {
-        "responsible": _text(LONGEST_TEXT),
-        "contact": _text(LONGEST_TEXT),
-        "keep_months": _whole(1, 1200),
+        "responsible": text(LONGEST_TEXT),
+        "contact": text(LONGEST_TEXT),
+        "keep_months": whole(1, 1200),
     },
 }
 CHOSEN = {one.name for one in fields(OwnTest)}
@@ -129,7 +110,7 @@ def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
         sentence = "The file of the test cannot be read: a number is too long, or lists are nested too deeply."
         raise ProblemsError([f"{sentence} Take the file that the page of a test gives."]) from None
     found: dict[str, Any] = {}
-    problems = list(_read(read, found))
+    problems = _read(read, found)
     if not found.get("title", "").strip():
         problems.append('The file of the test has no title. Begin it with: title = "My test".')
     problems += _read_questions(found)
@@ -144,23 +125,16 @@ def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
     return OwnTest(**chosen), {name: value for name, value in found.items() if name not in CHOSEN}
 
 
-def _read(read: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
+def _read(read: dict[str, Any], found: dict[str, Any]) -> Problems:
     tables = {"": {name: value for name, value in read.items() if not isinstance(value, dict)}}
     tables |= {name: value for name, value in read.items() if isinstance(value, dict)}
+    problems = Problems()
     for table, values in tables.items():
-        if table not in TABLES:
-            yield f"[{table}]: there is no such table; there are: {', '.join(filter(None, TABLES))}."
-            continue
-        for name, value in values.items():
-            where = f"[{table}] {name}".removeprefix("[] ")
-            if name not in TABLES[table]:
-                yield f"{where}: there is no such field; there are: {', '.join(TABLES[table])}."
-                continue
-            is_right, expected = TABLES[table][name]
-            if is_right(value):
-                found[name] = value
-            else:
-                yield f"{where}: expected {expected}, found {str(value)[:60]!r}."
+        if table in TABLES:
+            found |= check_fields(values, TABLES[table], f"[{table}] " if table else "", problems)
+        else:
+            problems.append(f"[{table}]: there is no such table; there are: {', '.join(filter(None, TABLES))}.")
+    return problems
 
 
 def _read_questions(found: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from django.conf.locale import LANG_INFO
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from listening.app.sessions.pre_screening import FEWEST_TONES, GROUPS, INTERVALS, MOST_TONES, ROUNDS
+from listening.app.sessions.pre_screening import CHECKS, FEWEST_TONES, MOST_TONES, Kind
 from listening.app.studies.settings import BackgroundQuestion, label_in
 
 MISSING = gettext_lazy("Please answer this question.")
@@ -87,57 +87,57 @@ def _without_marks(name: str) -> str:
     return "".join(one for one in letters if not unicodedata.combining(one))
 
 
-class _TestForm(forms.Form):
-    """Answers to a test, each one out of a few numbers."""
+_ONE_OF_THREE = [(number, str(number)) for number in (1, 2, 3)]
+CHOICES: Mapping[str, list[tuple[int, Any]]] = {
+    Kind.SOUND: [(number, str(number)) for number in range(FEWEST_TONES - 1, MOST_TONES + 2)],
+    Kind.HUGGINS: _ONE_OF_THREE,
+    Kind.WOODS: _ONE_OF_THREE,
+    Kind.BANDWIDTH: [(1, gettext_lazy("The same")), (2, gettext_lazy("Different"))],
+    Kind.ENVIRONMENT: [
+        (1, gettext_lazy("The first")),
+        (2, gettext_lazy("The second")),
+        (3, gettext_lazy("I hear no difference")),
+    ],
+}
 
-    places = 0
-    choices: list[tuple[int, str]] = []
-    unheard_error = gettext_lazy("Please listen to the whole recording first.")
 
-    def __init__(self, data: Any = None, *, unheard: Collection[int] = ()) -> None:
+class CheckForm(forms.Form):
+    """Answers to a check before the trials, each one out of a few numbers."""
+
+    def __init__(self, data: Any = None, *, kind: str, unheard: Collection[int] = ()) -> None:
         """`unheard`: places from 1 on whose sound was never fetched, so that nobody can have heard it."""
         super().__init__(data)
-        self.unheard = unheard
+        self.kind, self.unheard, self.places = kind, unheard, range(1, CHECKS[kind].rounds + 1)
         self.fields["attempt"] = forms.IntegerField(widget=forms.HiddenInput)
-        for place in range(1, self.places + 1):
+        for place in self.places:
             self.fields[f"answer{place}"] = forms.TypedChoiceField(
                 label=self.label_of(place),
-                choices=self.choices,
+                choices=CHOICES[kind],
                 coerce=int,
                 widget=forms.RadioSelect,
                 error_messages={"required": MISSING},
             )
 
     def clean(self) -> dict[str, Any]:
+        is_sound = self.kind == Kind.SOUND
+        told = _("Press “Test my sound” first.") if is_sound else _("Please listen to the whole recording first.")
         for place in self.unheard:
             self.errors.pop(f"answer{place}", None)  # its answers are locked: no use to ask for one
-            self.add_error(f"answer{place}", self.unheard_error)
+            self.add_error(f"answer{place}", told)
         return self.cleaned_data
 
     def label_of(self, place: int) -> str:
+        if self.kind == Kind.SOUND:
+            return _("First group") if place == 1 else _("Second group")
         return _("Round %(number)s") % {"number": place}
 
     @property
     def rounds(self) -> list[forms.BoundField]:
-        return [self[f"answer{place}"] for place in range(1, self.places + 1)]
+        return [self[f"answer{place}"] for place in self.places]
 
     @property
     def given(self) -> list[int]:
-        return [self.cleaned_data[f"answer{place}"] for place in range(1, self.places + 1)]
-
-
-class SoundForm(_TestForm):
-    places = GROUPS
-    unheard_error = gettext_lazy("Press “Test my sound” first.")
-    choices = [(number, str(number)) for number in range(FEWEST_TONES - 1, MOST_TONES + 2)]
-
-    def label_of(self, place: int) -> str:
-        return _("First group") if place == 1 else _("Second group")
-
-
-class HeadphoneForm(_TestForm):
-    places = ROUNDS
-    choices = [(number, str(number)) for number in range(1, INTERVALS + 1)]
+        return [self.cleaned_data[f"answer{place}"] for place in self.places]
 
 
 class LanguageForm(forms.Form):

@@ -19,7 +19,7 @@ from django.utils.translation.trans_real import parse_accept_lang_header
 from listening.app.models import Session, Study, StudyText
 from listening.app.sessions import platforms, pre_screening
 from listening.app.sessions.endings import describe_end
-from listening.app.sessions.forms import ConsentForm, HeadphoneForm, QuestionsForm, SoundForm
+from listening.app.sessions.forms import CheckForm, ConsentForm, QuestionsForm
 from listening.app.sessions.selectors import list_questions, list_steps, read_screening
 from listening.app.sessions.services import explain_no_place, show_text
 from listening.app.studies.rules import slots_of_trial
@@ -35,7 +35,6 @@ MODULES = ("words", "store", "connection", "queue", "clips", "player", "screen",
 MODULE_OF: Mapping[str, str] = {Kind.PLACEMENT: "board", Kind.TEXT: "transcription", Kind.SLIDER: "sliders"}
 # Their answers are sent with a choice of the language, so that the page in that language has them.
 KEEP_ANSWERS = {Step.QUESTIONS, Step.SOUND, Step.HEADPHONES}
-FORMS = {Step.CONSENT: ConsentForm, Step.SOUND: SoundForm, Step.HEADPHONES: HeadphoneForm}
 
 
 def list_languages(study_languages: Iterable[str], current: str, query: Any = None) -> list[dict[str, Any]]:
@@ -101,13 +100,17 @@ def form_of_step(session: Session, data: Any = None) -> Any:
         study = session.study
         languages = read_screening(study).native_languages
         return QuestionsForm(data, questions=list_questions(study), language=session.language, languages=languages)
-    if data is not None and session.step in {Step.SOUND, Step.HEADPHONES}:
-        kind = pre_screening.Kind.SOUND if session.step == Step.SOUND else data.get("kind", "")
-        return FORMS[Step(session.step)](
-            data, unheard=pre_screening.list_unheard(session, kind, data.get("attempt", ""))
-        )
-    make = FORMS.get(Step(session.step))
-    return make(data) if make else None
+    if session.step in {Step.SOUND, Step.HEADPHONES}:
+        kind = check_of_step(session)
+        unheard = () if data is None else pre_screening.list_unheard(session, kind, data.get("attempt", ""))
+        return CheckForm(data, kind=kind, unheard=unheard)
+    return ConsentForm(data) if session.step == Step.CONSENT else None
+
+
+def check_of_step(session: Session) -> str:
+    """Return the check that comes next at the session's step; the last one where all of them are over."""
+    screening = read_screening(session.study)
+    return pre_screening.next_check(session, screening) or pre_screening.list_checks(session, screening)[-1]
 
 
 def preview_page(study: Study, language: str) -> dict[str, Any]:
@@ -124,15 +127,14 @@ def _of_step(session: Session, form: Any) -> dict[str, Any]:
             "facts": expected_effort(session.study),
             "no_place": explain_no_place(session, read_clock()),
         }
-    if session.step == Step.SOUND:
-        return {"test": pre_screening.open_test(session, pre_screening.Kind.SOUND, read_screening(session.study))}
-    if session.step == Step.HEADPHONES:
-        tests = read_screening(session.study)
-        kind = pre_screening.next_headphone_test(session, tests) or tests.headphone_tests[-1]
-        test = pre_screening.open_test(session, kind, tests)
-        rounds = list(zip(form.rounds, test.sounds, strict=True))
-        place, total = tests.headphone_tests.index(kind) + 1, len(tests.headphone_tests)
-        return {"test": test, "rounds": rounds, "place": place, "tests": total}
+    if session.step in {Step.SOUND, Step.HEADPHONES}:
+        screening = read_screening(session.study)
+        kinds, test = (
+            pre_screening.list_checks(session, screening),
+            pre_screening.open_test(session, form.kind, screening),
+        )
+        rounds = list(zip(form.rounds, test.sounds, strict=False))  # of the sound test one sound for all
+        return {"test": test, "rounds": rounds, "place": kinds.index(form.kind) + 1, "tests": len(kinds)}
     if session.step == Step.ROLE_PLAY:
         kinds = (StudyText.Kind.ROLE_PLAY, StudyText.Kind.INSTRUCTIONS)
         return {"texts": [one for kind in kinds if (one := show_text(session, kind)).body]}

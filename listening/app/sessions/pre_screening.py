@@ -1,20 +1,21 @@
-"""Who is turned away: the tests before the trials (sound, headphones, native language).
+"""Who is turned away: the checks before the trials (sound, headphones, bandwidth, environment, background).
 
-The server makes the tests, counts them and scores them.
+`CHECKS` holds what is to be heard; a further one is a row there, its choices in `forms` and its words in the template
+of its step. The server makes the checks, counts them and scores them.
 
 An attempt is a `ScreeningResult` row whose `secret` (seed and right answers) no browser gets; opening the page again
 continues the same attempt. The sounds are made again at each request from the secret, at addresses that tell nothing,
-in files whose size does not depend on the answer. Sources of the headphone checks: Milne et al. 2021 (Huggins pitch,
-six of six), Woods et al. 2017 (opposite phase, five of six). Either fails honest people too, so a study chooses
-between turning away and keeping the score.
+in files whose size does not depend on the answer. Sources: Milne et al. 2021 (Huggins pitch, six of six), Woods et al.
+2017 (opposite phase, five of six), ITU-T P.808 (bandwidth and environment; its toolkit takes two pairs of four as
+enough for the environment, here three, which guesses reach in a third of cases and not in two thirds). Each fails
+honest people too, so a study chooses between turning away and keeping the score.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from django.db import transaction
@@ -22,19 +23,73 @@ from django.http import Http404
 from django.utils.crypto import constant_time_compare
 
 from listening.app.models import ScreeningResult, Session
-from listening.app.studies.settings import Screening
+from listening.app.studies.settings import HEARING, HEARS_WELL, NATIVE_LANGUAGE, Screening
 from listening.stimuli import sound_checks
+from listening.stimuli.making import RATE_HZ
 from portal.core.keys import keyed_hashes
 
-Kind = ScreeningResult.Kind
+Kind, Step = ScreeningResult.Kind, Session.Step
 SOUND_ATTEMPTS = 3
 # The sound test: so many groups of tones, each of so many; all have to be counted right.
 GROUPS = 2
 FEWEST_TONES, MOST_TONES = 2, 5
-ROUNDS = 6
-INTERVALS = 3
-NEEDED = {Kind.SOUND: GROUPS, Kind.HUGGINS: 6, Kind.WOODS: 5, Kind.LANGUAGE: 1}
 PASSED, FAILED, AGAIN, OPEN = "passed", "failed", "again", "open"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is to be heard before the trials.
+
+    Attributes:
+        draw: gives the right answer of each round.
+        needed: so many right answers pass.
+        make: gives a sound, of the right answers, the round from 0, a generator, and the rate in Hz.
+        rate_hz: of the sounds at most; else as the stimuli of the study.
+        has_one_sound: for all rounds together.
+    """
+
+    draw: Callable[[], list[int]]
+    needed: int
+    make: Callable[[Sequence[int], int, np.random.Generator, int], sound_checks.Sound]
+    rate_hz: int = RATE_HZ
+    has_one_sound: bool = False
+
+    @property
+    def rounds(self) -> int:
+        return len(self.draw())
+
+    @property
+    def sounds(self) -> range:
+        return range(1 if self.has_one_sound else self.rounds)
+
+
+def _drawn(rounds: int, lowest: int, highest: int) -> Callable[[], list[int]]:
+    return lambda: [lowest + secrets.randbelow(highest - lowest + 1) for _ in range(rounds)]
+
+
+def _shuffled(*answers: int) -> Callable[[], list[int]]:
+    return lambda: secrets.SystemRandom().sample(answers, len(answers))
+
+
+CHECKS: dict[str, Check] = {
+    Kind.SOUND: Check(
+        _drawn(GROUPS, FEWEST_TONES, MOST_TONES),
+        GROUPS,
+        lambda right, *_: sound_checks.counting_tones(right),
+        has_one_sound=True,
+    ),
+    Kind.HUGGINS: Check(_drawn(6, 1, 3), 6, lambda right, place, rng, _: sound_checks.huggins_round(right[place], rng)),
+    Kind.WOODS: Check(_drawn(6, 1, 3), 5, lambda right, place, rng, _: sound_checks.woods_round(right[place], rng)),
+    Kind.BANDWIDTH: Check(
+        _shuffled(1, 1, 2, 2, 2),
+        5,
+        lambda right, place, rng, hz: sound_checks.bandwidth_round(right[place], right[:place].count(2), rng, hz),
+        rate_hz=48_000,
+    ),
+    Kind.ENVIRONMENT: Check(
+        _drawn(4, 1, 2), 3, lambda right, place, rng, _: sound_checks.environment_round(right[place], rng)
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -48,18 +103,29 @@ class Test:
 
 
 def attempts_at(kind: str, screening: Screening) -> int:
-    """Return how often this test may be taken."""
+    """Return how often this check may be taken."""
     return SOUND_ATTEMPTS if kind == Kind.SOUND else screening.headphones_attempts
+
+
+def list_checks(session: Session, screening: Screening) -> tuple[str, ...]:
+    """Return the checks of the step at which the session stands, in their order."""
+    return {Step.SOUND: (Kind.SOUND,), Step.HEADPHONES: screening.checks}.get(Step(session.step), ())
+
+
+def next_check(session: Session, screening: Screening) -> str | None:
+    """Return the first check of the session's step that is neither passed nor used up."""
+    kinds = list_checks(session, screening)
+    return next((kind for kind in kinds if verdict(session, kind, screening) in {OPEN, AGAIN}), None)
 
 
 def open_test(session: Session, kind: str, screening: Screening) -> Test:
     """Return the attempt that is to be answered; the first one, or the next one after a failure, is made here."""
-    row = _open_row(session, kind)
+    check, row = CHECKS[kind], _open_row(session, kind)
     if row is None:
         attempt = session.screening_results.filter(kind=kind).count() + 1
-        made = {"secret": _new_secret(kind), "of": GROUPS if kind == Kind.SOUND else ROUNDS}
+        made = {"secret": {"seed": secrets.randbelow(2**31), "right": check.draw()}, "of": check.rounds}
         row, _is_new = session.screening_results.get_or_create(kind=kind, attempt=attempt, defaults=made)
-    sounds = tuple(sound_names(session, row, place)[0] for place in range(_sounds_of(kind)))
+    sounds = tuple(sound_names(session, row, place)[0] for place in check.sounds)
     return Test(kind, row.attempt, attempts_at(kind, screening), sounds)
 
 
@@ -74,12 +140,6 @@ def verdict(session: Session, kind: str, screening: Screening) -> str:
     return AGAIN if failures else OPEN
 
 
-def next_headphone_test(session: Session, screening: Screening) -> str | None:
-    """Return the first headphone check that is neither passed nor used up."""
-    undecided = (kind for kind in screening.headphone_tests if verdict(session, kind, screening) in {OPEN, AGAIN})
-    return next(undecided, None)
-
-
 def answer_test(session: Session, kind: str, attempt: int, given: Sequence[int]) -> ScreeningResult | None:
     """Score the open attempt; None where it is another one, because a form was sent twice or from an old page."""
     row = _open_row(session, kind)
@@ -88,20 +148,22 @@ def answer_test(session: Session, kind: str, attempt: int, given: Sequence[int])
     right = row.secret["right"]
     row.given = [int(one) for one in given][: len(right)]
     row.score = sum(one == other for one, other in zip(row.given, right, strict=False))
-    row.is_passed = row.score >= NEEDED[Kind(kind)]
+    row.is_passed = row.score >= CHECKS[kind].needed
     row.save(update_fields=["given", "score", "is_passed"])
     return row
 
 
-def check_native_language(session: Session, given: str, screening: Screening) -> bool:
-    """Return whether the study is for people of this native language; kept with the session."""
-    is_passed = given.partition("-")[0] in {one.partition("-")[0] for one in screening.native_languages}
-    session.screening_results.update_or_create(
-        kind=Kind.LANGUAGE,
-        attempt=1,
-        defaults={"given": [given], "score": int(is_passed), "of": 1, "is_passed": is_passed},
-    )
-    return is_passed
+def check_background(session: Session, screening: Screening) -> bool:
+    """Return whether the study is for people who answered its questions like this; kept with the session."""
+    answers = session.questionnaire
+    native, hearing = str(answers.get(NATIVE_LANGUAGE, "")), str(answers.get(HEARING, ""))
+    wanted = {one.partition("-")[0] for one in screening.native_languages}
+    found = {Kind.LANGUAGE: (native, native.partition("-")[0] in wanted)} if wanted else {}
+    found |= {Kind.HEARING: (hearing, hearing == HEARS_WELL)} if screening.normal_hearing else {}
+    for kind, (given, is_passed) in found.items():
+        told = {"given": [given], "score": int(is_passed), "of": 1, "is_passed": is_passed}
+        session.screening_results.update_or_create(kind=kind, attempt=1, defaults=told)
+    return all(is_passed for _, is_passed in found.values())
 
 
 # Sounds -------------------------------------------------------------------------------------------
@@ -112,10 +174,10 @@ def list_unheard(session: Session, kind: str, attempt: str) -> list[int]:
     row = _open_row(session, kind)
     if row is None or str(row.attempt) != attempt:
         return []
-    sent = row.secret.get("sent", ())
-    if kind == Kind.SOUND:
-        return [] if sent else list(range(1, GROUPS + 1))
-    return [place + 1 for place in range(ROUNDS) if place not in sent]
+    sent, check = row.secret.get("sent", ()), CHECKS[kind]
+    if check.has_one_sound:
+        return [] if sent else list(range(1, check.rounds + 1))
+    return [place + 1 for place in check.sounds if place not in sent]
 
 
 def sound_names(session: Session, row: ScreeningResult, place: int) -> list[str]:
@@ -136,39 +198,17 @@ def make_sound(session: Session, name: str) -> bytes:
     """
     if session.consented_at is None or session.state != Session.State.ACTIVE:
         raise Http404
-    for row in session.screening_results.select_for_update().filter(is_passed=None).exclude(kind=Kind.LANGUAGE):
-        for place in range(_sounds_of(row.kind)):
+    for row in session.screening_results.select_for_update().filter(is_passed=None):
+        for place in CHECKS[row.kind].sounds:
             if any(constant_time_compare(one, name) for one in sound_names(session, row, place)):
                 if place not in (sent := row.secret.setdefault("sent", [])):
                     sent.append(place)
                     row.save(update_fields=["secret"])
-                return _render_sound(row, place)
+                check, rng = CHECKS[row.kind], np.random.default_rng([row.secret["seed"], place])
+                rate_hz = min(check.rate_hz, session.study.rate_hz)
+                return sound_checks.write_sound(check.make(row.secret["right"], place, rng, rate_hz), rate_hz)
     raise Http404
-
-
-def _render_sound(row: ScreeningResult, place: int) -> bytes:
-    rng = np.random.default_rng([row.secret["seed"], place])
-    if row.kind == Kind.SOUND:
-        return sound_checks.write_sound(sound_checks.counting_tones(row.secret["right"]))
-    make = sound_checks.huggins_round if row.kind == Kind.HUGGINS else sound_checks.woods_round
-    return sound_checks.write_sound(make(row.secret["right"][place], rng))
-
-
-# Attempts -----------------------------------------------------------------------------------------
 
 
 def _open_row(session: Session, kind: str) -> ScreeningResult | None:
     return session.screening_results.filter(kind=kind, is_passed=None).order_by("attempt").first()
-
-
-def _new_secret(kind: str) -> dict[str, Any]:
-    if kind == Kind.SOUND:
-        right = [FEWEST_TONES + secrets.randbelow(MOST_TONES - FEWEST_TONES + 1) for _ in range(GROUPS)]
-    else:
-        right = [1 + secrets.randbelow(INTERVALS) for _ in range(ROUNDS)]
-    return {"seed": secrets.randbelow(2**31), "right": right}
-
-
-def _sounds_of(kind: str) -> int:
-    """Return how many files a test has: the sound test plays one, a headphone check one for each round."""
-    return 1 if kind == Kind.SOUND else ROUNDS

@@ -78,7 +78,7 @@ def list_steps(study: Study) -> tuple[Session.Step, ...]:
     left_out = {
         Step.QUESTIONS: not list_questions(study),
         Step.SOUND: not tests.sound,
-        Step.HEADPHONES: not tests.headphone_tests,
+        Step.HEADPHONES: not tests.checks,
     }
     return tuple(step for step in STEPS if not left_out.get(step))
 

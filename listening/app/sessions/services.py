@@ -39,7 +39,7 @@ from listening.app.sessions.selectors import STEPS, list_steps, read_screening, 
 from listening.app.studies.interface_words import ships_words
 from listening.app.studies.rules import CONSENT_FIELDS, NETWORKS_OF_A_STUDY
 from listening.app.studies.selectors import ShownText, expected_effort, newest_text, shown_text
-from listening.app.studies.settings import NATIVE_LANGUAGE, PlatformPlan
+from listening.app.studies.settings import PlatformPlan
 from listening.questions import Orders
 
 Step = Session.Step
@@ -280,15 +280,13 @@ def give_consent(token: str, now: datetime) -> Session:
 
 @transaction.atomic
 def answer_questions(token: str, answers: Mapping[str, Any], now: datetime) -> Session:
-    """Keep the questionnaire; somebody of another native language than the study is for is thanked and let go."""
+    """Keep the questionnaire; somebody whom the study is not for, by language or hearing, is thanked and let go."""
     session = session_for(token, lock=True)
     if not _stands_at(session, Step.QUESTIONS):
         return session
-    tests = read_screening(session.study)
     session.questionnaire = dict(answers)
     session.save(update_fields=["questionnaire"])
-    native = str(answers.get(NATIVE_LANGUAGE, ""))
-    if tests.native_languages and not pre_screening.check_native_language(session, native, tests):
+    if not pre_screening.check_background(session, read_screening(session.study)):
         end_session(session, State.SCREENED_OUT, now)
     else:
         _go_on(session, now)
@@ -296,34 +294,20 @@ def answer_questions(token: str, answers: Mapping[str, Any], now: datetime) -> S
 
 
 @transaction.atomic
-def answer_sound_test(
-    token: str, attempt: int, given: Sequence[int], told: Mapping[str, str], now: datetime
+def answer_check(
+    token: str, kind: str, attempt: int, given: Sequence[int], told: Mapping[str, str], now: datetime
 ) -> Session:
-    """Score what was counted; who heard nothing in all attempts cannot take part."""
+    """Score a check before the trials; a gate ends the session after the last attempt, a flag only keeps the score."""
     session = session_for(token, lock=True)
-    if not _stands_at(session, Step.SOUND):
+    screening = read_screening(session.study)
+    if session.state != State.ACTIVE or kind != pre_screening.next_check(session, screening):
         return session
-    _keep_device(session, told)
-    pre_screening.answer_test(session, pre_screening.Kind.SOUND, attempt, given)
-    found = pre_screening.verdict(session, pre_screening.Kind.SOUND, read_screening(session.study))
-    if found == pre_screening.FAILED:
-        end_session(session, State.SCREENED_OUT, now)
-    elif found == pre_screening.PASSED:
-        _go_on(session, now)
-    return session
-
-
-@transaction.atomic
-def answer_headphone_check(token: str, kind: str, attempt: int, given: Sequence[int], now: datetime) -> Session:
-    """Score a headphone check; a gate ends the session after the last attempt, a flag only keeps the score."""
-    session = session_for(token, lock=True)
-    tests = read_screening(session.study)
-    if not _stands_at(session, Step.HEADPHONES) or kind != pre_screening.next_headphone_test(session, tests):
-        return session
+    if kind == pre_screening.Kind.SOUND:
+        _keep_device(session, told)
     pre_screening.answer_test(session, kind, attempt, given)
-    if pre_screening.verdict(session, kind, tests) == pre_screening.FAILED and tests.headphones_gate == "gate":
+    if pre_screening.verdict(session, kind, screening) == pre_screening.FAILED and screening.is_gate(kind):
         end_session(session, State.SCREENED_OUT, now)
-    elif pre_screening.next_headphone_test(session, tests) is None:
+    elif pre_screening.next_check(session, screening) is None:
         _go_on(session, now)
     return session
 

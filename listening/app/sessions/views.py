@@ -220,6 +220,8 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
     if session.state != Session.State.ACTIVE or session.step != step:
         return redirect(session)
     form = pages.form_of_step(session, request.POST)
+    if session.step == Step.HEADPHONES and request.POST.get("kind") != form.kind:  # of a check that is over
+        return redirect(session)
     if form is not None and not form.is_valid():
         return render(request, *pages.current_page(session, form, **_told_before(request)), status=422)
     try:
@@ -244,11 +246,8 @@ def _take(session: Session, form: Any, given: QueryDict) -> None:
             services.give_consent(token, now)
         case Step.QUESTIONS:
             services.answer_questions(token, form.answers, now)
-        case Step.SOUND:
-            services.answer_sound_test(token, form.cleaned_data["attempt"], form.given, given, now)
-        case Step.HEADPHONES:
-            attempt = form.cleaned_data["attempt"]
-            services.answer_headphone_check(token, given.get("kind", ""), attempt, form.given, now)
+        case Step.SOUND | Step.HEADPHONES:
+            services.answer_check(token, form.kind, form.cleaned_data["attempt"], form.given, given, now)
         case Step.ROLE_PLAY:
             services.begin_trials(token, now)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any, cast
 
@@ -30,6 +31,7 @@ NAME_ERRORS = {
     "required": "Give a short name, such as listening2026.",
     "invalid": "Use small letters a to z, digits, hyphens and underscores only, such as listening2026.",
 }
+OPTIONAL_CHECK = [("none", "None"), ("flag", "Continue after a failure, with a flag"), ("gate", "End the session")]
 SHIPPED_QUESTIONS = {one["name"]: one for one in settings.DEFAULT_QUESTIONNAIRE}
 CODES = {name: f"code_{name.replace('-', '_')}" for name in settings.OUTCOMES}
 PARAMETERS = {name: f"parameter_{name}" for name in ("person", "study", "session")}
@@ -134,7 +136,7 @@ NARROW = frozenset(
         *CODES.values(),
     }
 )
-SCREENED = ("sound", "headphones", "headphones_gate", "headphones_attempts", "native_languages", "gold_gate")
+SCREENED = tuple(settings.SCREENING)
 # By the id of its heading each section: its title and its fields.
 SECTIONS = {
     "study": ("The study", ("title", "name")),
@@ -174,7 +176,7 @@ def read_initial(study: Study) -> dict[str, Any]:
     """Return what the form of a study shows."""
     values: dict[str, Any] = {name: getattr(study, name) for name in SAVED}
     own = [one for one in study.questionnaire if one.get("name") not in SHIPPED_QUESTIONS]
-    screening = DEFAULT_SCREENING | study.screening
+    screening = asdict(settings.Screening()) | DEFAULT_SCREENING | study.screening
     parameters, codes = (study.platform_settings.get(name, {}) for name in ("parameters", "codes"))
     values |= {name: screening[name] for name in SCREENED}
     values |= {field: parameters.get(name, "") for name, field in PARAMETERS.items()}
@@ -399,7 +401,24 @@ class StudyForm(SharedForm):
         [("flag", "Continue, with a flag"), ("gate", "End the session")],
         "About one in five people with headphones fails such a check.",
     )
-    headphones_attempts = WholeField("Attempts at the headphone check", 1, settings.ATTEMPTS_AT_MOST)
+    bandwidth = radios(
+        "Bandwidth check",
+        OPTIONAL_CHECK,
+        "Five pairs of noise, three of them with one part low-passed at 3.5 kHz, or 7 kHz where stimuli have 32 kHz or "
+        "more (after ITU-T P.808). All have to be right: who fails may have a narrow-band headset.",
+    )
+    environment = radios(
+        "Environment check",
+        OPTIONAL_CHECK,
+        "Four pairs of a voice with noise 50 and 40 dB below it; three have to be right (after ITU-T P.808). Who fails "
+        "may be in a noisy place.",
+    )
+    headphones_attempts = WholeField("Attempts at each of these checks", 1, settings.ATTEMPTS_AT_MOST)
+    normal_hearing = forms.BooleanField(
+        label="Only who knows of no difficulty in hearing may take part",
+        required=False,
+        help_text="By their own answer, which is then asked of everybody.",
+    )
     native_languages = forms.CharField(
         label="Native languages that may take part",
         required=False,
@@ -508,7 +527,11 @@ class StudyForm(SharedForm):
             self.add_error("data_sets", problems) if problems else None
         if "further" in given and self.study.screen in NEEDS_REFERENCE:
             given["further"] = [*given["further"], ORIGINAL]
-        screening = DEFAULT_SCREENING | {name: given[name] for name in SCREENED if name in given}
+        screening = DEFAULT_SCREENING | {
+            name: given[name]
+            for name in SCREENED
+            if name in given and (name in DEFAULT_SCREENING or given[name] != getattr(settings.Screening, name))
+        }
         self._take("screening", settings.parse_screening, screening, "headphones")
         self._clean_questionnaire(given)
         self._clean_platform(given)

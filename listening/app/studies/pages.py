@@ -27,7 +27,13 @@ from listening.app.studies.interface_words import count_missing, ships_words
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan, plan_problems
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, places_for_one_network
 from listening.app.studies.services import DESIGN_JOB, missing_for_launch
-from listening.app.studies.settings import DEFAULT_PARAMETERS, OWN_SIGNS, parse_questionnaire, parse_screening
+from listening.app.studies.settings import (
+    DEFAULT_PARAMETERS,
+    OPTIONAL_CHECKS,
+    OWN_SIGNS,
+    parse_questionnaire,
+    parse_screening,
+)
 from listening.app.studies.sizes import SIZES, explain_size
 from listening.design.certificate import describe_power
 from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
@@ -457,11 +463,14 @@ def _before(study: Study) -> list[tuple[str, str]]:
         return [("Problems", str(error))]
     heard = {"none": "none", "huggins": "Huggins pitch", "woods": "antiphase", "both": "both"}[screening.headphones]
     gate = " (a gate)" if screening.headphones_gate == "gate" and screening.headphones != "none" else ""
+    others = [(one, getattr(screening, one)) for one in OPTIONAL_CHECKS if one in screening.checks]
     return [
         ("Questions", ", ".join(one.name.replace("_", " ") for one in questions) or "none"),
         ("Sound test", "yes" if screening.sound else "no"),
         ("Headphone check", f"{heard}{gate}"),
+        *((f"{one.capitalize()} check", {"flag": "yes", "gate": "yes (a gate)"}[found]) for one, found in others),
         ("Native languages", ", ".join(map(language_name, screening.native_languages)) or "any"),
+        *([("Hearing", "no known difficulty")] if screening.normal_hearing else []),
         ("Missed control trials", "end the session" if screening.gold_gate == "gate" else "are flagged"),
     ]
 

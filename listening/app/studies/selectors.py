@@ -29,6 +29,7 @@ from listening import texts
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Block, Condition, Presentation, PresentationSample, Session, Stimulus, Study, StudyText
 from listening.app.studies.rules import PERSONAL_DATA, RESULTS_TAKEN_BACK, kept_until, seconds_of_trial, slots_of_trial
+from listening.app.studies.settings import OPTIONAL_CHECKS
 from listening.design.precision import OTHER_MINUTES
 from listening.design.requirements import PoolUtterance
 from listening.questions import slot_order
@@ -40,6 +41,7 @@ from portal.core.models import AuditEvent
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission, SubmittedFile
 
+CHECK_MINUTES = 0.75  # of bandwidth or environment
 RESERVED_NAMES = frozenset({"new", "import"})  # of other pages
 LONGEST_FREE_NAME, LONGEST_TITLE, LONGEST_CODE = 50, 120, 40
 HEARABLE = (Submission.State.ACCEPTED, Submission.State.EVALUATING, Submission.State.EVALUATED)
@@ -505,7 +507,8 @@ def expected_effort(study: Study) -> dict[str, Any]:
     block = study.blocks.order_by("number").first()
     trials = block.trials.count() if block is not None else study.trials_per_evaluator
     trial_s = seconds_of_trial(study.asked, [lengths] * len(slots_of_trial(study)))
-    minutes = max(1, round(OTHER_MINUTES + trials * trial_s / 60))
+    checks = sum(study.screening.get(one, "none") != "none" for one in OPTIONAL_CHECKS)
+    minutes = max(1, round(OTHER_MINUTES + CHECK_MINUTES * checks + trials * trial_s / 60))
     amount = study.pay_per_hour * minutes / 60
     return {"minutes": minutes, "amount": f"{amount:.2f}" if amount else "", "an_hour": f"{study.pay_per_hour:.2f}"}
 

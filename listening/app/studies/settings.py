@@ -4,7 +4,8 @@ Each `parse_…` turns what an organizer's form or a stored field holds into a f
 with every problem at once. Nothing below this door checks these fields again.
 
     screening          {"sound": true, "headphones": "none|huggins|woods|both", "headphones_gate": "flag|gate",
-                        "headphones_attempts": 2, "native_languages": ["en"], "gold_gate": "flag|gate"}
+                        "headphones_attempts": 2, "native_languages": ["en"], "gold_gate": "flag|gate",
+                        "bandwidth": "none|flag|gate", "environment": "none|flag|gate", "normal_hearing": false}
     questionnaire      [{"name": "age", "kind": "choice|number|text|language", "labels": {"en": "Your age"},
                         "choices": [{"value": "18-29", "labels": {"en": "18 to 29"}}], "required": true}]
     platform_settings  {"parameters": {"person": …, "study": …, "session": …}, "codes": {"complete": …},
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -34,9 +35,11 @@ from listening.texts import shipped_questionnaire
 
 HEADPHONE_TESTS = {"none": (), "huggins": ("huggins",), "woods": ("woods",), "both": ("huggins", "woods")}
 GATES = ("flag", "gate")
+OPTIONAL_CHECKS = ("bandwidth", "environment")
 QUESTION_KINDS = ("choice", "number", "text", "language")
 NATIVE_LANGUAGE = "native_language"
 HEADPHONES = "headphones"  # a question that a headphone check answers better
+HEARING, HEARS_WELL = "hearing", "no"  # whether somebody knows of difficulties in hearing, and the answer “no”
 OUTCOMES = ("complete", "screened-out", "failed-attention", "technical")
 ATTEMPTS_AT_MOST = 5
 QUESTIONS_AT_MOST = 30
@@ -76,11 +79,29 @@ class Screening:
     headphones_attempts: int = 2
     native_languages: tuple[str, ...] = ()
     gold_gate: str = "flag"
+    bandwidth: str = "none"
+    environment: str = "none"
+    normal_hearing: bool = False
 
     @property
     def headphone_tests(self) -> tuple[str, ...]:
         """Return the headphone checks in the order of their asking."""
         return HEADPHONE_TESTS[self.headphones]
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """Return the checks after the sound test, in the order of their asking."""
+        return (*self.headphone_tests, *(one for one in OPTIONAL_CHECKS if getattr(self, one) != "none"))
+
+    @property
+    def needed_questions(self) -> tuple[str, ...]:
+        """Return the names of the questions by whose answers people are turned away."""
+        needed = {NATIVE_LANGUAGE: self.native_languages, HEARING: self.normal_hearing}
+        return tuple(name for name, is_needed in needed.items() if is_needed)
+
+    def is_gate(self, check: str) -> bool:
+        """Return whether who fails this check is turned away."""
+        return check == "sound" or getattr(self, check, self.headphones_gate) == "gate"
 
 
 @dataclass(frozen=True)
@@ -119,10 +140,83 @@ def label_in(labels: Mapping[str, str], language: str) -> str:
     return labels.get(language) or next(iter(labels.values()), "")
 
 
+# Fields --------------------------------------------------------------------------------------------
+
+Check = tuple[Callable[[Any], bool], str]  # whether a value can be used, and what is expected of one
+TRUTH: Check = (lambda value: isinstance(value, bool), "true or false")
+OBJECT: Check = (lambda value: isinstance(value, Mapping), "an object")
+
+
+def text(longest: int) -> Check:
+    return lambda value: isinstance(value, str) and len(value) <= longest and value.isprintable(), (
+        f"a text of at most {longest} characters"
+    )
+
+
+def texts(longest: int) -> Check:
+    is_text = text(longest)[0]
+    return lambda value: isinstance(value, list) and all(map(is_text, value)), "a list of texts"
+
+
+def whole(lowest: int, highest: int) -> Check:
+    return lambda value: type(value) is int and lowest <= value <= highest, f"a whole number, {lowest} to {highest}"
+
+
+def one_of(*known: Any) -> Check:
+    return lambda value: value in known and type(value) in map(type, known), f"one of {', '.join(map(str, known))}"
+
+
+def matching(pattern: re.Pattern[str], words: str) -> Check:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None, words
+
+
+def _are_languages(value: Any) -> bool:
+    is_list = isinstance(value, list | tuple) and all(isinstance(one, str) and len(one) <= 8 for one in value)
+    return is_list and all(map(LANGUAGE.fullmatch, value)) and len(value) == len(set(value))
+
+
+LANGUAGES: Check = (_are_languages, "a list of codes of languages such as en or fr, each once")
+
+
+def check_fields(given: Any, table: Mapping[str, Check], where: str, problems: Problems) -> dict[str, Any]:
+    """Return the fields that can be used; every other one becomes a problem.
+
+    Args:
+        where: what stands before the name of a field in a sentence.
+    """
+    if not isinstance(given, Mapping):
+        problems.append(f"{where.rstrip(' ,')}: expected an object, found {str(given)[:60]!r}.")
+        return {}
+    found = {}
+    for name, value in given.items():
+        if name not in table:
+            problems.append(f"{where}{name}: there is no such field; there are: {', '.join(table)}.")
+            continue
+        is_right, expected = table[name]
+        if problems.unless(is_right(value), f"{where}{name}: expected {expected}, found {str(value)[:60]!r}."):
+            found[name] = value
+    return found
+
+
 # Screening ----------------------------------------------------------------------------------------
 
+SCREENING: Mapping[str, Check] = {
+    "sound": TRUTH,
+    "headphones": one_of(*HEADPHONE_TESTS),
+    "headphones_gate": one_of(*GATES),
+    **dict.fromkeys(OPTIONAL_CHECKS, one_of("none", *GATES)),
+    "headphones_attempts": whole(1, ATTEMPTS_AT_MOST),
+    "native_languages": LANGUAGES,
+    "normal_hearing": TRUTH,
+    "gold_gate": one_of(*GATES),
+}
+ONLY_IF_CHOSEN = (*OPTIONAL_CHECKS, "normal_hearing")  # are stored
 # What a new study begins with.
-DEFAULT_SCREENING: dict[str, Any] = asdict(Screening(headphones="huggins")) | {"native_languages": []}
+DEFAULT_SCREENING: dict[str, Any] = {
+    name: value
+    for name, value in (asdict(Screening(headphones="huggins")) | {"native_languages": []}).items()
+    if name not in ONLY_IF_CHOSEN
+}
 
 
 def parse_screening(given: Any) -> Screening:
@@ -131,42 +225,59 @@ def parse_screening(given: Any) -> Screening:
     Raises:
         ProblemsError: names every field that cannot be used.
     """
-    if not isinstance(given, Mapping):
-        raise ProblemsError([f"The screening: expected an object, found {_kind(given)}."])
-    problems = _unknown(given, DEFAULT_SCREENING, "The screening")
-    sound = _flag(given, "sound", True, "The sound test", problems)
-    headphones = _one_of(given, "headphones", HEADPHONE_TESTS, "none", "The headphone check", problems)
-    gate = _one_of(given, "headphones_gate", GATES, "flag", "The consequence of the headphone check", problems)
-    gold = _one_of(given, "gold_gate", GATES, "flag", "The consequence of missed control trials", problems)
-    attempts = given.get("headphones_attempts", 2)
-    are_few = type(attempts) is int and 1 <= attempts <= ATTEMPTS_AT_MOST
-    problems.unless(are_few, f"Attempts at the headphone check: expected 1 to {ATTEMPTS_AT_MOST}, found {attempts!r}.")
-    languages = given.get("native_languages", [])
-    are_codes = isinstance(languages, list | tuple) and all(_matches(LANGUAGE, one) for one in languages)
-    problems.unless(are_codes, f"Native languages: expected a list of codes such as en or fr, found {languages!r}.")
+    problems = Problems()
+    found = check_fields(given, SCREENING, "The screening, ", problems)
     problems.refuse()
-    return Screening(sound, headphones, gate, attempts, tuple(dict.fromkeys(languages)), gold)
+    return Screening(**found | {"native_languages": tuple(found.get("native_languages", ()))})
 
 
 # Questionnaire ------------------------------------------------------------------------------------
 
 DEFAULT_QUESTIONNAIRE = shipped_questionnaire()
-_NATIVE_LANGUAGE_QUESTION = next(one for one in DEFAULT_QUESTIONNAIRE if one["name"] == NATIVE_LANGUAGE)
+_SHIPPED = {one["name"]: one for one in DEFAULT_QUESTIONNAIRE}
+_LABELS: Check = (
+    lambda value: (
+        isinstance(value, Mapping)
+        and bool(value)
+        and all(
+            isinstance(code, str) and LANGUAGE.fullmatch(code) and isinstance(label, str) and label.strip()
+            for code, label in value.items()
+        )
+    ),
+    "labels by language, such as en: Your age",
+)
+_ANY_NUMBER: Check = (lambda value: type(value) is int, "a whole number")
+_OF_QUESTION: Mapping[str, Check] = {
+    "name": matching(NAME, "small letters, digits and _"),
+    "kind": one_of(*QUESTION_KINDS),
+    "labels": _LABELS,
+    "choices": (
+        lambda value: isinstance(value, list | tuple) and len(value) <= CHOICES_AT_MOST,
+        f"a list of at most {CHOICES_AT_MOST} choices",
+    ),
+    "required": TRUTH,
+    "lowest": _ANY_NUMBER,
+    "highest": _ANY_NUMBER,
+}
+_OF_CHOICE: Mapping[str, Check] = {
+    "value": (lambda value: isinstance(value, str) and 0 < len(value) <= 60, "a text of 1 to 60 characters"),
+    "labels": _LABELS,
+}
 
 
 def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tuple[BackgroundQuestion, ...]:
-    """The questions of a study; where the screening asks for native languages, that question is always among them, and
-    none about headphones where it checks them.
+    """Return the questions of a study; what the screening needs to know is always among them, and nothing about
+    headphones where it checks them.
 
     Raises:
         ProblemsError: names every question that cannot be asked.
     """
     if not isinstance(given, list | tuple):
-        raise ProblemsError([f"The questionnaire: expected a list of questions, found {_kind(given)}."])
+        raise ProblemsError([f"The questionnaire: expected a list of questions, found {str(given)[:60]!r}."])
     problems = Problems()
     too_many = f"The questionnaire: expected at most {QUESTIONS_AT_MOST} questions, found {len(given)}."
     problems.unless(len(given) <= QUESTIONS_AT_MOST, too_many)
-    read = [_question(one, place, problems) for place, one in enumerate(given[:QUESTIONS_AT_MOST], 1)]
+    read = [_question(one, f"Question {place}", problems) for place, one in enumerate(given[:QUESTIONS_AT_MOST], 1)]
     found = [one for one in read if one]
     problems += [f"Question {name!r}: there are two of this name." for name in _twice(one.name for one in found)]
     is_asked_rightly = all(one.kind == "language" for one in found if one.name == NATIVE_LANGUAGE)
@@ -175,58 +286,37 @@ def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tu
     problems.refuse()
     if screening and screening.headphone_tests:
         found = [one for one in found if one.name != HEADPHONES]
-    if screening and screening.native_languages:
-        found = [replace(one, is_required=True) if one.name == NATIVE_LANGUAGE else one for one in found]
-        if all(one.name != NATIVE_LANGUAGE for one in found):
-            found += filter(None, [_question(_NATIVE_LANGUAGE_QUESTION, 0, problems)])
+    for name in screening.needed_questions if screening else ():
+        if all(one.name != name for one in found):
+            found += filter(None, [_question(_SHIPPED[name], name, problems)])
+        found = [replace(one, is_required=True) if one.name == name else one for one in found]
     return tuple(found)
 
 
-def _question(given: Any, place: int, problems: Problems) -> BackgroundQuestion | None:
-    where = f"Question {place}"
-    if not problems.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
-        return None
+def _question(given: Any, where: str, problems: Problems) -> BackgroundQuestion | None:
     before = len(problems)
-    problems += _unknown(given, {"name", "kind", "labels", "choices", "required", "lowest", "highest"}, where)
-    name, kind = given.get("name"), given.get("kind")
-    is_name = _matches(NAME, name)
-    problems.unless(is_name, f"{where}: expected a name of small letters, digits and _, found {name!r}.")
-    kinds = ", ".join(QUESTION_KINDS)
-    problems.unless(kind in QUESTION_KINDS, f"{where}: expected a kind out of {kinds}, found {kind!r}.")
-    labels = _labels(given.get("labels"), where, problems)
-    choices = _choices(given.get("choices", []), where, problems)
-    are_enough = kind != "choice" or len(choices) >= 2
+    needed = dict.fromkeys(("name", "kind", "labels")) if isinstance(given, Mapping) else {}
+    read = check_fields(needed | given if needed else given, _OF_QUESTION, f"{where}, ", problems)
+    choices = [
+        check_fields(one, _OF_CHOICE, f"{where}, choice {place}, ", problems)
+        for place, one in enumerate(read.pop("choices", ()), 1)
+    ]
+    values = [one["value"] for one in choices if "value" in one]
+    problems += [f"{where}: there are two choices {value!r}." for value in _twice(values)]
+    are_enough = read.get("kind") != "choice" or len(choices) >= 2
     problems.unless(are_enough, f"{where}: expected at least two choices, found {len(choices)}.")
-    required = _flag(given, "required", True, f"{where}, required", problems)
-    limits = given.get("lowest", BackgroundQuestion.lowest), given.get("highest", BackgroundQuestion.highest)
-    are_limits = all(type(one) is int for one in limits) and limits[0] <= limits[1]
-    problems.unless(are_limits, f"{where}: expected whole numbers as its lowest and highest answer, in this order.")
+    read["is_required"] = read.pop("required", True)
+    lowest, highest = (read.get(name, getattr(BackgroundQuestion, name)) for name in ("lowest", "highest"))
+    in_order = f"{where}: expected a lowest answer below the highest, found {lowest} and {highest}."
+    problems.unless(lowest <= highest, in_order)
     if len(problems) > before:
         return None
-    return BackgroundQuestion(str(name), str(kind), labels, choices, required, *limits)
+    answers = tuple(AnswerChoice(one["value"], _labels(one["labels"])) for one in choices)
+    return BackgroundQuestion(**read | {"labels": _labels(read["labels"]), "choices": answers})
 
 
-def _choices(given: Any, where: str, problems: Problems) -> tuple[AnswerChoice, ...]:
-    is_list = isinstance(given, list | tuple) and len(given) <= CHOICES_AT_MOST
-    if not problems.unless(is_list, f"{where}: expected a list of at most {CHOICES_AT_MOST} choices."):
-        return ()
-    found = []
-    for place, one in enumerate(given, 1):
-        value = one.get("value") if isinstance(one, Mapping) else None
-        is_value = isinstance(value, str) and 0 < len(value) <= 60
-        if problems.unless(is_value, f"{where}, choice {place}: expected a value of 1 to 60 characters."):
-            found.append(AnswerChoice(str(value), _labels(one.get("labels"), f"{where}, choice {place}", problems)))
-    problems += [f"{where}: there are two choices {value!r}." for value in _twice(one.value for one in found)]
-    return tuple(found)
-
-
-def _labels(given: Any, where: str, problems: Problems) -> dict[str, str]:
-    are_there = isinstance(given, Mapping) and given
-    if not problems.unless(are_there, f"{where}: expected labels by language, such as en: Your age."):
-        return {}
-    are_texts = all(_matches(LANGUAGE, code) and isinstance(text, str) and text.strip() for code, text in given.items())
-    wrong = f"{where}: expected a code of a language and a text for each label, found {dict(given)!r}."
-    return {str(code): text.strip()[:300] for code, text in given.items()} if problems.unless(are_texts, wrong) else {}
+def _labels(given: Mapping[str, str]) -> dict[str, str]:
+    return {code: label.strip()[:300] for code, label in given.items()}
 
 
 # Platform -----------------------------------------------------------------------------------------
@@ -245,88 +335,48 @@ def parse_platform(study: Study) -> PlatformPlan:
     Raises:
         ProblemsError: names every field that cannot be used.
     """
-    given = study.platform_settings
     if study.platform not in DEFAULT_PARAMETERS:
         raise ProblemsError([f"The platform: expected {', '.join(DEFAULT_PARAMETERS)}, found {study.platform!r}."])
-    if not isinstance(given, Mapping):
-        raise ProblemsError([f"The settings of the platform: expected an object, found {_kind(given)}."])
-    problems = _unknown(given, {"parameters", "codes", "confirm_by_api"}, "The settings of the platform")
-    parameters = _parameters(study.platform, given.get("parameters", {}), problems)
-    codes = _codes(study.platform, given.get("codes", {}), problems)
-    confirm = _flag(given, "confirm_by_api", False, "Confirmation by API", problems)
+    problems = Problems()
+    read = check_fields(study.platform_settings, _OF_PLATFORM, "The settings of the platform, ", problems)
+    parameters = _parameters(study.platform, read.get("parameters", {}), problems)
+    codes = _codes(study.platform, read.get("codes", {}), problems)
+    confirm = read.get("confirm_by_api", False)
     may_confirm = not confirm or study.platform == "prolific"
     problems.unless(may_confirm, "Confirmation by API: only Prolific can confirm a submission.")
     problems.refuse()
     return PlatformPlan(study.platform, parameters, codes, confirm)
 
 
-def _parameters(platform: str, given: Any, problems: Problems) -> dict[str, str]:
+_OF_PLATFORM: Mapping[str, Check] = {"parameters": OBJECT, "codes": OBJECT, "confirm_by_api": TRUTH}
+
+
+def _parameters(platform: str, given: Mapping[str, Any], problems: Problems) -> dict[str, str]:
     defaults, where = DEFAULT_PARAMETERS[platform], "The parameters of the address"
-    if not problems.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
-        return dict(defaults)
-    problems += _unknown(given, defaults, where)
-    known = {name: value for name, value in given.items() if name in defaults}
-    for name, value in known.items():
-        expected = f"expected a name such as {defaults[name]}, found {value!r}"
-        problems.unless(_matches(PARAMETER, value), f"The parameter for the {name}: {expected}.")
-    found = defaults | known
+    table = {name: matching(PARAMETER, f"a name such as {usual}") for name, usual in defaults.items()}
+    found = defaults | check_fields(given, table, "The parameter for the ", problems)
     is_own = platform != "mturk" or found == defaults
     problems.unless(is_own, f"{where}: Mechanical Turk names them itself; leave them as they are.")
-    problems.unless(not _twice(map(str, found.values())), f"{where}: expected three different names.")
+    problems.unless(not _twice(found.values()), f"{where}: expected three different names.")
     return found
 
 
-def _codes(platform: str, given: Any, problems: Problems) -> dict[str, str]:
+def _codes(platform: str, given: Mapping[str, Any], problems: Problems) -> dict[str, str]:
     where, is_prolific = "The completion codes", platform == "prolific"
-    if not problems.unless(isinstance(given, Mapping), f"{where}: expected an object, found {_kind(given)}."):
-        return {}
-    problems += _unknown(given, OUTCOMES, where)
-    codes = {name: value for name, value in given.items() if name in OUTCOMES and value != ""}
-    for name, value in codes.items():
-        expected = f"expected letters, digits, - and _, at most 64, found {value!r}"
-        problems.unless(_matches(CODE, value), f"The code for {name}: {expected}.")
+    table = dict.fromkeys(OUTCOMES, matching(CODE, "letters, digits, - and _, at most 64"))
+    filled = {name: value for name, value in given.items() if value != ""}
+    codes = check_fields(filled, table, "The code for ", problems)
     made = f"{where}: only Prolific's are set by hand; all others are made for each person."
-    problems.unless(is_prolific or not codes, made)
+    problems.unless(is_prolific or not filled, made)
     shown = "The code for complete: expected the completion code that Prolific shows for the study."
-    problems.unless(not is_prolific or "complete" in codes, shown)
-    problems.unless(not _twice(map(str, codes.values())), f"{where}: expected a different code for each outcome.")
+    problems.unless(not is_prolific or "complete" in filled, shown)
+    problems.unless(not _twice(codes.values()), f"{where}: expected a different code for each outcome.")
     return codes
 
 
-# Small parts --------------------------------------------------------------------------------------
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "nothing"}
-    return names.get(type(value), "a number")
-
-
-def _matches(pattern: re.Pattern[str], value: Any) -> bool:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
-
-
 def _twice(values: Iterable[str]) -> list[str]:
-    """Those that are there more than once."""
+    """Return those that are there more than once."""
     return [value for value, count in Counter(values).items() if count > 1]
-
-
-def _unknown(given: Mapping[Any, Any], known: Collection[str], where: str) -> Problems:
-    expected = ", ".join(sorted(known))
-    return Problems(f"{where}: there is no {name!r}; expected {expected}." for name in given if name not in known)
-
-
-def _flag(given: Mapping[str, Any], name: str, default: bool, where: str, problems: Problems) -> bool:
-    value = given.get(name, default)
-    problems.unless(isinstance(value, bool), f"{where}: expected true or false, found {value!r}.")
-    return bool(value)
-
-
-def _one_of(
-    given: Mapping[str, Any], name: str, among: Collection[str], default: str, where: str, problems: Problems
-) -> str:
-    value = given.get(name, default)
-    is_one = isinstance(value, str) and value in among
-    return value if problems.unless(is_one, f"{where}: expected {', '.join(among)}, found {value!r}.") else default
 
 
 # Questions as lines of a text ---------------------------------------------------------------------

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 FRAME = 'width="400" height="600" allow="local-network-access"'
 PHONE = {"width": 360, "height": 640}
 EVERYTHING = DEFAULT_SCREENING | {"headphones": "both", "headphones_gate": "gate"}
+AFTER_P808 = {"bandwidth": "flag", "environment": "gate"}
 ABOUT = ("30 to 39", "I would rather not say", "No")
 # Heights of what a finger has to hit; links within a sentence are not meant.
 SMALL_TARGETS = """() => [...document.querySelectorAll("button, select, .choice, input[type=text], .foot a")]
@@ -74,7 +75,7 @@ def hear_all(page):
 def choose(page, answers):
     hear_all(page)
     for place, answer in enumerate(answers, 1):
-        page.locator(f"#field-answer{place}").get_by_label(str(answer), exact=True).check()
+        page.locator(f"#field-answer{place} input[value='{answer}']").check()
 
 
 def play(page, button):
@@ -86,7 +87,7 @@ def test_criterion_19_and_22_steps_by_touch_on_a_phone(new_page, check_page, liv
     page = new_page(has_touch=True)
     page.add_init_script(UNPLAYED)
     page.set_viewport_size(PHONE)
-    study = make_full()
+    study = make_full(screening=EVERYTHING | AFTER_P808)
     page.goto(link_of(study))
     check_page(page, "listen-welcome")
     page.get_by_role("button", name="Begin").dblclick()
@@ -123,12 +124,15 @@ def test_criterion_19_and_22_steps_by_touch_on_a_phone(new_page, check_page, liv
     page.get_by_role("heading", name="Vérification du casque").wait_for()
     choose(page, answers_to_open_test())
     continue_(page)
-    check_page(page, "listen-woods")
-    choose(page, answers_to_open_test())
-    continue_(page)
+    for kind in ("woods", "bandwidth", "environment"):
+        check_page(page, f"listen-{kind}")
+        assert page.evaluate(SMALL_TARGETS) == []
+        choose(page, answers_to_open_test())
+        continue_(page)
     check_page(page, "listen-role-play")
     scores = list(latest().screening_results.values_list("kind", "attempt", "score", "is_passed"))
-    assert scores == [("sound", 1, 2, True), ("huggins", 1, 0, False), ("huggins", 2, 6, True), ("woods", 1, 6, True)]
+    assert scores[:3] == [("sound", 1, 2, True), ("huggins", 1, 0, False), ("huggins", 2, 6, True)]
+    assert scores[3:] == [("woods", 1, 6, True), ("bandwidth", 1, 5, True), ("environment", 1, 4, True)]
     with page.expect_navigation():
         page.get_by_role("button", name="J'ai lu ce texte").click()
     assert latest().step == "trials"

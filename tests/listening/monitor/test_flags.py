@@ -85,7 +85,7 @@ def test_time_under_sixty_percent_of_the_speech_is_too_fast():
 
 def test_missed_controls_failed_headphones_and_tampering_are_flagged():
     assert kinds(Record({TASK: 10}, 52, gold=[True, False])) == ["gold-missed"]
-    assert kinds(Record({TASK: 10}, 52, headphones={"huggins": True, "woods": False})) == ["headphones"]
+    assert kinds(Record({TASK: 10}, 52, checks={"huggins": True, "woods": False})) == ["headphones"]
     assert kinds(Record({TASK: 10}, 52, notes=[frozenset({"rate"})])) == ["playback"]
     assert kinds(Record({TASK: 10}, 52, notes=[frozenset({"hidden"})] * 2)) == []
     assert kinds(Record({TASK: 10}, 52, notes=[frozenset({"hidden"})] * 3)) == ["playback"]

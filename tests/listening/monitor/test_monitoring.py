@@ -149,7 +149,7 @@ def test_stages_tell_how_many_came_are_there_and_stopped(study):
     assert told == {
         "Consent": (6, 0, 1),
         "Sound test": (5, 1, 0),
-        "Headphone check": (4, 0, 1),
+        "Listening checks": (4, 0, 1),
         "Instructions": (3, 0, 0),
         "Trials 1–2": (3, 0, 0),
         "Trials 3–4": (3, 1, 0),

@@ -217,11 +217,11 @@ def test_criterion_20_mturk_hands_in_from_the_browser_with_cookies_blocked():
         ),
         (
             "prolific",
-            {"codes": {"complete": "A B", "technical": "A B"}, "extra": 1},
+            {"codes": {"complete": "AB", "technical": "AB", "screened-out": "A B"}, "extra": 1},
             [
-                "The settings of the platform: there is no 'extra'; expected codes, confirm_by_api, parameters.",
-                "The code for complete: expected letters, digits, - and _, at most 64, found 'A B'.",
-                "The code for technical: expected letters, digits, - and _, at most 64, found 'A B'.",
+                "The settings of the platform, extra: there is no such field; there are: parameters, codes, "
+                "confirm_by_api.",
+                "The code for screened-out: expected letters, digits, - and _, at most 64, found 'A B'.",
                 "The completion codes: expected a different code for each outcome.",
             ],
         ),

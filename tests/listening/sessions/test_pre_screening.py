@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from common.errors import ProblemsError
 from listening.app.models import Block
+from listening.app.monitor.services import flag_sessions
 from listening.app.sessions.attention import fails_attention, is_gold_missed
 from listening.app.sessions.forms import QuestionsForm
 from listening.app.studies.settings import DEFAULT_SCREENING, BackgroundQuestion, Screening, parse_screening
@@ -93,6 +95,48 @@ def test_huggins_needs_six_of_six_and_woods_five(kind, wrong, is_passed):
     visit.post("headphones", kind=kind, attempt=1, **{f"answer{place}": one for place, one in enumerate(given, 1)})
     row.refresh_from_db()
     assert (row.score, row.is_passed, row.given) == (6 - wrong, is_passed, given)
+
+
+def test_bandwidth_and_environment_follow_the_headphones_and_each_has_its_own_consequence():
+    visit = make_visit(
+        {"headphones": "woods", "headphones_attempts": 1, "bandwidth": "flag", "environment": "gate"}, rate_hz=48000
+    )
+    assert len(visit.sounds()) == 6
+    visit.answer_test("headphones")
+    assert "Bandwidth check 2 of 3" in visit.text()
+    files = [visit.ask("get", address).content for address in visit.sounds()]
+    assert {int.from_bytes(file[24:28], "little") for file in files} == {48000}  # its rate
+    visit.answer_test("headphones", right=False)
+    assert "Check of your surroundings 3 of 3" in visit.text()
+    visit.answer_test("headphones", right=False)
+    assert results(visit) == [("woods", 1, 6, 6, True), ("bandwidth", 1, 0, 5, False), ("environment", 1, 0, 4, False)]
+    assert (visit.session.state, visit.session.step) == ("screened-out", "end")
+    flag_sessions(timezone.now())
+    assert visit.session.flags.get().data == {"checks": ["bandwidth", "environment"], "holds": True}
+
+
+@pytest.mark.parametrize(("wrong", "is_passed"), [(1, True), (2, False)])
+def test_environment_needs_three_of_four_pairs(wrong, is_passed):
+    visit = make_visit({"environment": "flag"})
+    visit.page()
+    row = visit.session.screening_results.get()
+    row.secret["sent"] = [0, 1, 2, 3]
+    row.save()
+    given = [3 if place < wrong else one for place, one in enumerate(row.secret["right"])]
+    visit.post("headphones", kind="environment", attempt=1, **{f"answer{n}": one for n, one in enumerate(given, 1)})
+    row.refresh_from_db()
+    assert (row.score, row.is_passed) == (4 - wrong, is_passed)
+
+
+@pytest.mark.parametrize(("hearing", "state"), [("no", "active"), ("yes", "screened-out")])
+def test_hearing_is_asked_and_decides_where_the_study_is_for_who_hears_well(hearing, state):
+    visit = make_visit({"normal_hearing": True})
+    assert visit.post("questions").status_code == 422
+    visit.post("questions", hearing=hearing)
+    assert (visit.session.state, results(visit)) == (
+        state,
+        [("hearing", 1, int(hearing == "no"), 1, hearing == "no")],
+    )
 
 
 def test_criterion_19_reload_or_old_form_is_no_new_attempt():

@@ -127,14 +127,15 @@ def test_questionnaire_is_read_strictly_and_every_problem_told():
             ]
         )
     assert raised.value.problems == [
-        "Question 1: expected a name of small letters, digits and _, found 'Age'.",
-        "Question 1, choice 1: expected labels by language, such as en: Your age.",
+        "Question 1, name: expected small letters, digits and _, found 'Age'.",
+        "Question 1, choice 1, labels: expected labels by language, such as en: Your age, found '{}'.",
         "Question 1: expected at least two choices, found 1.",
-        "Question 2: there is no 'colour'; expected choices, highest, kind, labels, lowest, name, required.",
-        "Question 2: expected a kind out of choice, number, text, language, found 'slider'.",
-        "Question 2: expected labels by language, such as en: Your age.",
-        "Question 3: expected an object, found a text.",
-        "Question 5: expected whole numbers as its lowest and highest answer, in this order.",
+        "Question 2, kind: expected one of choice, number, text, language, found 'slider'.",
+        "Question 2, labels: expected labels by language, such as en: Your age, found '{}'.",
+        "Question 2, colour: there is no such field; there are: name, kind, labels, choices, required, lowest, "
+        "highest.",
+        "Question 3: expected an object, found 'c'.",
+        "Question 5: expected a lowest answer below the highest, found 2 and 1.",
         "Question 'd': there are two of this name.",
     ]
 

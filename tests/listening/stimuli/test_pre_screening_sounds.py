@@ -6,7 +6,14 @@ import wave
 import numpy as np
 import pytest
 
-from listening.stimuli.sound_checks import counting_tones, huggins_round, woods_round, write_sound
+from listening.stimuli.sound_checks import (
+    bandwidth_round,
+    counting_tones,
+    environment_round,
+    huggins_round,
+    woods_round,
+    write_sound,
+)
 
 RATE_HZ = 16000
 ANSWERS = [1, 2, 3]
@@ -66,6 +73,26 @@ def test_woods_quietest_is_another_one_over_loudspeakers(answer):
     assert 20 * np.log10(max(over_headphones) / min(over_headphones)) == pytest.approx(6, abs=0.05)
     spectrum = np.abs(np.fft.rfft(sounds[answer - 1][:, 0]))
     assert int(np.argmax(spectrum)) == 200
+
+
+@pytest.mark.parametrize(("rate_hz", "number", "low_pass_hz"), [(16000, 1, 3500), (48000, 0, 3500), (48000, 1, 7000)])
+def test_bandwidth_differs_by_what_lies_above_a_frequency_or_not_at_all(rate_hz, number, low_pass_hz):
+    for answer in (1, 2):
+        sound = bandwidth_round(answer, number, rng(), rate_hz)[:, 0]
+        first, second = (part[: 2 * len(part) // 3] for part in np.split(sound, 2))
+        above = np.fft.rfftfreq(len(first), 1 / rate_hz) > 4000 / 3500 * low_pass_hz
+        left = np.sum(np.abs(np.fft.rfft(second)[above])) / np.sum(np.abs(np.fft.rfft(first)[above]))
+        assert (left < 0.01) if answer == 2 else (left == 1)
+        assert np.std(second) == pytest.approx(np.std(first), rel=0.02)
+
+
+@pytest.mark.parametrize("answer", [1, 2])
+def test_environment_has_ten_decibels_less_noise_behind_one_of_two_equal_voices(answer):
+    first, second = np.split(environment_round(answer, rng(3))[:, 0], 2)
+    noise = [np.std(band(part[2000:22000], 7200, 7900)) for part in (first, second)]
+    apart = 20 * np.log10(noise[1] / noise[0])
+    assert apart == pytest.approx(10 if answer == 1 else -10, abs=1)
+    assert correlation(first, second) > 0.99
 
 
 @pytest.mark.parametrize("counts", [[2, 5], [1, 4, 2]])
