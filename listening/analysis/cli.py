@@ -27,26 +27,26 @@ from common.terminal import (
     print_text,
     run_command,
 )
-from evaluation.figures.style import ImageFormat
 from listening.analysis import bundle
 from listening.analysis.analyse import analyse
-from listening.analysis.figures import draw_files, list_figures
+from listening.analysis.figures import list_figures
 from listening.analysis.reading.answer_values import KINDS
 from listening.analysis.reading.answers import USUAL_PATTERN, AnswerOptions, read_answers
 from listening.analysis.reading.input_files import GREATEST_RATING
-from listening.analysis.reading.inputs import ORIGINAL, Inputs, Scale, Settings, parse_settings
+from listening.analysis.reading.inputs import NORMALISED, ORIGINAL, Inputs, Scale, Settings, parse_settings
 from listening.analysis.reading.ratings import RATED, ReadOptions, read_objective, read_ratings
-from listening.analysis.tables import Results, describe_answers, describe_inputs, describe_ratings, describe_tables
+from listening.analysis.tables import (
+    DICTIONARY,
+    Results,
+    describe_answers,
+    describe_inputs,
+    describe_ratings,
+    describe_tables,
+)
 
-_WORDS = {"raw": "raw ratings", "normalised": "ranks normalised within listeners, 0 to 1"}
 
-
-def say_summary(results: Results, scores: str) -> None:
-    """Print facts, notes and, for each task, the systems by their mean.
-
-    Args:
-        scores: ``raw`` or ``normalised``.
-    """
+def say_summary(results: Results) -> None:
+    """Print facts, notes and, for each task, the systems by their mean of normalised ranks."""
     counts = results.counts
     said = [
         f"{counts[name]:,} {name}"
@@ -59,12 +59,12 @@ def say_summary(results: Results, scores: str) -> None:
     for note in results.remarks:
         print_paragraph(f"- {note}")
     for task in results.study["tasks"]:
-        if rows := _rows(results, scores, task):
-            print_text(f"\n{task.capitalize()}, {_WORDS[scores]}")
-            mean = "same speaker" if results.records(scores, "summary", task=task, kind="target") else "mean"
+        if rows := _rows(results, task):
+            print_text(f"\n{task.capitalize()}, ranks normalised within listeners, 0 to 1")
+            mean = "same speaker" if results.records(NORMALISED, "summary", task=task, kind="target") else "mean"
             header = ("system", "ratings", mean, "from", "to", "group", "EER %", "from", "to", "group")
             print_table(header, rows)
-    if pairs := results.records(scores, "pair_detection"):
+    if pairs := results.records(NORMALISED, "pair_detection"):
         print_text("\nSame speaker by closeness on the board")
         rows = [[row["pairs"], row["system"], *_rates(row, "eer"), _number(row["auc"])] for row in pairs]
         print_table(("pairs", "system", "EER %", "from", "to", "AUC"), rows)
@@ -81,11 +81,11 @@ def say_summary(results: Results, scores: str) -> None:
         print_paragraph(f"Listeners whom post-screening names: {', '.join(named)}.")
 
 
-def _rows(results: Results, scores: str, task: str) -> list[list[str]]:
+def _rows(results: Results, task: str) -> list[list[str]]:
     """Return the original first, then from the highest mean to the lowest; of pairs of voices that of one speaker."""
-    detected = {row["system"]: row for row in results.records(scores, "detection", task=task)}
-    rows = results.records(scores, "summary", task=task, kind="all")
-    of_one_speaker = {row["system"]: row for row in results.records(scores, "summary", task=task, kind="target")}
+    detected = {row["system"]: row for row in results.records(NORMALISED, "detection", task=task)}
+    rows = results.records(NORMALISED, "summary", task=task, kind="all")
+    of_one_speaker = {row["system"]: row for row in results.records(NORMALISED, "summary", task=task, kind="target")}
     with_mean = {row["system"]: of_one_speaker.get(row["system"], row) for row in rows}
     shown = []
     for row in sorted(
@@ -120,18 +120,6 @@ def _percent(value: Any) -> str:
 PROGRAM = "python -m listening.analysis"
 BUNDLE = "bundle.zip"
 _OWN_NAMES = (bundle.RESULTS, BUNDLE, bundle.TABLES.rstrip("/"), bundle.FIGURES.rstrip("/"))
-FORMATS: tuple[ImageFormat, ...] = ("svg", "pdf", "png")
-_SETTINGS = {
-    "normalisation": "how ratings become ranks: rank01/avg or midrank",
-    "resamples": "resamples of listeners for the intervals",
-    "permutations": "permutations of the tests",
-    "level": "coverage of the intervals",
-    "correction": "correction over all pairs of systems: holm or bh",
-    "seed": "seed of every draw",
-    "least_clusters": "fewest listeners for an interval",
-    "partial_trials": "ratings of a task that an unfinished session needs for normalised scores",
-    "partial_of_each_kind": "how many of these must be of original speech, and how many of anonymised speech",
-}
 _EPILOGUE = (
     "Exit code: 0 done, 1 tables differ or the bundle was changed (reproduce), 2 bad usage or unreadable input, "
     "130 interrupted."
@@ -192,16 +180,7 @@ def _parser() -> Parser:
     again.add_argument("out", type=Path, help="folder for tables and figures; made if it is not there")
     again.set_defaults(run=_reproduce)
     for command in (run, again):
-        command.add_argument(
-            "--scores",
-            choices=("raw", "normalised"),
-            default="normalised",
-            help="scores that are printed (default normalised)",
-        )
         command.add_argument("--no-figures", action="store_true", help="tables only")
-        command.add_argument(
-            "--formats", default=",".join(FORMATS), help=f"formats of the figures (default {','.join(FORMATS)})"
-        )
     describe = commands.add_parser("describe", help="explain columns and tables", epilog=_EPILOGUE)
     describe.add_argument(
         "names", nargs="*", metavar="NAME", help="ratings, answers, inputs, or names of tables (default: everything)"
@@ -212,15 +191,13 @@ def _parser() -> Parser:
 
 def _add_settings(command: argparse.ArgumentParser) -> None:
     usual = Settings().as_data()
-    for one in fields(Settings):
-        value = usual[one.name]
-        option = "--" + one.name.replace("_", "-")
-        words = f"{_SETTINGS[one.name]} (default {value})"
-        command.add_argument(option, type=type(value), metavar="VALUE", help=words.replace("%", "%%"), default=None)
+    for name, about in DICTIONARY["settings"].items():
+        words = f"{about['title']}. {about['help']} {' or '.join(about.get('choices', ()))} (default {usual[name]})"
+        option = f"--{name.replace('_', '-')}"
+        command.add_argument(option, type=type(usual[name]), metavar="VALUE", help=words.replace("%", "%%"))
 
 
 def _run(options: argparse.Namespace) -> int:
-    formats = _formats(options)
     _check_folder(options.out, options.ratings)
     try:
         inputs, settings = _inputs(options)
@@ -228,26 +205,25 @@ def _run(options: argparse.Namespace) -> int:
             results = analyse(inputs, settings, bar.show)
     except ProblemsError as error:
         raise CommandError("\n".join(error.problems)) from None
-    figures = _drawn(results, formats)
+    figures = {} if options.no_figures else _draw(results)
     made = bundle.write_bundle(bundle.write_inputs(inputs, settings), results, figures)
     _write(options.out, results, figures, made)
-    say_summary(results, options.scores)
+    say_summary(results)
     print_text(f"\n{len(results.tables)} tables, {len(figures)} files of figures and {BUNDLE} are in {options.out}")
     return FINE
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    formats = _formats(options)
     _check_folder(options.out, options.bundle)
     try:
         with ProgressBar() as bar:
             found = bundle.reproduce(options.bundle, options.bundle.name, bar.show)
-        figures = _drawn(found.results, formats)
+        figures = {} if options.no_figures else _draw(found.results)
         others = bundle.compare_figures(options.bundle, options.bundle.name, figures)
     except ProblemsError as error:
         raise CommandError("\n".join(error.problems)) from None
     _write(options.out, found.results, figures)
-    say_summary(found.results, options.scores)
+    say_summary(found.results)
     print_text()
     for sentence in (*found.damaged, *found.differing):
         print_message(sentence)
@@ -365,21 +341,14 @@ def _scale(given: Sequence[str]) -> Scale | None:
     return ends or None
 
 
-def _formats(options: argparse.Namespace) -> tuple[ImageFormat, ...]:
-    if options.no_figures:
-        return ()
-    chosen = [one.strip() for one in options.formats.split(",")]
-    if unknown := [one for one in chosen if one not in FORMATS]:
-        raise CommandError(f"--formats: expected some of {', '.join(FORMATS)}, found {unknown[0]!r}.")
-    return tuple(one for one in FORMATS if one in chosen)
-
-
-def _drawn(results: Results, formats: Sequence[ImageFormat]) -> dict[str, bytes]:
-    """Return every figure in these formats, by the name of its file."""
-    if not formats:
-        return {}
+def _draw(results: Results) -> dict[str, bytes]:
+    """Return every figure by the names of its files."""
+    figures, files = list_figures(results), dict[str, bytes]()
     with ProgressBar() as bar:
-        return dict(draw_files(list_figures(results), formats, bar.show))
+        for done, figure in enumerate(figures):
+            bar.show(f"figure {figure.scores}/{figure.name}", done, len(figures))
+            files |= figure.draw(figure.files)
+    return files
 
 
 def _check_folder(out: Path, read: Path) -> None:

@@ -68,6 +68,11 @@ def make_table(name: str, rows: Iterable[Mapping[str, Any]]) -> DataTable:
     return DataTable(names, tuple(made), name)
 
 
+def choice_in_words(name: str, settings: Mapping[str, Any]) -> str:
+    """Return what was chosen for a setting as pages call it; empty where nothing was."""
+    return str(DICTIONARY["settings"][name]["choices"].get(settings.get(name), ""))
+
+
 @dataclass(frozen=True)
 class Results:
     """Everything that an analysis found.

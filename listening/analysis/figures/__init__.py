@@ -1,15 +1,15 @@
 """The figures that a challenge publishes of its listeners, drawn from nothing but the tables of an analysis.
 
-`list_figures` lists them with their words and numbers; `Figure.draw` and `draw_files` make the files.
+`list_figures` lists them with their words and numbers; `Figure.draw` makes the files.
 """
 
 from __future__ import annotations
 
 from listening.analysis.figures import answers, boards, detection, ratings
-from listening.analysis.figures.view import Figure, FigureFile, View, draw_files
+from listening.analysis.figures.view import Figure, View
 from listening.analysis.tables import Results, Scores
 
-__all__ = ["Figure", "FigureFile", "draw_files", "list_figures"]
+__all__ = ["Figure", "list_figures"]
 
 BY_SCORES: tuple[Scores, ...] = ("raw", "normalised")
 _OF_A_TASK = (

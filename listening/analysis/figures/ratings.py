@@ -21,7 +21,7 @@ from listening.analysis.figures.labels import count, interval, listed, number, p
 from listening.analysis.figures.view import Figure, Record, View, find_limits, group_rows, has_interval, ordered
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.scoring.objective import SUBJECTIVE
-from listening.analysis.tables import Scores
+from listening.analysis.tables import Scores, choice_in_words
 
 _DIFFERENCE_COLUMNS = (
     "first first_label second second_label listeners difference difference_low difference_high permutation_p "
@@ -33,7 +33,6 @@ _TOPS_PERCENT = (10, 20, 30, 40, 60, 80, 100)
 _MANY_PANELS = 16
 _LITTLE_HIGHER = 2.0
 _LEVELS = (0.05, 0.01, 0.001)
-_CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 _CELLS = 20
 _WER = "one_minus_wer"
 # Measures by what correlations call them: column of the table of utterances, and slug.
@@ -265,7 +264,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
     pairs = [(a, b) for place, a in enumerate(systems) for b in systems[place + 1 :] if (a, b) in cells]
     alike = [f"{view.labels[a]} and {view.labels[b]}" for a, b in pairs if not weigh(a, b)]
     shown_apart = f"{sentence(task)}: {len(pairs) - len(alike)} of {len(pairs)} pairs differ at {percent(alpha, 0)} %."
-    correction = _CORRECTIONS.get(str(settings.get("correction")), "")
+    correction = choice_in_words("correction", view.results.settings)
     n = sum(int(means[name]["n"] or 0) for name in systems if name in means)
     listeners = max(int(row["listeners"] or 0) for row in rows)
     yield view.figure(

@@ -9,13 +9,13 @@ called so inside of the picture, since pictures travel without their captions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from common.tables import DataTable, Value
-from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, Theme, darken, draw_formats, place_systems
+from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, darken, draw_formats, place_systems
 from listening.analysis.figures.labels import (
     LEAST_WORDS,
     MOST_WORDS,
@@ -31,8 +31,7 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results, Scores
 
 ALL_FORMATS: tuple[ImageFormat, ...] = ("svg", "pdf", "png")
-# Of a file that is downloaded rather than shown: PDF and PNG are for print, on white paper.
-PRINTED: Theme = "light"
+DARK = "-dark.svg"  # PDF and PNG are for print, on white paper
 PNG_DOTS_PER_INCH = 300
 SIMULATED = "SIMULATED: no listener gave these answers"
 
@@ -42,15 +41,6 @@ EVERY_SYSTEM = "all"
 _NAMING = ("system", "first", "second")
 # Tables whose `first` and `second` are no systems.
 _NAMES_NO_SYSTEM = frozenset({"correlations"})
-
-
-@dataclass(frozen=True, slots=True)
-class FigureFile:
-    """One file of a figure. `path`: such as ``raw/det-naturalness-light.svg`` or ``raw/det-naturalness.pdf``."""
-
-    path: str
-    theme: Theme
-    image_format: ImageFormat
 
 
 @dataclass(frozen=True)
@@ -65,7 +55,7 @@ class Figure:
         reading: of the caption the first words, with the title at most `MOST_WORDS`; pages have the rest behind a fold.
         alt: the finding in words, with numbers.
         plot: the picture.
-        count: makes `numbers`.
+        numbers: what is drawn, names in full.
         formats: the files that are worth making.
         task: of the ratings; empty where there is none.
         system: whose figure it is; empty where it is of all.
@@ -81,7 +71,7 @@ class Figure:
     caption: str
     alt: str
     plot: Plot
-    count: Callable[[], DataTable]
+    numbers: DataTable
     formats: tuple[ImageFormat, ...] = ALL_FORMATS
     task: str = ""
     system: str = ""
@@ -102,64 +92,31 @@ class Figure:
         """Return whether nobody but the organizers of the study may see it."""
         return self.is_about_listeners or self.is_about_utterances or self.is_about_screening
 
-    @cached_property
-    def numbers(self) -> DataTable:
-        """Return the table of what is drawn, names in full."""
-        return self.count()
+    @property
+    def files(self) -> list[str]:
+        """Return the paths of the files worth making: SVG for both themes of a page, PDF and PNG for print."""
+        ends = {"svg": ("-light.svg", DARK), "pdf": (".pdf",), "png": (".png",)}
+        return [f"{self.scores}/{self.name}{end}" for one in self.formats for end in ends[one]]
 
-    def draw(self, theme: Theme, image_format: ImageFormat) -> bytes:
-        """Return the figure as a file; equal results give equal bytes."""
-        if theme == PRINTED or image_format != "svg":
-            return self._draw([image_format], theme)[image_format]
-        return darken(self._draw(["svg"])["svg"])
+    def draw(self, files: Iterable[str]) -> dict[str, bytes]:
+        """Return some of `files` by their paths, painted once: a dark SVG is the light one in other colours.
 
-    def draw_files(self, files: Iterable[FigureFile]) -> dict[str, bytes]:
-        """Some of `files` by their path, painted once: a dark SVG is the light one in other colours."""
-        wanted = list(files)
-        drawn = self._draw(dict.fromkeys(file.image_format for file in wanted))
-        return {
-            file.path: drawn[file.image_format] if file.theme == PRINTED else darken(drawn[file.image_format])
-            for file in wanted
-        }
-
-    def _draw(self, formats: Iterable[ImageFormat], theme: Theme = PRINTED) -> dict[ImageFormat, bytes]:
-        return draw_formats(
+        Equal results give equal bytes.
+        """
+        formats: dict[str, Any] = {path: path.rpartition(".")[2] for path in files}
+        drawn = draw_formats(
             self.plot,
-            formats,
+            dict.fromkeys(formats.values()),
             title=self.title,
             description=self.alt,
-            theme=theme,
+            theme="light",
             stamp=SIMULATED if self.is_simulated else "",
             dots_per_inch=PNG_DOTS_PER_INCH,
         )
-
-    def files(self, formats: Iterable[ImageFormat] = ALL_FORMATS) -> list[FigureFile]:
-        """Those worth making among the formats: SVG for both themes of a page, PDF and PNG for print."""
-        wanted, stem = set(formats) & set(self.formats), f"{self.scores}/{self.name}"
-        themes: tuple[Theme, ...] = ("light", "dark")
-        found = [FigureFile(f"{stem}-{theme}.svg", theme, "svg") for theme in themes if "svg" in wanted]
-        return found + [FigureFile(f"{stem}.{one}", PRINTED, one) for one in ALL_FORMATS[1:] if one in wanted]
-
-
-def draw_files(
-    figures: Iterable[Figure],
-    formats: Iterable[ImageFormat] = ALL_FORMATS,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> Iterator[tuple[str, bytes]]:
-    """Path and content of every file worth making, ``raw/det-naturalness-light.svg``; each figure is painted once.
-
-    Args:
-        figures: of `list_figures`, or some of them.
-        formats: those wanted.
-        progress: told what is drawn, how many figures are done, and how many there are.
-    """
-    chosen, wanted = list(figures), tuple(formats)
-    for done, figure in enumerate(chosen):
-        if progress:
-            progress(f"figure {figure.scores}/{figure.name}", done, len(chosen))
-        yield from figure.draw_files(figure.files(wanted)).items()
-    if progress and chosen:
-        progress("figures", len(chosen), len(chosen))
+        return {
+            path: darken(drawn[image_format]) if path.endswith(DARK) else drawn[image_format]
+            for path, image_format in formats.items()
+        }
 
 
 class View:
@@ -271,13 +228,10 @@ class View:
         sentences = " ".join(one for one in (kind, *caption, origin, simulated) if one)
 
         names = tuple(columns.split())
-
-        def count() -> DataTable:
-            return DataTable(names, tuple(tuple(map(self._labelled(row).get, names)) for row in rows))
-
+        numbers = DataTable(names, tuple(tuple(map(self._labelled(row).get, names)) for row in rows))
         left = max(MOST_WORDS - len(title.split()), LEAST_WORDS)
         more["reading"] = first_words(" ".join(filter(None, caption)), left)
-        return Figure(scores, name, title, sentences, alt, plot, count, is_simulated=self.is_simulated, **more)
+        return Figure(scores, name, title, sentences, alt, plot, numbers, is_simulated=self.is_simulated, **more)
 
     def _labelled(self, row: Record) -> Record:
         """Return the row with the labels of the systems that it names."""

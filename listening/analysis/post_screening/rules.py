@@ -38,7 +38,7 @@ from listening.analysis.post_screening.listeners import (
 from listening.analysis.reading.inputs import BRIDGE, COMPARING, GOLD, PRACTICE, RAW, Ratings, Scale, Scored, Settings
 from listening.analysis.scoring.detection import Point, estimate_points
 from listening.analysis.scoring.normalisation import score_ratings
-from listening.analysis.tables import DICTIONARY, Row, make_table
+from listening.analysis.tables import Row, make_table
 
 LEAST_RATINGS = 8
 VARIANCE_ON_FIVE_POINTS = 0.1
@@ -319,26 +319,14 @@ def _why_no_agreement(ratings: int, cells: int, *, is_told: bool) -> str:
 STANDING = "standing"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule. `source`: where it comes from. `threshold`: from where it catches, in words."""
-
-    name: str
-    title: str
-    source: str
-    looks_at: str
-    threshold: str
-    find: Callable[[Panel], Iterable[ScreeningFinding]]
-
-
-_FINDERS = {
+# By the names under which the data dictionary describes them.
+RULES: Mapping[str, Callable[[Panel], Iterable[ScreeningFinding]]] = {
     "low-variance": low_variance,
     "disagrees": disagrees,
     "gold-missed": gold_missed,
     "bridge-outlier": bridge_outlier,
     "vote-outliers": vote_outliers,
 }
-RULES = tuple(Rule(name, **DICTIONARY["rules"][name], find=find) for name, find in _FINDERS.items())
 
 
 def make_screening_table(
@@ -358,9 +346,9 @@ def make_screening_table(
     panel = _panel(ratings, scale, settings, gold or {}, comparing)
     sessions = _sessions(ratings)
     rows = [
-        {"rule": rule.name, "session": sessions[found.listener], **asdict(found), "task": found.task or None}
-        for rule in RULES
-        for found in sorted(rule.find(panel), key=lambda one: one.listener)
+        {"rule": rule, "session": sessions[found.listener], **asdict(found), "task": found.task or None}
+        for rule, find in RULES.items()
+        for found in sorted(find(panel), key=lambda one: one.listener)
     ]
     return make_table("screening", rows)
 
@@ -409,11 +397,11 @@ def make_effect_tables(
         rows += _effect_rows(STANDING, points(ratings, with_excluded=True), now)
     counting = set(ratings.listener[ratings.excluded == ""].tolist())
     for rule in RULES:
-        caught = {str(row["listener"]) for row in screening.records(rule=rule.name, is_caught=1)} & counting
+        caught = {str(row["listener"]) for row in screening.records(rule=rule, is_caught=1)} & counting
         if caught:
             is_out = np.isin(ratings.listener, sorted(caught)) & (ratings.excluded == "")
-            without = replace(ratings, excluded=np.where(is_out, rule.name, ratings.excluded))
-            rows += _effect_rows(rule.name, now, points(without))
+            without = replace(ratings, excluded=np.where(is_out, rule, ratings.excluded))
+            rows += _effect_rows(rule, now, points(without))
     return [make_table("exclusion_effect", rows)]
 
 

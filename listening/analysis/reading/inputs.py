@@ -20,6 +20,7 @@ import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
 from common.errors import ProblemsError
+from listening.analysis.tables import DICTIONARY
 from listening.questions import FIRST_PRESET, AskedQuestion, load_preset
 
 if TYPE_CHECKING:
@@ -84,26 +85,14 @@ def parse_settings(given: Mapping[str, Any]) -> Settings:
 
 
 def _out_of_range(chosen: Settings) -> list[str]:
-    choices = {"normalisation": ("rank01/avg", "midrank"), "correction": ("holm", "bh")}
-    ranges: dict[str, tuple[float, float]] = {
-        "resamples": (200, 20_000),
-        "permutations": (200, 20_000),
-        "level": (0.5, 0.999),
-        "seed": (0, 2**31 - 1),
-        "least_clusters": (2, 1000),
-        "partial_trials": (0, 10_000),
-        "partial_of_each_kind": (0, 10_000),
-    }
-    values = chosen.as_data()
-    return [
-        f"Expected {name} as {' or '.join(known)}, found {values[name]!r}."
-        for name, known in choices.items()
-        if values[name] not in known
-    ] + [
-        f"Expected {name} from {low} to {high}, found {values[name]}."
-        for name, (low, high) in ranges.items()
-        if not low <= values[name] <= high
-    ]
+    problems = []
+    for name, about in DICTIONARY["settings"].items():
+        value = getattr(chosen, name)
+        if "choices" in about and value not in about["choices"]:
+            problems.append(f"Expected {name} as {' or '.join(about['choices'])}, found {value!r}.")
+        elif "lowest" in about and not about["lowest"] <= value <= about["highest"]:
+            problems.append(f"Expected {name} from {about['lowest']} to {about['highest']}, found {value}.")
+    return problems
 
 
 Scale = Mapping[str, tuple[float, float]]  # lowest and highest rating by task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -10,72 +11,38 @@ from django.http import Http404
 
 from listening.analysis.reading.inputs import Settings
 from listening.app.models import Analysis, Study
-from listening.app.results import labels
 from listening.app.results.importing import ENDINGS, LARGEST_FILE, MEGABYTE, Imported, start_import
-from listening.app.results.labels import CORRECTIONS, NORMALISATIONS
+from listening.app.results.labels import settings_of
 from listening.app.results.services import start_analysis
 from listening.app.studies.forms import EditionField, StudyNameField, or_errors
 from portal.challenges.selectors import managed_editions_for
 from portal.core.fields import LineField
 from portal.jobs.models import Job
 
-USUAL = Settings()
-FEWEST, MOST = 200, 20_000
-
 
 class AnalyseForm(forms.Form):
     """Settings that an organizer may choose, those that matter for this form of study; the others stay usual."""
 
-    normalisation = forms.ChoiceField(
-        choices=[(name, f"{name}: {formula}") for name, formula in NORMALISATIONS.items()],
-        help_text="How the ratings of a listener become scores from 0 to 1. Raw ratings are analysed too.",
-    )
-    correction = forms.ChoiceField(
-        choices=list(CORRECTIONS.items()),
-        label="Correction of p-values",
-        help_text="Over all pairs of a task. Holm is the stricter one.",
-    )
-    resamples = forms.IntegerField(
-        min_value=FEWEST, max_value=MOST, help_text="Resamples of listeners for the intervals."
-    )
-    permutations = forms.IntegerField(
-        min_value=FEWEST, max_value=MOST, help_text="Of the tests within listeners, and of the lines of chance."
-    )
-    level = forms.FloatField(
-        min_value=0.5,
-        max_value=0.999,
-        help_text="Coverage of intervals as a share; 0.95 is usual.",
-        widget=forms.NumberInput(attrs={"step": "any"}),
-    )
-    seed = forms.IntegerField(
-        min_value=0, max_value=2**31 - 1, help_text="Of every draw: equal seeds give equal numbers."
-    )
-    least_clusters = forms.IntegerField(
-        min_value=2,
-        max_value=1000,
-        label="Fewest listeners for an interval",
-        help_text="With fewer there are numbers and no intervals.",
-    )
-    partial_trials = forms.IntegerField(
-        min_value=0,
-        max_value=10_000,
-        label="Ratings that an unfinished session needs",
-        help_text="Below it the session counts for raw ratings only, as ranks over too few would mislead.",
-    )
-    partial_of_each_kind = forms.IntegerField(
-        min_value=0, max_value=10_000, label="Of these, original and anonymised each, at least"
-    )
-
     def __init__(self, data: Any = None, *, study: Study, analysis: Analysis | None) -> None:
-        chosen = USUAL.as_data() | (analysis.chosen if analysis is not None else {})
+        chosen = Settings().as_data() | (analysis.chosen if analysis is not None else {})
         super().__init__(data, initial=chosen)
         self.study = study
-        for name in self.fields.keys() - labels.settings_of(study.form_of_results).keys():
-            del self.fields[name]
+        self.fields |= {name: _make_field(about) for name, about in settings_of(study.form_of_results).items()}
 
     def save(self, by: Any) -> Analysis | None:
         """Start it; what stands in the way is said by the form."""
         return or_errors(self, start_analysis, study=self.study, by=by, chosen=self.cleaned_data)
+
+
+def _make_field(about: Mapping[str, Any]) -> forms.Field:
+    """Return the field of a setting, as the data dictionary describes it."""
+    words = {"label": about.get("label", about["title"]), "help_text": about["help"]}
+    if "choices" in about:
+        return forms.ChoiceField(choices=list(about["choices"].items()), **words)
+    ends = {"min_value": about["lowest"], "max_value": about["highest"]}
+    if isinstance(about["lowest"], int):
+        return forms.IntegerField(**ends, **words)
+    return forms.FloatField(**ends, **words, widget=forms.NumberInput(attrs={"step": "any"}))
 
 
 class RatingsForm(forms.Form):

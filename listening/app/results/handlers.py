@@ -118,10 +118,9 @@ def _draw(context: JobContext, analysis: Analysis, results: Results) -> None:
     figures = list_figures(results)
     for done, figure in enumerate(figures):
         context.progress(DRAWING, done, len(figures))
-        missing = [file for file in figure.files() if file.path not in analysis.figures]
-        made = figure.draw_files(missing) if missing else {}
-        drawn = {path: store_bytes(content, f".{path.rpartition('.')[2]}") for path, content in made.items()}
-        if drawn:
+        if missing := [path for path in figure.files if path not in analysis.figures]:
+            made = figure.draw(missing).items()
+            drawn = {path: store_bytes(content, f".{path.rpartition('.')[2]}") for path, content in made}
             _keep(analysis, figures=analysis.figures | drawn)
     context.progress(DRAWING, len(figures), len(figures))
 

@@ -16,7 +16,7 @@ from common.rounding import fixed, round_to_interval
 from common.tables import Column, Value
 from listening.analysis.figures.detection import PAIRS
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.tables import Results
+from listening.analysis.tables import DICTIONARY, Results, choice_in_words
 from portal.core.labels import MISSING, decimals
 
 METHOD = tomllib.loads(Path(__file__).with_name("method.toml").read_text(encoding="utf-8"))
@@ -30,8 +30,6 @@ P_COLUMNS = frozenset(
     | {"two_way_p", "two_way_adjusted", "decisive_p"}
 )
 P_OF_ENOUGH = frozenset({"two_way_p", "two_way_adjusted", "decisive_p"})  # known only where listeners are enough
-NORMALISATIONS = {"rank01/avg": "(rank − 1) / (n − 1)", "midrank": "(rank − ½) / n"}
-CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 EVERY = "all"  # in place of the name of a system
 WORDS: Mapping[str, Mapping[str, str]] = METHOD["words"] | {
     "pairs": PAIRS,
@@ -178,11 +176,11 @@ def scores_in_words(scores: str, scale: Sequence[float] | None) -> str:
 def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
     """Yield names and texts of what a reader needs to know to compute the same, in the order of the page."""
     chosen = results.settings
-    normalisation = str(chosen.get("normalisation", ""))
+    normalisation, _, formula = choice_in_words("normalisation", chosen).partition(": ")
     values = {
         "normalisation": normalisation,
-        "formula": NORMALISATIONS.get(normalisation, normalisation),
-        "correction": CORRECTIONS.get(str(chosen.get("correction")), ""),
+        "formula": formula,
+        "correction": choice_in_words("correction", chosen),
         "permutations": f"{chosen.get('permutations', 0):,}",
         "resamples": f"{chosen.get('resamples', 0):,}",
         "level": f"{100 * results.level:g}",
@@ -194,18 +192,18 @@ def formulas(results: Results, scores: str) -> Iterator[tuple[str, str]]:
             yield one["name"].format(**values), one["text"].format(**values)
 
 
-def settings_of(form: str) -> dict[str, str]:
-    """Return the settings by which analyses of this form of study differ, with their titles."""
-    return {name: title for part in _of_form("settings", form) for name, title in part["titles"].items()}
+def settings_of(form: str) -> dict[str, dict[str, Any]]:
+    """Return the settings by which analyses of this form of study differ, as the data dictionary describes them."""
+    return {name: about for name, about in DICTIONARY["settings"].items() if form in about.get("forms", (form,))}
 
 
 def settings_facts(results: Results) -> Iterator[tuple[str, str]]:
     """Yield settings that analyses of this form have, seed and versions."""
-    for name, title in settings_of(str(results.study["form"])).items():
+    for name, about in settings_of(str(results.study["form"])).items():
         if name in results.settings:
             value = results.settings[name]
-            text = f"{100 * value:g} %" if name == "level" else CORRECTIONS.get(str(value), str(value))
-            yield title, text
+            in_words = choice_in_words(name, results.settings) if name == "correction" else str(value)
+            yield about["title"], f"{100 * value:g} %" if name == "level" else in_words
     design = results.study.get("design", {})
     for name, title in (("seed", "Design: seed"), ("fingerprint", "Design: fingerprint")):
         if design.get(name) not in (None, ""):

@@ -15,12 +15,10 @@ from dataclasses import replace
 from enum import StrEnum
 
 from common.tables import DataTable
-from listening.analysis.figures import Figure
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, EFFECTS, Results
 from listening.app.models import Analysis, Study
 from portal.submissions.rules import Relation
 
-DECIDED_BY_ENOUGH = 5  # from this version on analyses decide nothing of pairs that few listeners rated
 FEWEST_PEOPLE = 3  # of two, who knows their own answers can tell the other's
 STANDING = "standing"  # among rules: all exclusions in force
 KEY = re.compile(r"\b[0-9a-f]{16}\b")  # as `inputs` calls people and sessions
@@ -61,13 +59,6 @@ def warn_of_few(results: Results) -> str:
     listeners, fewest = results.counts.get("listeners", 0), int(results.settings.get("least_clusters") or 0)
     compared = "conditions" if results.is_crossed else "systems"
     return f"Too few listeners ({listeners}) to compare {compared}." if listeners < fewest else ""
-
-
-def is_drawn_otherwise(figure: Figure, results: Results) -> bool:
-    """Return whether a file may hold letters that its results have no more, as of analyses before version 5."""
-    if not figure.name.startswith("violin") or int(results.versions.get("analysis", 0)) >= DECIDED_BY_ENOUGH:
-        return False
-    return not any(row["group"] for row in results.records(figure.scores, "summary", task=figure.task))
 
 
 def rows_for_everybody(table: DataTable) -> DataTable:

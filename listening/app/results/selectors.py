@@ -23,7 +23,6 @@ from listening.app.models import Analysis, Condition, Study
 from listening.app.results.inputs import Changed, changed_parts, compute_basis
 from listening.app.results.rules import (
     ResultsPart,
-    is_drawn_otherwise,
     is_public,
     may_see,
     notes_on_nobody,
@@ -239,9 +238,8 @@ def parsed_results(key: str) -> Results:
 
 @lru_cache(maxsize=KEPT)
 def figures_in(key: str) -> tuple[Figure, ...]:
-    """Return the figures of stored results that were drawn as they would be today; nothing is drawn."""
-    results = parsed_results(key)
-    return tuple(one for one in list_figures(results) if not is_drawn_otherwise(one, results))
+    """Return the figures of stored results; nothing is drawn."""
+    return tuple(list_figures(parsed_results(key)))
 
 
 @lru_cache(maxsize=KEPT)

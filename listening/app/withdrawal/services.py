@@ -152,7 +152,7 @@ def _strip(pk: int) -> None:
         with default_storage.open(analysis.results) as stored:
             kept = _without_singles(Results.from_json(stored.read()))
         analysis.results = store_bytes(kept.as_json().encode(), ".json")
-        names = {file.path for figure in list_figures(kept) for file in figure.files()}
+        names = {path for figure in list_figures(kept) for path in figure.files}
         analysis.figures = {name: key for name, key in analysis.figures.items() if name in names}
     analysis.inputs = ""
     after = {analysis.results, *analysis.figures.values()}

@@ -209,7 +209,7 @@ def test_command_analyses_a_folder_of_answers_and_makes_it_again(tmp_path, capsy
     for number in range(12):
         lines = [f"s{number:02},x,y,u{item},{'a' if (number + item) % 4 else 'b'}" for item in range(12)]
         (folder / f"s{number:02}.csv").write_text("\n".join(["session_id,system_a,system_b,item,winner", *lines, ""]))
-    assert main(["run", str(folder), str(out), "--kind", "ab", "--leave-out", "s03", "--formats", "svg"]) == 0
+    assert main(["run", str(folder), str(out), "--kind", "ab", "--leave-out", "s03"]) == 0
     said = capsys.readouterr().out
     assert "results: 132 answers, 11 sessions, 11 listeners" in said
     assert "1 session with 12 answers is left out by rules in force: 1 “left out by choice”." in said

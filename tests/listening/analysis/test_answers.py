@@ -328,7 +328,7 @@ def test_figures_show_conditions_pairs_and_which_differ():
     }
     assert all(len(figure.numbers.rows) >= 2 for figure in figures.values())
     for name in ("conditions-sliders-mean", "compared-which-share-right", "matrix-better-mean-rating"):
-        assert b"</svg>" in figures[name].draw("light", "svg")
+        assert b"</svg>" in figures[name].draw(figures[name].files[:1]).popitem()[1]
 
 
 def test_answers_of_another_kind_are_refused():

@@ -10,7 +10,7 @@ import pytest
 from evaluation.figures.det import spread_curves
 from evaluation.figures.style import SMALL, draw_formats
 from listening.analysis.boards.maps import make_map_tables
-from listening.analysis.figures import draw_files, list_figures
+from listening.analysis.figures import list_figures
 from listening.analysis.figures.labels import short_group, slug
 from listening.analysis.figures.view import SIMULATED
 from listening.analysis.reading.inputs import Settings
@@ -31,6 +31,10 @@ def few():
 @pytest.fixture(scope="module")
 def figures(few):
     return {(figure.scores, figure.name): figure for figure in list_figures(few)}
+
+
+def assert_sound_figure(figure):
+    assert_sound(lambda theme, image_format: figure.draw([f"-{theme}.{image_format}"]).popitem()[1])
 
 
 def overviews(results):
@@ -115,8 +119,9 @@ def test_every_figure_is_drawn_without_a_warning_and_no_text_is_outside_of_it_or
 
 def test_figure_is_sound_and_gives_the_same_bytes_each_time(figures):
     figure = figures["raw", "histogram-verifiability"]
-    assert_sound(figure.draw)
-    assert title_and_description(figure.draw("dark", "svg")) == (figure.title, figure.alt)
+    assert_sound_figure(figure)
+    [drawn] = figure.draw(["raw/histogram-verifiability-dark.svg"]).values()
+    assert title_and_description(drawn) == (figure.title, figure.alt)
 
 
 def test_numbers_are_those_of_the_tables(few, figures):
@@ -175,7 +180,9 @@ def test_list_figures_rules_and_of_single_samples_are_for_organizers(few, figure
         assert (every.is_for_organizers, standing.is_for_organizers) == (True, False)
         assert {row[0] for row in every.numbers.rows} == {"disagrees", "standing"}
         assert {row[0] for row in standing.numbers.rows} == {"standing"}
-        assert "disagrees" not in standing.alt + standing.caption + " ".join(texts(standing.draw("light", "svg")))
+        assert "disagrees" not in standing.alt + standing.caption + " ".join(
+            texts(standing.draw(standing.files[:1]).popitem()[1])
+        )
     assert figures["common", "map-board-1"].is_for_organizers
     table = few.tables["common/map"]
     place = table.columns.index("slot")
@@ -186,16 +193,11 @@ def test_list_figures_rules_and_of_single_samples_are_for_organizers(few, figure
     assert not averaged.is_for_organizers
 
 
-def test_every_file_is_drawn_and_its_progress_told(plain_figures_of_studies):
+def test_every_file_of_a_figure_is_drawn(plain_figures_of_studies):
     results = without_scores(made_up_results(("T01-p1", "T02-p1"), (TASK,)), "normalised")
-    told = []
-    drawn = dict(draw_files(list_figures(results), ("svg",), lambda *step: told.append(step)))
-    expected = {file.path for figure in list_figures(results) for file in figure.files(("svg",))}
-    assert set(drawn) == expected
-    assert {"raw/det-naturalness-light.svg", "raw/det-naturalness-dark.svg", "common/grouping-light.svg"} < expected
-    figures = len(list_figures(results))
-    assert [done for _, done, _ in told] == list(range(figures + 1))
-    assert {total for *_, total in told} == {figures}
+    files = [path for figure in list_figures(results) for path in figure.files]
+    assert set(files) == {path for figure in list_figures(results) for path in figure.draw(figure.files)}
+    assert {"raw/det-naturalness-light.svg", "raw/det-naturalness-dark.svg", "common/grouping-light.svg"} < set(files)
 
 
 @pytest.mark.parametrize("count", [6, 13])
@@ -232,7 +234,7 @@ def test_map_of_all_boards_of_a_system_shows_voices(few):
     assert figure.alt.startswith("8 voices of 4 speakers")
     assert "slot" not in figure.numbers.columns
     assert len(figure.numbers.rows) == 8
-    assert_sound(figure.draw)
+    assert_sound_figure(figure)
     boxes, sheet, _ = painted(figure)
     for text, box in boxes:
         assert box.x0 >= sheet.x0, text
@@ -244,6 +246,6 @@ def test_names_of_figures_are_short_enough_for_files_and_differ():
     assert slug("日本語") == "unnamed"
     long = [f"{'x' * 290}-{place}" for place in range(3)]
     found = list_figures(made_up_results(systems=long))
-    files = [file.path for figure in found for file in figure.files()]
+    files = [path for figure in found for path in figure.files]
     assert len(set(files)) == len(files)
     assert max(len(file.split("/")[-1]) for file in files) < 200

@@ -46,7 +46,7 @@ def panel(**how):
 def test_every_rule_has_a_row_for_every_listener_and_a_plain_panel_is_not_caught():
     table = make_screening_table(panel(seed=1), SCALE, QUICK)
     for rule in RULES:
-        rows = table.records(rule=rule.name)
+        rows = table.records(rule=rule)
         assert [row["listener"] for row in rows] == [f"L{n:03}" for n in range(15)]
         assert all(row["limit"] is not None for row in rows)
     assert table.records(is_caught=1) == []

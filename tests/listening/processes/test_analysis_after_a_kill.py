@@ -46,9 +46,8 @@ def test_analysis_continues_after_a_kill_and_is_what_it_would_have_been(standing
     inputs, settings = read_inputs(stored(analysis.inputs))
     results = analyse(inputs, settings)
     assert stored(analysis.results) == results.as_json().encode()
-    files = {file.path: (figure, file) for figure in list_figures(results) for file in figure.files()}
+    files = {path: figure for figure in list_figures(results) for path in figure.files}
     assert set(analysis.figures) == set(files)
     assert len(kept) < len(files)
     for path in sorted(kept)[:4]:
-        figure, file = files[path]
-        assert stored(analysis.figures[path]) == figure.draw(file.theme, file.image_format)
+        assert stored(analysis.figures[path]) == files[path].draw([path])[path]

@@ -39,7 +39,7 @@ def analyse_compared(study):
     """Add the analysis of a closed test; each of its figures is a little square."""
     inputs = collect_inputs(study)
     results = analyse(inputs, Settings())
-    paths = [file.path for figure in list_figures(results) for file in figure.files()]
+    paths = [path for figure in list_figures(results) for path in figure.files]
     analysis = add_analysis(study, results, dict.fromkeys(paths, store_bytes(SVG, ".svg")))
     analysis.inputs = store_bytes(write_inputs(inputs, Settings()), ".zip")
     analysis.save()
