@@ -164,6 +164,15 @@ function submit(body) {
     spent_ms = 0;
   }
   advance();
+  showRight(trial, body.answers ?? {});
+}
+
+/** Of a practice trial, where it is known: over the next trial. */
+function showRight({ right = {} }, answers) {
+  const [given] = Object.entries(answers).filter(([task]) => task in right);
+  if (!given) return;
+  const [number, label] = right[given[0]];
+  tell(given[1] === number ? "right" : "wrong", { label });
 }
 
 function close() {

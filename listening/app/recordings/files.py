@@ -19,7 +19,7 @@ from common.errors import ProblemsError
 from listening.app.models import LOUDNESS, Condition, Study
 from listening.app.recordings.services import PRESETS, OwnTest
 from listening.app.studies.forms import HIGHEST_PAY, MOST_EVALUATORS, MOST_ITEMS, MOST_TRIALS
-from listening.app.studies.rules import RATES_HZ
+from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, RATES_HZ
 from listening.app.studies.selectors import free_study_name, heard_submissions
 from listening.app.studies.services import find_unfit_questions
 from listening.app.studies.settings import (
@@ -76,6 +76,8 @@ TABLES: dict[str, dict[str, Check]] = {
         "evaluators": whole(1, MOST_EVALUATORS),
         "trials": whole(1, MOST_TRIALS),
         "items_at_most": whole(1, MOST_ITEMS),
+        "practice_trials": whole(0, PRACTICE_AT_MOST),
+        "gold_trials": whole(0, GOLD_AT_MOST),
         "half_width": (lambda value: type(value) in (int, float) and 0.001 <= value <= 100, "a number, 0.001 to 100"),
         "most_evaluators": whole(1, MOST_EVALUATORS),
         "pages": one_of(*Study.Pages.values),

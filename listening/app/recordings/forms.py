@@ -22,12 +22,13 @@ from listening.app.recordings.services import (
 from listening.app.studies.forms import (
     ResponsibleField,
     StudyNameField,
+    WholeField,
     keep_months_field,
     mark_needed_for_launch,
     or_errors,
     radios,
 )
-from listening.app.studies.rules import RATES_HZ
+from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, RATES_HZ
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import USUAL_MONTHS
 from listening.questions import NEEDS_REFERENCE, load_preset
@@ -154,6 +155,16 @@ class OwnTestForm(ArchiveForm):
     loudness = radios(
         "Loudness", LOUDNESS, "What is equal in all recordings.", "Choose it.", initial=Loudness.PROGRAMME
     )
+    practice_trials = WholeField(
+        "Practice trials", 0, PRACTICE_AT_MOST, "They come first and are not counted. Empty: none.", required=False
+    )
+    gold_trials = WholeField(
+        "Control trials",
+        0,
+        GOLD_AT_MOST,
+        "Of DCR, CCR, AB and ABX: their answer is known, such as one recording twice. Empty: none.",
+        required=False,
+    )
     responsible = ResponsibleField()
     contact = LineField(label="Contact", max_length=200, required=False, help_text="For questions of evaluators.")
     keep_months = keep_months_field()
@@ -182,6 +193,8 @@ class OwnTestForm(ArchiveForm):
             original=given["original"],
             anchors=tuple(int(hz) for hz in given["anchors"].split() if hz != "none") if given["anchors"] else None,
             references=tuple(filter(None, (one.strip() for one in given["references"].split(",")))),
+            practice_trials=given["practice_trials"] or 0,
+            gold_trials=given["gold_trials"] or 0,
             **{name: given[name] for name in ("against", "rate_hz", "channels", "loudness")},
         )
         consent = {name: given[name] for name in ("responsible", "contact", "keep_months") if given[name]}

@@ -26,8 +26,10 @@ from listening.app.studies.rules import (
     GOLD_AT_MOST,
     PRACTICE_AT_MOST,
     RATES_HZ,
+    aside_problems,
+    count_items_aside,
     plan_number_problems,
-    read_right_answer,
+    read_known_answer,
 )
 from listening.app.studies.selectors import editions_to_study, sets_to_hear, submissions_to_hear
 from listening.app.studies.services import (
@@ -58,6 +60,7 @@ from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, GIGA
 
 LARGEST_ARCHIVE = 2 * GIGABYTE
 Kind = Condition.Kind
+TOLD = ("name", "title", "items_at_most", "against", "practice_trials", "gold_trials")  # of a study of systems
 PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked.screen for asked in one.questions))
 USUAL_PRESET = "mos"
 USUAL_TRIALS, FEWEST_EVALUATORS, MOST_EVALUATORS = 60, 24, 500
@@ -77,6 +80,7 @@ class OwnTest:
         anchors: frequencies in Hz at which the original is low-passed for a further condition, of `ANCHORS_HZ`; those
             that the sampling rate can have where all conditions are heard at once, else none.
         rate_hz, channels: of all stimuli; as most recordings have, and stereo as soon as one is.
+        practice_trials, gold_trials: beside the scored ones; at least as many as have recordings of their own.
         items_at_most: of those that every condition has; None for all, of an edition for as many as it takes.
         edition, systems, data_sets: instead of an archive, what is heard by their names; all systems and the trial sets
             of one subset where none are named.
@@ -96,6 +100,8 @@ class OwnTest:
     evaluators: int | None = None
     trials: int | None = None
     items_at_most: int | None = None
+    practice_trials: int = 0
+    gold_trials: int = 0
     edition: str = ""
     systems: tuple[str, ...] = ()
     data_sets: tuple[str, ...] = ()
@@ -162,7 +168,7 @@ def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> S
         problems.append("[sound]: systems of an edition are always heard in mono, at one rate and one speech level.")
     if problems:
         raise ProblemsError(problems)
-    told: dict[str, Any] = {name: getattr(chosen, name) for name in ("name", "title", "items_at_most", "against")}
+    told: dict[str, Any] = {name: getattr(chosen, name) for name in TOLD}
     told |= {"evaluators": chosen.evaluators, "trials_per_evaluator": chosen.trials}
     told = {name: value for name, value in told.items() if value}
     return make_crossed_study(
@@ -228,17 +234,18 @@ def _find_unusable(chosen: OwnTest, found: FoundRecordings) -> Iterator[str]:
             yield f"{ITEMS}: expected the right answer to {item} as one of {', '.join(labels)}, found {answer}."
     for purpose, most in ((PRACTICE, PRACTICE_AT_MOST), (CONTROL, GOLD_AT_MOST)):
         items = found.items_for(purpose)
-        if items and (chosen.screen != Screen.SINGLE or find_form(chosen.asked) != Study.Form.RATING):
-            yield f"{purpose}: only tests that rate single recordings on a scale have such trials. Leave it out."
+        if items and (chosen.screen != Screen.SINGLE or chosen.is_written):
+            yield f"{purpose}: only tests that rate or label single recordings have this folder. Leave it out."
         elif len(items) > most:
             yield f"{purpose}: expected at most {most} recordings, found {len(items)}."
         elif purpose == CONTROL:
             lowest, highest = chosen.asked[0].ends
-            wrong = [one for one in items if not read_right_answer(found.describe(one).answer, lowest, highest)]
+            expected = f"a number from {lowest} to {highest}, or two such as {highest - 1}-{highest}"
+            expected = f"one of {', '.join(labels)}" if labels else expected
             yield from (
-                f"{ITEMS}: expected the right answer to {one} as a number from {lowest} to {highest}, or two such as "
-                f"{highest - 1}-{highest}, found {found.describe(one).answer}."
-                for one in wrong
+                f"{ITEMS}: expected the right answer to {one} as {expected}, found {found.describe(one).answer}."
+                for one in items
+                if not read_known_answer(chosen.asked[0], found.describe(one).answer)
             )
 
 
@@ -297,7 +304,12 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
         ProblemsError: no design can be made of these conditions and numbers.
     """
     codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
-    items = tuple(found.common_items[: chosen.items_at_most])
+    own = len(found.items_for(PRACTICE)), len(found.items_for(CONTROL))
+    unscored = {"practice_trials": max(chosen.practice_trials, own[0]), "gold_trials": max(chosen.gold_trials, own[1])}
+    made = unscored["practice_trials"] - own[0], unscored["gold_trials"] - own[1]
+    if problems := aside_problems(chosen.asked, *made, len(found.common_items)):
+        raise ProblemsError(problems)
+    items = tuple(found.common_items[count_items_aside(chosen.asked, *made) :][: chosen.items_at_most])
     against = _condition(chosen.against, chosen)[0] if chosen.against else None
     request = CrossedRequest(0, 0, codes, items, 0, chosen.screen, chosen.is_written, against)
     evaluators, trials = choose_numbers(
@@ -306,7 +318,6 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     evaluators, trials = chosen.evaluators or evaluators, chosen.trials or trials
     if problems := find_crossed_problems(replace(request, evaluators=evaluators, trials=trials)):
         raise ProblemsError(problems)
-    unscored = {"practice_trials": len(found.items_for(PRACTICE)), "gold_trials": len(found.items_for(CONTROL))}
     none = {"originals_per_evaluator": 0, "bridge_trials": 0, "against": chosen.against}
     numbers = {"evaluators": evaluators, "trials_per_evaluator": trials, "items_at_most": chosen.items_at_most}
     return none | unscored | numbers

@@ -24,7 +24,7 @@ from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.payloads import Value
 from listening.app.studies.rules import seconds_of_trial
 from listening.app.studies.settings import BackgroundQuestion, Screening, parse_questionnaire, parse_screening
-from listening.questions import AskedQuestion, slot_order
+from listening.questions import AskedQuestion, Kind, slot_order
 
 Step = Session.Step
 STEPS = (Step.CONSENT, Step.QUESTIONS, Step.SOUND, Step.HEADPHONES, Step.ROLE_PLAY, Step.TRIALS)
@@ -95,7 +95,10 @@ class PlannedSample:
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """`trial` has its key and position, nothing more. `usual_s`: about how long it takes."""
+    """`trial` has its key and position, nothing more. `usual_s`: about how long it takes.
+
+    `right`: of a choice for practice number and label of the right answer by question, where it is known.
+    """
 
     trial: Trial
     position: int
@@ -103,6 +106,7 @@ class PlannedTrial:
     tasks: tuple[str, ...]
     samples: tuple[PlannedSample, ...]
     usual_s: float
+    right: Mapping[str, tuple[int, str]]
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -222,9 +226,14 @@ def _plan(session: Session, row: Trial, asked: tuple[AskedQuestion, ...]) -> Pla
     )
     usual_s = seconds_of_trial(asked, [sample.seconds for sample in samples])
     tasks = tuple(one.key for one in asked)
-    return PlannedTrial(
-        trial, row.position, row.presentation.purpose == Presentation.Purpose.PRACTICE, tasks, samples, usual_s
-    )
+    is_practice = row.presentation.purpose == Presentation.Purpose.PRACTICE
+    known = row.presentation.expected if is_practice else {}
+    right = {
+        one.key: (known[one.key][0], one.labels(session.language)[known[one.key][0]])
+        for one in asked
+        if one.kind == Kind.CHOICE and one.key in known
+    }
+    return PlannedTrial(trial, row.position, is_practice, tasks, samples, usual_s, right)
 
 
 def sample_seconds(stimulus: Stimulus) -> float:
@@ -320,7 +329,7 @@ def _trial(planned: PlannedTrial, answered: Answered) -> dict[str, Any]:
         "samples": [vars(sample) for sample in planned.samples],
         "usual_s": round(planned.usual_s, 1),
         "answered": dict(answered.get(planned.trial.pk, {})),
-    }
+    } | ({"right": dict(planned.right)} if planned.right else {})
 
 
 def _told(value: Value) -> Any:

@@ -33,7 +33,7 @@ from listening.app.studies.selectors import (
     pool_of,
     require_state,
 )
-from listening.app.studies.stored_design import build_certificate, crossed_request, list_failures, read_rows
+from listening.app.studies.stored_design import build_certificate, crossed_request, draw_aside, list_failures, read_rows
 from listening.design.requirements import Progress
 from portal.core import audit
 
@@ -203,7 +203,8 @@ def _list_crossed(study: Study, pool: StimulusPool) -> Iterator[tuple[str, str]]
     """Yield every condition with every item of a crossed test, whether or not a trial plays them yet."""
     if study.is_crossed:
         codes = codes_of(study)
-        yield from product(codes, crossed_request(study, codes, pool, study.evaluators).items)
+        items = crossed_request(study, codes, pool, study.evaluators).items
+        yield from product(codes, (*items, *draw_aside(study, codes, pool)))
 
 
 def _items(study: Study, names: set[str], pool: StimulusPool) -> dict[str, Item]:

@@ -120,7 +120,8 @@ OF_BOARDS = ("board_samples", "board_dimensions", "board_groups")
 OF_RATINGS = (*("pages", "practice_trials", "gold_trials", "bridge_trials", "gold_gate", "relaxations"),)
 OF_EDITIONS, SOUND = ("systems", "data_sets", "further"), ("rate_hz", "channels", "loudness")
 PRECISION = ("half_width", "most_evaluators")
-OF_CROSSED, OF_OTHERS = (*PRECISION, "further", "items_at_most"), (*rules.NOT_CROSSED, "relaxations", "gold_gate")
+OF_CROSSED = (*PRECISION, "further", "items_at_most")
+OF_OTHERS = ("originals_per_evaluator", "bridge_trials", "relaxations")
 ABSENT = {
     Study.Form.RATING: OF_BOARDS,
     Study.Form.ANSWERS: OF_BOARDS,
@@ -337,7 +338,7 @@ class StudyForm(SharedForm):
     originals_per_evaluator = WholeField("Of which original", 0, MOST_TRIALS)
     practice_trials = WholeField("Practice trials", 0, rules.PRACTICE_AT_MOST, "They come first and are not counted.")
     gold_trials = WholeField(
-        "Control trials", 0, rules.GOLD_AT_MOST, "Original pairs with a known answer; they show who is inattentive."
+        "Control trials", 0, rules.GOLD_AT_MOST, "Their answer is known; they show who is inattentive."
     )
     bridge_trials = WholeField(
         "Bridge trials",
@@ -477,7 +478,9 @@ class StudyForm(SharedForm):
             self.fields["against"].choices = [("", "Each condition with each other"), *alone]  # type: ignore[attr-defined]
         else:
             absent.add("against")
-        for name in absent - ({"gold_gate"} if study.gold_trials else set()):
+        if study.is_crossed and not study.gold_trials and not rules.has_known_answers(study.asked):
+            absent |= {"gold_trials", "gold_gate"}
+        for name in absent:
             del self.fields[name]
         mark_needed_for_launch(self)
         for name in self.fields.keys() & {"systems", "data_sets"}:

@@ -216,7 +216,7 @@ def plan_facts(study: Study) -> list[tuple[str, str]]:
         ("Evaluators", f"{study.evaluators}{f', and {more} added' if more else ''}"),
         ("Trials of each", _trials(study)),
     ]
-    if is_rating and not study.is_crossed:
+    if study.practice_trials or study.gold_trials if study.is_crossed else is_rating:
         counts = (study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge")
         facts.append(("Besides", ", ".join(f"{count} {kind}" for count, kind in counts if count) or "none"))
     if study.relaxations:

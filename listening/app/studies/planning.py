@@ -4,8 +4,8 @@ Trials that everybody meets beside the scored ones (practice, control trials wit
 chosen first, and their recordings are kept out of the scored trials, so that nobody hears one of them twice. Practice
 and bridge trials are of each kind in turn: original and anonymised, same and other speaker. Control trials are original
 pairs whose answer everybody hears: one speaker in two recordings, and a woman beside a man. Never one recording beside
-itself: nobody shall find a control trial by comparing what was downloaded. The same seed and the same recordings give
-the same plan.
+itself: nobody shall find a control trial by comparing what was downloaded. Where recordings are compared, one beside
+itself is what ITU-T P.808 takes for a known answer. The same seed and the same recordings give the same plan.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from listening.app.studies.selectors import (
     set_problems,
 )
 from listening.design.allocation import allocate, extend
-from listening.design.crossed import find_crossed_problems, plan_crossed
+from listening.design.crossed import find_crossed_problems, list_orders, list_versions, plan_crossed
 from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
 from listening.design.unrated import Board, Writing, plan_boards, plan_transcription
-from listening.questions import REFERENCE, list_slots
+from listening.questions import REFERENCE, Screen, list_slots
 from portal.challenges.models import DataSet, TrialList, Utterance
 from portal.submissions.models import Submission, SubmittedFile
 
@@ -261,6 +261,8 @@ def explain_missing(study: Study, systems: Collection[Any], data_sets: Iterable[
 
 
 def _judge_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> PlanVerdict:
+    if problems := _find_aside_problems(study, codes, pool):
+        return PlanVerdict(problems, is_tried=True)
     request = stored_design.crossed_request(study, codes, pool, study.evaluators)
     is_once = request.evaluators * request.trials <= len(request.versions) * len(request.items)
     return PlanVerdict(find_crossed_problems(request), is_tried=True, is_heard_once=is_once)
@@ -494,12 +496,13 @@ def _candidate_item(one: Candidate) -> PlannedPresentation:
 
 
 def _plan_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> PlannedDesign:
+    if problems := _find_aside_problems(study, codes, pool):
+        raise ProblemsError(problems)
     plan = plan_crossed(stored_design.crossed_request(study, codes, pool, evaluators))
     slots = list_slots(study.screen, len(codes))
     planned = {one: _crossed_item(*one, slots) for block in plan.blocks for one in block}
     blocks = tuple(tuple(planned[one].key for one in block) for block in plan.blocks)
-    controls = list(_own_controls(study))
-    if controls:
+    if controls := [*_own_controls(study), *_make_controls(study, codes, pool)]:
         design = Design(plan.version, study.seed, blocks)
         blocks = _insert_controls(design, [(one.purpose, one.key) for one in controls], study.seed)
     return PlannedDesign((*controls, *planned.values()), blocks)
@@ -508,13 +511,53 @@ def _plan_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool, eval
 def _own_controls(study: Study) -> Iterator[PlannedPresentation]:
     """Yield a trial for each own recording for practice, and for each whose right answer is known."""
     question = study.asked[0]
-    unscored = study.stimulus_files.filter(condition__kind__in=Condition.UNSCORED)
-    for one in unscored.select_related("item", "condition").order_by("item__name"):
-        is_practice = one.condition.kind == Condition.Kind.PRACTICE
-        right = {} if is_practice else {question.key: rules.read_right_answer(one.item.answer, *question.ends)}
-        code, item = one.condition.code, one.item.name
-        purpose = Purpose.PRACTICE if is_practice else Purpose.GOLD
-        yield PlannedPresentation(_short_key(f"{code}/{item}"), purpose, code, None, (("a", code, item),), right)
+    for purpose, kind, most in (
+        (Purpose.PRACTICE, Condition.Kind.PRACTICE, study.practice_trials),
+        (Purpose.GOLD, Condition.Kind.CONTROL, study.gold_trials),
+    ):
+        unscored = study.stimulus_files.filter(condition__kind=kind).order_by("item__name")
+        for code, item, answer in unscored.values_list("condition__code", "item__name", "item__answer")[:most]:
+            known = rules.read_known_answer(question, answer)
+            expected = {question.key: known} if known else {}
+            yield PlannedPresentation(_short_key(f"{code}/{item}"), purpose, code, None, (("a", code, item),), expected)
+
+
+def _find_aside_problems(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> list[str]:
+    items = stored_design.list_shared(codes, pool)
+    return rules.aside_problems(study.asked, *stored_design.count_made(study), len(items)) if items else []
+
+
+def _make_controls(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> Iterator[PlannedPresentation]:
+    """Yield practice trials as the scored ones are, then control trials, of items that no scored trial has.
+
+    The first practice trial has the original, where it is compared. A control trial has one recording in all slots;
+    in ABX it has two items, so that everybody hears which one is X.
+    """
+    rng = np.random.default_rng([study.seed, STREAM])
+    slots, screen = list_slots(study.screen, len(codes)), study.screen
+    items = [str(one) for one in rng.permutation(np.array(stored_design.draw_aside(study, codes, pool), dtype=object))]
+    versions = list_versions(screen, codes, stored_design.read_against(study))
+    drawn = sorted((versions[place] for place in rng.permutation(len(versions))), key=lambda one: "" not in one)
+    answers = dict(study.items.exclude(answer="").values_list("name", "answer"))
+    practice, gold = stored_design.count_made(study)
+    for number in range(practice):
+        version, item = drawn[number % len(drawn)], items.pop()
+        orders = [rng.permutation(version)] if screen == Screen.MANY else list_orders(screen, version)
+        conditions = [str(one) for one in orders[rng.integers(len(orders))]]
+        made = _crossed_item(tuple(conditions), item, slots)
+        heard = {slot: (code, item) for slot, code, item in made.samples}
+        expected = rules.known_answers(study.asked, heard)
+        if item in answers and (known := rules.read_known_answer(study.asked[0], answers[item])):
+            expected = {study.asked[0].key: known}
+        yield replace(made, key=f"practice-{number + 1}", purpose=Purpose.PRACTICE, expected=expected)
+    for number in range(gold):
+        code, item = "" if REFERENCE in slots else codes[number % len(codes)], items.pop()
+        heard = dict.fromkeys(slots, (code, item))
+        if screen == Screen.TRIPLE:
+            heard["ab"[(number + 1) % 2]] = code, items.pop()
+        samples = tuple((slot, *heard[slot]) for slot in slots)
+        expected = rules.known_answers(study.asked, heard)
+        yield PlannedPresentation(f"gold-{number + 1}", Purpose.GOLD, code, None, samples, expected)
 
 
 def _crossed_item(conditions: tuple[str, ...], item: str, slots: tuple[str, ...]) -> PlannedPresentation:

@@ -32,6 +32,7 @@ NUMBERS = (
 RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 # What a crossed study of systems has none of.
 NOT_CROSSED = ("originals_per_evaluator", "practice_trials", "gold_trials", "bridge_trials")
+NEITHER = 3  # of a choice between A and B
 # Systems, data sets, and what a crossed study of systems compares besides: the original and anchors.
 RELATIONS = frozenset({"systems", "data_sets", "further"})
 # A change of one of these takes the design away.
@@ -155,6 +156,63 @@ def right_answers(study: Study, *, is_same: bool) -> dict[str, list[int]]:
     return {one.key: right_ratings(one.points, is_high=is_same) for one in study.asked if one.compares_voices}
 
 
+def known_answers(asked: Sequence[AskedQuestion], heard: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Return the lowest and highest right answer to a trial by question, where what is heard makes it sure.
+
+    X is A or B. A recording beside itself is about the same, and neither is preferred; a reference beside itself is
+    not degraded. Scales of five points and more allow one point, as ITU-T P.808's toolkit does.
+
+    Args:
+        heard: by slot; equal where the same recording is heard.
+    """
+    found = {}
+    for one in asked:
+        (_, highest), allowed = one.ends, int(one.points >= 5)
+        if one.screen == Screen.TRIPLE:
+            found[one.key] = [1, 1] if heard["x"] == heard["a"] else [2, 2]
+        elif one.screen == Screen.REFERENCE and heard["a"] == heard["r"]:
+            found[one.key] = [highest - allowed, highest]
+        elif one.screen == Screen.PAIR and heard["a"] == heard["b"]:
+            if one.is_rated:
+                found[one.key] = [-allowed, allowed]
+            elif one.points == NEITHER:
+                found[one.key] = [NEITHER, NEITHER]
+    return found
+
+
+def has_known_answers(asked: Sequence[AskedQuestion]) -> bool:
+    """Return whether trials whose answer is sure can be made of any recordings, as `known_answers`."""
+    return bool(known_answers(asked, dict.fromkeys("rxab")))
+
+
+def count_items_aside(asked: Sequence[AskedQuestion], practice: int, gold: int) -> int:
+    """Return how many items so many practice and control trials keep from the scored ones: X of A and B has two."""
+    return practice + gold * (2 if asked and asked[0].screen == Screen.TRIPLE else 1)
+
+
+def aside_problems(asked: Sequence[AskedQuestion], practice: int, gold: int, items: int) -> list[str]:
+    """Return why practice and control trials cannot be made of items that every condition has, as sentences."""
+    problems = []
+    if gold and not has_known_answers(asked):
+        problems.append(
+            "Control trials need a known answer, which DCR, CCR, AB with “neither” and ABX have. Choose 0, or send "
+            "recordings whose answer is known in the folder control-trials, where single recordings are heard."
+        )
+    if items <= (needed := count_items_aside(asked, practice, gold)) and needed:
+        problems.append(
+            f"The {practice + gold} practice and control trials need {needed} items of their own, and every condition "
+            f"has {items}. Take fewer of these trials, or more items."
+        )
+    return problems
+
+
+def read_known_answer(question: AskedQuestion, answer: str) -> list[int]:
+    """Return the lowest and highest right answer as it was written down; nothing where it is none to the question."""
+    if question.kind == Kind.CHOICE:
+        return next(([number] * 2 for number, label in question.labels("en").items() if label == answer), [])
+    return read_right_answer(answer, *question.ends)
+
+
 def read_right_answer(answer: str, lowest: int, highest: int) -> list[int]:
     """Return the lowest and highest right answer of a control trial; nothing where it is none on this scale.
 
@@ -205,27 +263,24 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     if numbers.get("plays_at_most") and any(one.is_heard_in_parts for one in asked):
         problems["plays_at_most"] = ["Where evaluators change between recordings, plays have no limit: leave it out."]
     trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
-    is_rating = find_form(asked) == Study.Form.RATING
+    form = find_form(asked)
+    is_rating = form == Study.Form.RATING
     if is_rating and trials is not None and originals is not None and not 0 <= originals <= trials:
         problems["originals_per_evaluator"] = [f"Expected at most the {trials} trials of an evaluator."]
     beside = (numbers.get("gold_trials") or 0) + (numbers.get("bridge_trials") or 0)
-    if is_rating and trials is not None and beside > trials - 1:
+    if trials is not None and beside > trials - 1 and beside:
         problems["gold_trials"] = [
             f"Control and bridge trials are never next to each other: {trials} scored trials have room for "
             f"{max(0, trials - 1)} of them, found {beside}."
         ]
-    if not is_rating:
-        for field, words in (("gold_trials", "Control trials"), ("bridge_trials", "Bridge trials")):
-            if numbers.get(field):
-                problems[field] = [f"{words} exist for ratings only. Choose 0."]
-    elif (
-        numbers.get("gold_trials")
-        and asked
-        and not numbers.get("has_own_recordings")
-        and not any(one.compares_voices for one in asked)
-    ):
+    if not is_rating and numbers.get("bridge_trials"):
+        problems["bridge_trials"] = ["Bridge trials exist for ratings only. Choose 0."]
+    is_known = any(one.compares_voices for one in asked) or has_known_answers(asked)
+    may_be_known = not asked or (numbers.get("has_own_recordings") and form in (Study.Form.RATING, Study.Form.ANSWERS))
+    if numbers.get("gold_trials") and not is_known and not may_be_known:
         problems["gold_trials"] = [
-            "Control trials have a known answer where voices are compared only. Ask such a question, or choose 0."
+            "Control trials have a known answer where voices or recordings are compared with each other only. Ask such "
+            "a question, or choose 0."
         ]
     return problems
 

@@ -214,14 +214,14 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
     ask_questions(study, questions)
     if study.asked == before:
         return study
-    if study.is_crossed and not is_own:
+    if study.is_crossed and not was_crossed:
         for name in rules.NOT_CROSSED:
             setattr(study, name, 0)
     study.against = study.against if study.screen in PAIRED else ""
     problems = _find_number_problems(study)
     lowest, highest = study.asked[0].ends
     for item in study.items.filter(stimuli__condition__kind=Condition.Kind.CONTROL):
-        if not rules.read_right_answer(item.answer, lowest, highest):
+        if not rules.read_known_answer(study.asked[0], item.answer):
             sentence = f"The right answer to {item}, {item.answer}, is not on a scale from {lowest} to {highest}."
             problems.append(sentence)
     if problems:

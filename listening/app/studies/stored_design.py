@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 from evaluation.metrics.word_errors import normalise_transcript
-from listening.app.models import Presentation, Study, Trial
-from listening.app.studies.rules import has_pairs, right_answers
+from listening.app.models import Condition, Presentation, Study, Trial
+from listening.app.studies.rules import count_items_aside, has_pairs, known_answers, right_answers
 from listening.app.studies.selectors import (
     StimulusPool,
     StoredPresentation,
@@ -37,9 +37,11 @@ from listening.design.crossed import (
     draw_items,
 )
 from listening.design.places import bound_by_chance
-from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension
+from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension, PoolUtterance
 from listening.design.unrated_certificate import certify_boards, certify_transcription
-from listening.questions import REFERENCE, list_slots
+from listening.questions import REFERENCE, Screen, list_slots
+
+Kind = Condition.Kind
 
 
 @dataclass(frozen=True)
@@ -119,11 +121,8 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
 
 def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> CrossedRequest:
     """Return what a study asks for in which every condition has every item."""
-    shared = (
-        one
-        for one in pool.utterances
-        if one.role == "trial" and all(not code or (code, one.key) in pool.versions for code in codes)
-    )
+    aside = {*draw_aside(study, codes, pool)}
+    shared = (one for one in list_shared(codes, pool) if one.key not in aside)
     items = draw_items(shared, study.items_at_most, study.seed)
     return CrossedRequest(
         evaluators=evaluators,
@@ -133,8 +132,38 @@ def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, ev
         seed=study.seed,
         screen=study.screen,
         has_items_once=study.form == Study.Form.TRANSCRIPTION,
-        against="" if study.against == study.original_name else study.against or None,
+        against=read_against(study),
     )
+
+
+def read_against(study: Study) -> str | None:
+    """Return the code of the condition with which alone the others are compared; None for each with each other."""
+    return "" if study.against == study.original_name else study.against or None
+
+
+def draw_aside(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> tuple[str, ...]:
+    """Return the items of practice and control trials, which no scored trial has; once launched those there are."""
+    if not (wanted := count_items_aside(study.asked, *count_made(study))):
+        return ()
+    if study.is_launched:
+        unscored = study.presentations.exclude(purpose=Presentation.Purpose.SCORED)
+        held = set(unscored.values_list("samples__stimulus__item__name", flat=True))
+        return tuple(one.key for one in list_shared(codes, pool) if one.key in held)
+    return draw_items(list_shared(codes, pool), wanted, study.seed + 1)
+
+
+def count_made(study: Study) -> tuple[int, int]:
+    """Return how many practice and how many control trials have no recording of their own among one's own."""
+    own = study.stimulus_files.filter(condition__kind__in=Condition.UNSCORED).values_list("condition__kind", flat=True)
+    held = Counter(own) if study.has_own_recordings else Counter()
+    practice, gold = study.practice_trials - held[Kind.PRACTICE], study.gold_trials - held[Kind.CONTROL]
+    return max(0, practice), max(0, gold)
+
+
+def list_shared(codes: tuple[str, ...], pool: StimulusPool) -> list[PoolUtterance]:
+    """Return the utterances that every condition has."""
+    trials = (one for one in pool.utterances if one.role == "trial")
+    return [one for one in trials if all(not code or (code, one.key) in pool.versions for code in codes)]
 
 
 def _crossed_trial(rows: DesignRows, key: str) -> PlannedTrial:
@@ -301,8 +330,8 @@ def compute_fingerprint(rows: DesignRows) -> str:
 def row_checks(rows: DesignRows) -> list[dict[str, Any]]:
     """Return blocks, positions, samples, controls: each with what was required and what was found."""
     checks = [_blocks(rows), _positions(rows), _samples(rows), _sources(rows)]
-    has_controls = rows.study.practice_trials or rows.study.gold_trials or not rows.study.is_crossed
-    if rows.study.form == Study.Form.RATING and has_controls:
+    study = rows.study
+    if study.practice_trials or study.gold_trials if study.is_crossed else study.form == Study.Form.RATING:
         checks += [_controls(rows), _control_places(rows), _control_recordings(rows), _gold(rows)]
     return checks
 
@@ -326,7 +355,8 @@ def _blocks(rows: DesignRows) -> dict[str, Any]:
 def _positions(rows: DesignRows) -> dict[str, Any]:
     study = rows.study
     extra = study.practice_trials + study.gold_trials + study.bridge_trials
-    length = study.trials_per_evaluator + (extra if study.form == Study.Form.RATING else 0)
+    has_more = study.is_crossed or study.form == Study.Form.RATING
+    length = study.trials_per_evaluator + (extra if has_more else 0)
     right = list(range(1, length + 1))
     problems = [
         f"block {block.number} has {len(block.trials)} trials"
@@ -379,10 +409,12 @@ def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:
 
 def _crossed_problem(rows: DesignRows, item: StoredPresentation) -> str:
     """Return what is wrong with a trial of a crossed test: its slots, its item, its reference."""
-    wanted = list_slots(rows.study.screen, len(rows.systems)) if item.is_scored else ("a",)
+    wanted = list_slots(rows.study.screen, len(rows.systems))
     if set(item.samples) != set(wanted):
         return f"the samples {', '.join(item.samples) or 'none'} instead of {', '.join(wanted)}"
-    if len(names := sorted({sample.utterance for sample in item.samples.values()})) > 1:
+    names = sorted({sample.utterance for sample in item.samples.values()})
+    may_differ = item.purpose == Presentation.Purpose.GOLD and rows.study.screen == Screen.TRIPLE
+    if len(names) > 1 and not may_differ:
         return f"recordings of several items, {' and '.join(names)}"
     if REFERENCE in item.samples and item.samples[REFERENCE].system:
         return f"the reference is of {item.samples[REFERENCE].system}, not the original"
@@ -471,7 +503,12 @@ def _gold(rows: DesignRows) -> dict[str, Any]:
     """Return whether every control trial has the answer that its recordings make sure."""
     problems = []
     for item in rows.items.values():
-        if item.purpose != Presentation.Purpose.GOLD or len(item.samples) != 2:
+        if item.purpose != Presentation.Purpose.GOLD or len(item.samples) == 1:
+            continue
+        if rows.study.is_crossed:
+            heard = {slot: (sample.system, sample.utterance) for slot, sample in item.samples.items()}
+            if not item.expected or item.expected != known_answers(rows.study.asked, heard):
+                problems.append(f"{item.key} expects {item.expected}")
             continue
         a, b = item.samples.values()
         is_same = a.speaker == b.speaker
@@ -481,6 +518,8 @@ def _gold(rows: DesignRows) -> dict[str, Any]:
             problems.append(f"{item.key} expects {item.expected}")
     return _check(
         "control trials",
-        "original pairs of one speaker in two recordings, or of a woman and a man, with the right answer",
+        "the right answer that their recordings make sure: one recording twice, or in ABX two items"
+        if rows.study.is_crossed
+        else "original pairs of one speaker in two recordings, or of a woman and a man, with the right answer",
         problems,
     )

@@ -161,6 +161,20 @@ def test_one_of_two_is_told_to_be_x_by_mouse_and_by_keyboard(page):
     assert min(heard for (heard,) in plays_of(session, "heard_ms")) >= 1900
 
 
+def test_right_answer_to_practice_stands_over_the_next_trial(page):
+    study = make_comparing_study("abx", seconds=2.5)
+    study.presentations.filter(key="trial-1").update(purpose="practice", expected={"identity": [1, 1]})
+    open_trials(page, make_session(study))
+    hear(page, "X", "A", "B")
+    choose(page, "B")
+    page.locator("#next").click()
+    expect(page.locator("#notice")).to_have_text("Not quite: the right answer is A.")
+    hear(page, "X", "A", "B")
+    choose(page, "A")
+    page.locator("#next").click()
+    expect(page.locator("#notice")).to_be_hidden()
+
+
 def test_every_recording_gets_a_slider_by_mouse_and_by_keyboard(page):
     session = make_session(make_comparing_study("mushra"))
     open_trials(page, session)

@@ -83,7 +83,8 @@ def test_edit_page_changes_systems_and_further_conditions_and_takes_the_design_a
     run_jobs()
     form = StudyForm(study=Study.objects.get())
     assert {"further", "items_at_most", "half_width"} <= form.fields.keys()
-    assert not {"gold_trials", "relaxations", "originals_per_evaluator", "rate_hz"} & form.fields.keys()
+    assert {"practice_trials", "gold_trials", "against"} <= form.fields.keys()
+    assert not {"bridge_trials", "relaxations", "originals_per_evaluator", "rate_hz"} & form.fields.keys()
     study = Study.objects.get()
     study.state = Study.State.DRAFT
     study.save()
@@ -104,7 +105,8 @@ def test_edit_page_changes_systems_and_further_conditions_and_takes_the_design_a
 @pytest.mark.django_db
 def test_more_evaluators_hear_what_was_launched_though_the_data_set_has_changed():
     edition = make_edition_with_speech()
-    study = make_crossed(edition, "dcr", items_at_most=3, trials_per_evaluator=3)
+    beside = {"practice_trials": 1, "gold_trials": 1}
+    study = make_crossed(edition, "dcr", items_at_most=3, trials_per_evaluator=3, **beside)
     study.stimulus_files.update(file="derived/nothing.wav", bytes=1, duration_s=0.6)
     Study.objects.update(state=Study.State.OPEN, launched_at="2026-01-01T00:00Z")
     heard = set(study.items.values_list("name", flat=True))
