@@ -1,6 +1,6 @@
 """Answers of any laboratory from CSV files: of this tool, of webMUSHRA, of the P.808 toolkit, of listen-and-rate.
 
-Columns are found by their usual names and those of these tools (`COLUMNS`), or as the reader is told. A recording is a
+Columns are found by their usual names and those of these tools, or as the reader is told. A recording is a
 line, or a comparison is, with the columns ``condition_a`` and ``condition_b``. Three things are done for other tools:
 
 - a file name becomes condition and item (`AnswerOptions.pattern`);
@@ -24,6 +24,7 @@ import numpy as np
 
 from common.csv_rows import to_number
 from common.errors import ProblemsError
+from common.wording import counted
 from listening.analysis.reading.answer_values import (
     KINDS,
     NUMERIC_KINDS,
@@ -35,16 +36,24 @@ from listening.analysis.reading.answer_values import (
     say_allowed,
 )
 from listening.analysis.reading.inputs import Answers, Inputs, StudyFacts
-from listening.analysis.reading.ratings import NO_RATING, InputColumn, make_slug
-from listening.analysis.reading.text_tables import Source, TextTable, map_cells, quote, read_text, split_table
+from listening.analysis.reading.ratings import NO_RATING, make_slug
+from listening.analysis.reading.text_tables import (
+    Source,
+    TextTable,
+    list_names,
+    map_cells,
+    plain_header,
+    quote,
+    read_text,
+    split_table,
+)
 from listening.analysis.tables import DICTIONARY
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COLUMNS = tuple(InputColumn(name, tuple(one["aliases"]), one["meaning"]) for name, one in DICTIONARY["answers"].items())
 USUAL_PATTERN = r"(?:.*/)?(?P<condition>[^/]+)/(?P<item>[^/]+?)(?:\.\w+)?"
-_NAMES: Mapping[str, str] = {alias: one.name for one in COLUMNS for alias in (one.name, *one.aliases)}
+_NAMES = list_names("answers")
 _NO_ANSWER = (*NO_RATING, "unknown")
 _WORDS: Mapping[str, Mapping[str, str]] = {
     "ab": {
@@ -124,9 +133,7 @@ def read_answers(files: Sequence[tuple[str, Source]], options: AnswerOptions) ->
     if unknown := sorted({*options.leave_out} - {*frame["listener"]}):
         raise ProblemsError(f"Expected listeners to leave out who answered, found “{unknown[0]}”. Correct the name.")
     frame.loc[frame["listener"].isin(options.leave_out), "excluded"] = "left out by choice"
-    kinds = {"order": np.int64, "position": np.int64}
-    names = Answers.__dataclass_fields__
-    answers = Answers(**{name: frame[name].to_numpy().astype(kinds.get(name, np.str_)) for name in names})
+    answers = Answers.make(frame)
     stem = Path(files[0][0]).name.removesuffix(".gz").removesuffix(".csv") or "answers"
     questions = {str(question): options.about() for question in sorted(frame["question"].unique())}
     design = {"read_from": Path(files[0][0]).name, "questions": questions, "remarks": list(dict.fromkeys(remarks))}
@@ -158,7 +165,7 @@ def _find_name(header: str, options: AnswerOptions) -> str | None:
     for ours, theirs in options.columns.items():
         if theirs.lower() == written:
             return ours
-    name = _NAMES.get(re.sub(r"[\s\-]+", "_", written))
+    name = _NAMES.get(plain_header(header))
     return None if name in options.columns else name
 
 
@@ -166,16 +173,11 @@ def _with_usual_names(table: TextTable, options: AnswerOptions) -> DataFrame:
     """Return the columns that are known by our names, with the line of each row; those of clips in small letters."""
     from pandas import DataFrame
 
-    found: dict[str, str] = {}
-    for header in table.columns:
-        name = _find_name(header, options)
-        if name in found:
-            both = f"“{found[name]}” and “{header}”"
-            table.problems.add(f"one column for {name}", both, f"Say which: {name}={header}.", line=1)
-        elif name is not None:
-            found[name] = header
-        elif header.lower().startswith(("answer.q", "input.", "assignmentstatus")):
-            found[header.lower()] = header
+    def name_of(header: str) -> str | None:
+        is_of_page = header.lower().startswith(("answer.q", "input.", "assignmentstatus"))
+        return _find_name(header, options) or (header.lower() if is_of_page else None)
+
+    found = table.find_columns(name_of, "Say which: {name}={header}.")
     for ours, header in options.columns.items():
         if ours not in DICTIONARY["answers"]:
             table.problems.add(f"a column among {', '.join(DICTIONARY['answers'])}", quote(ours), "Correct its name.")
@@ -190,10 +192,6 @@ def _list_columns(table: TextTable) -> str:
     return ", ".join(map(quote, list(table.columns)[:20]))
 
 
-def _count(number: int, of: str) -> str:
-    return f"{number:,} {of}{'' if number == 1 else 's'}"
-
-
 def _clips_of_pages(frame: DataFrame, table: TextTable) -> tuple[DataFrame, list[str]]:
     """Return a row for each clip of a page of the P.808 toolkit; several scales of a clip are several questions."""
     import pandas as pd
@@ -202,7 +200,7 @@ def _clips_of_pages(frame: DataFrame, table: TextTable) -> tuple[DataFrame, list
     if "assignmentstatus" in frame:
         is_rejected = frame["assignmentstatus"].str.lower() == "rejected"
         if is_rejected.any():
-            remarks.append(f"{_count(int(is_rejected.sum()), 'rejected assignment')} left out.")
+            remarks.append(f"{counted(int(is_rejected.sum()), 'rejected assignment')} left out.")
         frame = frame[~is_rejected]
     controls = [name for name in frame if name == "input.tp" or re.match(r"input\.gold_(clips|url)", name)]
     parts, left_out = [], 0
@@ -227,7 +225,7 @@ def _clips_of_pages(frame: DataFrame, table: TextTable) -> tuple[DataFrame, list
         table.problems.add("answers to clips", "none", "Take the file of answers of the crowd platform.")
         table.problems.raise_any()
     if left_out:
-        remarks.append(f"{_count(left_out, 'answer')} about trapping and gold clips left out.")
+        remarks.append(f"{counted(left_out, 'answer')} about trapping and gold clips left out.")
     return pd.concat(parts, ignore_index=True), remarks
 
 
@@ -241,7 +239,7 @@ def _drop_unanswered(frame: DataFrame, table: TextTable) -> tuple[DataFrame, lis
     if not is_answered.any():
         raise ProblemsError(f"{table.problems.name}: expected answers, found none in any line. Fill their column.")
     missing = int((~is_answered).sum())
-    return frame[is_answered], [f"{_count(missing, 'line')} without an answer left out."] if missing else []
+    return frame[is_answered], [f"{counted(missing, 'line')} without an answer left out."] if missing else []
 
 
 def _name_recordings(frame: DataFrame, table: TextTable, options: AnswerOptions) -> DataFrame:

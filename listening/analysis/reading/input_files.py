@@ -11,6 +11,8 @@ looks at one part that was read from a file and adds to the problems of its tabl
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -32,6 +34,7 @@ from listening.analysis.reading.inputs import (
     PRACTICE,
     SCORED,
     Answers,
+    Columns,
     Inputs,
     Objective,
     Placements,
@@ -186,7 +189,7 @@ PARTS: Mapping[str, type[Any]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Exclusions:
+class Exclusions(Columns):
     """One row an exclusion: its rule, the session, why, and whether it stands."""
 
     rule: Texts
@@ -196,9 +199,8 @@ class Exclusions:
 
 
 LONGEST_TEXT = 20_000
-_QUOTED = re.compile(r'[,"\r\n]')
 
-Part = TypeVar("Part")
+Part = TypeVar("Part", bound=Columns)
 
 
 def write_files(inputs: Inputs, settings: Settings) -> dict[str, bytes]:
@@ -208,8 +210,7 @@ def write_files(inputs: Inputs, settings: Settings) -> dict[str, bytes]:
         part = getattr(inputs, name.removesuffix(".csv"))
         if part is not None:
             files[name] = _csv(part)
-    columns = [np.array(column) for column in zip(*inputs.exclusions, strict=True)] or [np.empty(0, np.str_)] * 4
-    files[EXCLUSIONS] = _csv(Exclusions(*columns))
+    files[EXCLUSIONS] = _csv(Exclusions.from_rows(inputs.exclusions))
     return files | {f"{TEXTS}{name}": inputs.texts[name].encode() for name in sorted(inputs.texts)}
 
 
@@ -295,12 +296,9 @@ def _whole(written: str) -> int:
 def _csv(part: Any) -> bytes:
     """Return a column for each attribute."""
     columns = {one.name: _written(getattr(part, one.name)) for one in fields(part)}
-    lines = [",".join(columns), *(",".join(map(_quoted, row)) for row in zip(*columns.values(), strict=True))]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([columns, *zip(*columns.values(), strict=True)])
+    return text.getvalue().encode()
 
 
 def _written(values: Any) -> list[str]:
@@ -318,18 +316,16 @@ class _Kind(NamedTuple):
     expected: str
     is_wrong: Callable[[str], bool]
     parse: Callable[[str], Any]
-    dtype: type[Any]
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "Texts": _Kind("a text", lambda _: False, unmark_text, np.str_),
-    "Flags": _Kind("1 or 0", lambda cell: cell not in ("0", "1"), "1".__eq__, np.bool_),
-    "Ints": _Kind("a whole number", lambda cell: not re.fullmatch(r"-?[0-9]{1,15}", cell), int, np.int64),
+    "Texts": _Kind("a text", lambda _: False, unmark_text),
+    "Flags": _Kind("1 or 0", lambda cell: cell not in ("0", "1"), "1".__eq__),
+    "Ints": _Kind("a whole number", lambda cell: not re.fullmatch(r"-?[0-9]{1,15}", cell), int),
     "Floats": _Kind(
         "a number or nothing",
         lambda cell: cell != "" and parse_number(cell) is None,
         lambda cell: float(cell) if cell else math.nan,
-        np.float64,
     ),
 }
 
@@ -340,10 +336,10 @@ def _part(content: bytes, of: type[Part], name: str, scale: Scale) -> Part:
     Raises:
         ProblemsError: its columns are others, or cells hold something else than their column.
     """
-    kinds = {one.name: _KINDS[str(one.type)] for one in fields(of)}  # type: ignore[arg-type]
+    kinds = {one.name: _KINDS[str(one.type)] for one in fields(of)}
     text = read_text(content, name)
     if text.strip() == ",".join(kinds):
-        return of(*(np.empty(0, kind.dtype) for kind in kinds.values()))
+        return of.from_rows([])
     table = split_table(text, name, kinds.__contains__, is_exact=True, longest_cell=LONGEST_TEXT)
     if list(table.columns) != list(kinds):
         table.problems.add(f"the columns {', '.join(kinds)}", ", ".join(table.columns), _TAKE_AS_MADE, line=1)
@@ -352,7 +348,7 @@ def _part(content: bytes, of: type[Part], name: str, scale: Scale) -> Part:
         cells = table.columns[column]
         table.report(map_cells(cells, kind.is_wrong), cells, f"{kind.expected} in {column}", _TAKE_AS_MADE)
     table.problems.raise_any()
-    part = of(*(np.array(map_cells(table.columns[name], kind.parse), kind.dtype) for name, kind in kinds.items()))
+    part = of.make({name: map_cells(table.columns[name], kind.parse) for name, kind in kinds.items()})
     check_part(part, table, scale)
     table.problems.raise_any()
     return part

@@ -12,9 +12,9 @@ decides: of two ratings of one item, the lower one would always seem to be the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -97,14 +97,26 @@ def _out_of_range(chosen: Settings) -> list[str]:
 
 Scale = Mapping[str, tuple[float, float]]  # lowest and highest rating by task
 ORIGINAL = "original"
+DTYPES: Mapping[str, type[Any]] = {"Texts": np.str_, "Ints": np.int64, "Floats": np.float64, "Flags": np.bool_}
 SCORED, PRACTICE, GOLD, BRIDGE = "scored", "practice", "gold", "bridge"
 # Tasks in which voices are compared, where nothing else is known of what was asked.
 COMPARING = frozenset(one.key for one in load_preset(FIRST_PRESET).questions if one.compares_voices)
 
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
+class Columns:
     """Columns of equal length."""
+
+    @classmethod
+    def make(cls, columns: Any) -> Self:
+        """Return columns, by their names, as arrays of the kinds that they are to have."""
+        return cls(*(np.array(columns[one.name], DTYPES[str(one.type)]) for one in fields(cls)))
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Sequence[Any]]) -> Self:
+        """Return rows, whose cells stand in the order of the columns, as these."""
+        columns = zip(*rows, strict=True) if rows else ([] for _ in fields(cls))
+        return cls.make(dict(zip([one.name for one in fields(cls)], columns, strict=True)))
 
     def __len__(self) -> int:
         return int(getattr(self, fields(self)[0].name).size)
@@ -115,7 +127,7 @@ class _Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Ratings(_Columns):
+class Ratings(Columns):
     """One row a rating.
 
     Attributes:
@@ -150,7 +162,7 @@ class Ratings(_Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Placements(_Columns):
+class Placements(Columns):
     """One row a sample placed on a board.
 
     Attributes:
@@ -175,7 +187,7 @@ class Placements(_Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Transcripts(_Columns):
+class Transcripts(Columns):
     """One row a transcript: `text` as typed, `reference` what was said; `nothing`: the listener said so."""
 
     listener: Texts
@@ -191,7 +203,7 @@ class Transcripts(_Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Answers(_Columns):
+class Answers(Columns):
     """One row a recording in an answer to a question of any kind: a rated one, or each of those that were compared.
 
     Attributes:
@@ -226,7 +238,7 @@ class Answers(_Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Objective(_Columns):
+class Objective(Columns):
     """One row an utterance of a system: what was computed on it.
 
     Attributes:

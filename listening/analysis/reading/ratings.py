@@ -1,6 +1,6 @@
 """Ratings of any laboratory from a CSV file: columns by usual names, tolerant in values, strict in structure.
 
-**Any file** (`read_ratings`). Needed are the columns ``listener, task, system, rating``; all others of `COLUMNS` are
+**Any file** (`read_ratings`). Needed are the columns ``listener, task, system, rating``; all others are
 optional. What a reader of the results has to know (which scale was found, what was left out) becomes a note of the
 study, which travels with its inputs. Objective measures come from a CSV file too (`read_objective`).
 
@@ -48,9 +48,11 @@ from listening.analysis.reading.inputs import (
 from listening.analysis.reading.text_tables import (
     Source,
     TextTable,
+    list_names,
     make_floats,
     map_cells,
     parse_number,
+    plain_header,
     quote,
     read_text,
     split_table,
@@ -58,17 +60,6 @@ from listening.analysis.reading.text_tables import (
 from listening.analysis.tables import DICTIONARY
 from listening.questions import FEWEST_POINTS, FIRST_PRESET, MOST_POINTS, load_preset
 
-
-@dataclass(frozen=True, slots=True)
-class InputColumn:
-    """A column that is read: its usual name, other names that are taken for it, and what it holds."""
-
-    name: str
-    aliases: tuple[str, ...]
-    meaning: str
-
-
-COLUMNS = tuple(InputColumn(name, tuple(one["aliases"]), one["meaning"]) for name, one in DICTIONARY["ratings"].items())
 NEEDED = tuple(name for name, one in DICTIONARY["ratings"].items() if one.get("is_needed"))
 ASKED = {one.key: one for one in load_preset(FIRST_PRESET).questions}
 RATED = tuple(ASKED)
@@ -92,12 +83,12 @@ TARGETS: Mapping[str, int] = {
     **dict.fromkeys(("", "-1"), -1),
 }
 NO_RATING = ("", "na", "n/a", "nan", "none", "null", "-")
-_NAMES: Mapping[str, str] = {alias: one.name for one in COLUMNS for alias in (one.name, *one.aliases)}
+_NAMES = list_names("ratings")
 
 
 def find_usual_name(header: str) -> str | None:
     """Return the column that a header means, whatever its case, blanks and hyphens; None where it means none."""
-    return _NAMES.get(re.sub(r"[\s\-]+", "_", header.strip().lower()))
+    return _NAMES.get(plain_header(header))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +214,9 @@ def _points(highest: float) -> int:
 
 
 def _with_usual_names(table: TextTable) -> TextTable:
-    """Return the columns by their usual names; those of `COLUMNS` that the file has not are empty."""
-    written: dict[str, str] = {}
-    for header in table.columns:
-        name = find_usual_name(header)
-        if name in written:
-            found = f"“{written[name]}” and “{header}”"
-            table.problems.add(f"one column for {name}", found, "Rename one of them.", line=1)
-        elif name is not None:
-            written[name] = header
-    missing = [name for name in NEEDED if name not in written]
-    if missing:
+    """Return the columns by their usual names; those that the file has not are empty."""
+    written = table.find_columns(find_usual_name, "Rename one of them.")
+    if missing := [name for name in NEEDED if name not in written]:
         table.problems.add(
             f"the columns {', '.join(NEEDED)}",
             f"no {', no '.join(missing)} among {', '.join(map(quote, list(table.columns)[:20]))}",
@@ -242,8 +225,10 @@ def _with_usual_names(table: TextTable) -> TextTable:
         )
     table.problems.raise_any()
     empty = [""] * len(table)
-    columns = {one.name: table.columns[written[one.name]] if one.name in written else empty for one in COLUMNS}
-    return replace(table, columns=columns)
+    return replace(
+        table,
+        columns={name: table.columns[written[name]] if name in written else empty for name in DICTIONARY["ratings"]},
+    )
 
 
 def _plain_ratings(table: TextTable, options: ReadOptions, notes: list[str]) -> tuple[Ratings, Scale]:
@@ -263,27 +248,21 @@ def _plain_ratings(table: TextTable, options: ReadOptions, notes: list[str]) -> 
     check_scale(table, cells["rating"], tasks, rating, scale)
     system = _systems(table, options, notes)
     item, utterance = _presented(system, cells, notes)
-    targets = _known(table, "is_target", TARGETS, "target or nontarget", "Write 1, 0 or nothing.")
-    texts = {
-        "listener": cells["listener"],
+    columns = {
         "session": _or(cells["session"], cells["listener"]),
         "task": task,
         "system": system,
+        "is_target": _known(table, "is_target", TARGETS, "target or nontarget", "Write 1, 0 or nothing."),
         "item": item,
         "utterance": utterance,
-        "enrolment": cells["enrolment"],
-        "speaker": cells["speaker"],
         "gender": map_cells(cells["gender"], parse_gender),
+        "rating": rating,
+        "position": _positions(table),
         "purpose": _known(table, "purpose", PURPOSES, "a purpose", "Use scored, practice, gold or bridge."),
+        "is_finished": parse_flags(table, cells["finished"], "finished"),
+        "excluded": _excluded(table),
     }
-    return Ratings(
-        **{name: np.array(column, np.str_) for name, column in texts.items()},
-        is_target=np.array(targets, np.int64),
-        rating=rating,
-        position=_positions(table),
-        is_finished=parse_flags(table, cells["finished"], "finished"),
-        excluded=_excluded(table),
-    ), scale
+    return Ratings.make({**cells, **columns}), scale
 
 
 def parse_gender(cell: str) -> str:
@@ -449,29 +428,27 @@ def _ratings_of_2020(
     is_original = np.array(map_cells(cells["system"], lambda cell: cell == called), np.bool_)
     claimed = np.where(is_bare, [one.speaker for one in samples], [one.claimed for one in samples])
     is_known = (claimed != "") & (np.array(voices, np.str_) != "") & is_pair
-    is_target = np.where(is_known, claimed == np.array(voices, np.str_), -1).astype(np.int64)
-    system = np.where(is_original | is_bare, ORIGINAL, np.array(cells["system"], np.str_)).astype(np.str_)
-    enrolment = np.where(is_pair, np.array(cells["reference"], np.str_), "").astype(np.str_)
+    enrolment = np.where(is_pair, np.array(cells["reference"], np.str_), "")
     joined = zip(cells["sample"], enrolment.tolist(), strict=True)
-    item = np.array(["/".join(filter(None, names)) for names in joined], np.str_)
     speaker = [one.speaker for one in samples]
-    made = Ratings(
-        listener=np.array(cells["listener"], np.str_),
-        session=np.array(cells["listener"], np.str_),
-        task=task,
-        system=system,
-        is_target=is_target,
-        item=item,
-        utterance=np.array([one.utterance for one in samples], np.str_),
-        enrolment=enrolment,
-        speaker=np.array(speaker, np.str_),
-        gender=np.array(map_cells(speaker, _gender_of), np.str_),
-        rating=rating,
-        position=np.zeros(len(table), np.int64),
-        purpose=np.full(len(table), SCORED),
-        is_finished=np.ones(len(table), np.bool_),
-        excluded=np.where(is_valid, "", "not counted by the organizers of the test (valid is 0)").astype(np.str_),
-    )
+    columns = {
+        "listener": cells["listener"],
+        "session": cells["listener"],
+        "task": task,
+        "system": np.where(is_original | is_bare, ORIGINAL, np.array(cells["system"], np.str_)),
+        "is_target": np.where(is_known, claimed == np.array(voices, np.str_), -1),
+        "item": ["/".join(filter(None, names)) for names in joined],
+        "utterance": [one.utterance for one in samples],
+        "enrolment": enrolment,
+        "speaker": speaker,
+        "gender": map_cells(speaker, _gender_of),
+        "rating": rating,
+        "position": np.zeros(len(table)),
+        "purpose": np.full(len(table), SCORED),
+        "is_finished": np.ones(len(table)),
+        "excluded": np.where(is_valid, "", "not counted by the organizers of the test (valid is 0)"),
+    }
+    made = Ratings.make(columns)
     return made, _notes_on_2020(made, is_bare, called, unconverted, sum(not one.speaker for one in samples))
 
 
@@ -559,14 +536,14 @@ def read_objective(source: Source, name: str) -> Objective:
         table.problems.add(f"the columns {', '.join(names)}", found, "Name them in the first line.", line=1)
     table.problems.raise_any()
     table = replace(table, columns={one: cells.get(one, [""] * len(table)) for one in names})
-    values: dict[str, Any] = {one: np.array(table.columns[one], np.str_) for one in names[:2]}
+    values: dict[str, Any] = {one: table.columns[one] for one in names[:2]}
     for one in names[2:]:
         column = table.columns[one]
         values[one] = make_floats(table.read_numbers(column))
         is_wrong = np.isnan(values[one]) & ~np.isin(np.char.lower(np.array(column, np.str_)), NO_RATING)
         table.report(is_wrong, column, f"a number or nothing in {one}", "Correct the cell.")
     table.problems.raise_any()
-    made = Objective(**values)
+    made = Objective.make(values)
     check_part(made, table, {})
     table.problems.raise_any()
     return made

@@ -26,6 +26,7 @@ from common.csv_rows import DELIMITERS, CsvText, read_csv, to_number
 from common.errors import InputError, ProblemsError
 from common.file_names import plain_name
 from common.text_files import LONGEST_LINE, find_long_line
+from listening.analysis.tables import DICTIONARY
 
 Source = Path | BinaryIO | bytes
 MOST_BYTES = 1 << 30
@@ -92,6 +93,18 @@ class TextTable:
         """Say what is in the cells that are wrong."""
         rows = zip(is_wrong, self.lines, cells, strict=True)
         self.problems.add_lines(expected, [(line, quote(cell)) for wrong, line, cell in rows if wrong], remedy)
+
+    def find_columns(self, name_of: Callable[[str], str | None], remedy: str) -> dict[str, str]:
+        """Return the headers by the names that they mean; two that mean one are reported."""
+        found: dict[str, str] = {}
+        for header in self.columns:
+            name = name_of(header)
+            if name in found:
+                both = f"“{found[name]}” and “{header}”"
+                self.problems.add(f"one column for {name}", both, remedy.format(name=name, header=header), line=1)
+            elif name is not None:
+                found[name] = header
+        return found
 
     def read_numbers(self, cells: Sequence[str]) -> list[float | None]:
         """Return the finite number in each cell, with a decimal comma where commas do not separate cells."""
@@ -171,6 +184,16 @@ def split_table(
             problems.add(expected, f"{len(longest):,}", "Shorten the cell.", line=line)
     problems.raise_any()
     return TextTable(columns, lines[1:], table.delimiter, problems)
+
+
+def list_names(of: str) -> dict[str, str]:
+    """Return our names of the columns of ``ratings`` or ``answers``, by every name that means them."""
+    return {alias: name for name, one in DICTIONARY[of].items() for alias in (name, *one["aliases"])}
+
+
+def plain_header(header: str) -> str:
+    """Return a header in small letters, with underscores for blanks and hyphens."""
+    return re.sub(r"[\s\-]+", "_", header.strip().lower())
 
 
 def map_cells(cells: Iterable[str], of: Callable[[str], Value]) -> list[Value]:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
+from common.wording import counted
 from listening.analysis.reading.inputs import (
     BRIDGE,
     COMPARING,
@@ -179,32 +180,28 @@ def _notes(counts: Mapping[str, int], flat: Sequence[str], settings: Settings) -
     said = []
     if counts["left_out"]:
         said.append(
-            f"{_number(counts['excluded_sessions'], 'session')} of {_number(counts['excluded_listeners'], 'listener')} "
-            f"with {_number(counts['left_out'], 'rating')} {'is' if counts['excluded_sessions'] == 1 else 'are'} left "
+            f"{counted(counts['excluded_sessions'], 'session')} of {counted(counts['excluded_listeners'], 'listener')} "
+            f"with {counted(counts['left_out'], 'rating')} {'is' if counts['excluded_sessions'] == 1 else 'are'} left "
             "out by rules in force."
         )
     kinds = {"practice": "practice_ratings", "control": "gold_ratings", "bridge": "bridge_ratings"}
     asides = {kind: counts.get(key, 0) for kind, key in kinds.items()}
-    if aside := [f"{_number(count, 'rating')} of {kind} trials" for kind, count in asides.items() if count]:
+    if aside := [f"{counted(count, 'rating')} of {kind} trials" for kind, count in asides.items() if count]:
         said.append(f"{', '.join(aside)}: not in the scores.")
     if counts["short_ratings"]:
         said.append(
-            f"{_number(counts['short_ratings'], 'rating')} of "
-            f"{_number(counts['short_sessions'], 'unfinished session')} count for raw scores only: normalised ones "
+            f"{counted(counts['short_ratings'], 'rating')} of "
+            f"{counted(counts['short_sessions'], 'unfinished session')} count for raw scores only: normalised ones "
             f"need {settings.partial_trials} ratings of a task, {settings.partial_of_each_kind} each of original and "
             "of anonymised speech."
         )
     if flat:
         named = ", ".join(flat[:5]) + (", …" if len(flat) > 5 else "")
         said.append(
-            f"{_number(len(flat), 'listener')} gave one rating, or equal ones only, in a task; normalised they are "
+            f"{counted(len(flat), 'listener')} gave one rating, or equal ones only, in a task; normalised they are "
             f"all 0.5: {named}."
         )
     return said
-
-
-def _number(count: int, of: str) -> str:
-    return f"{count:,} {of}{'' if count == 1 else 's'}"
 
 
 def _listener_and_task(ratings: Ratings, listener: Ints) -> Ints:

@@ -323,10 +323,10 @@ def _answers(
         elif rating is not None:
             ratings.append(_rated(visit, item, asked[task], rating, position))
     return {
-        "ratings": Ratings(*_columns(ratings, "UUUUiUUUUUfiUbU")) if form == Study.Form.RATING else None,
-        "placements": Placements(*_columns(placements, "UUUUUUUffUiU")) if placements else None,
-        "transcripts": Transcripts(*_columns(written, "UUUUUUUUbU")) if written else None,
-        "answers": Answers(*_columns(answered, "UUUUUUUiiUU")) if answered else None,
+        "ratings": Ratings.from_rows(ratings) if form == Study.Form.RATING else None,
+        "placements": Placements.from_rows(placements) if placements else None,
+        "transcripts": Transcripts.from_rows(written) if written else None,
+        "answers": Answers.from_rows(answered) if answered else None,
     }
 
 
@@ -402,13 +402,6 @@ def _written(
     heard = (item.key, item.system or original, a.utterance, a.speaker)
     written = (text, transcripts[a.utterance], bool(data.get("nothing")))
     return (visit.listener, visit.session, *heard, *written, visit.excluded)
-
-
-def _columns(rows: list[tuple[Any, ...]], kinds: str) -> list[Any]:
-    """Return rows as arrays: U text, i whole numbers, f numbers, b flags."""
-    dtypes = {"U": np.str_, "i": np.int64, "f": np.float64, "b": np.bool_}
-    columns: Iterable[Any] = zip(*rows, strict=True) if rows else ([] for _ in kinds)
-    return [np.array(column, dtypes[kind]) for column, kind in zip(columns, kinds, strict=True)]
 
 
 # A study whose ratings were collected elsewhere ----------------------------------------------------
@@ -491,7 +484,7 @@ def collect_objective(
             correlation = pitch.get((submission.pk, utterance)) if submission is not None else None
             if count is not None or correlation is not None:
                 rows.append((system, utterance, *(count or (np.nan, np.nan)), correlation))
-    return Objective(*_columns(rows, "UUfff")) if rows else None
+    return Objective.from_rows(rows) if rows else None
 
 
 def _of_originals(

@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from common.errors import NotPossible, ProblemsError
-from listening.analysis.reading.ratings import COLUMNS, NEEDED
+from listening.analysis.tables import DICTIONARY
 from listening.app.results import context, selectors, services
 from listening.app.results.forms import AnalyseForm, ImportForm
 from listening.app.results.pages import chosen_scores, organizer_actions, publication
@@ -185,7 +185,7 @@ def import_ratings(request: HttpRequest) -> HttpResponse:
     if made is not None:
         messages.success(request, f"{made.ratings:,} ratings are imported, and their analysis has started.")
         return redirect("studies:results", made.study.name)
-    told = {"form": form, "columns": COLUMNS, "needed": NEEDED}
+    told = {"form": form, "columns": DICTIONARY["ratings"]}
     if not form.fields["edition"].queryset.exists():  # type: ignore[attr-defined]
         told["no_edition"] = "Imported ratings belong to an edition that you organise. Create one first."
     return render(request, "listening/results/import.html", told, status=UNUSABLE if form.errors else 200)
