@@ -41,6 +41,7 @@ from listening.analysis.reading.text_tables import (
     Source,
     TextTable,
     list_names,
+    list_words,
     map_cells,
     plain_header,
     quote,
@@ -55,19 +56,6 @@ if TYPE_CHECKING:
 USUAL_PATTERN = r"(?:.*/)?(?P<condition>[^/]+)/(?P<item>[^/]+?)(?:\.\w+)?"
 _NAMES = list_names("answers")
 _NO_ANSWER = (*NO_RATING, "unknown")
-_WORDS: Mapping[str, Mapping[str, str]] = {
-    "ab": {
-        **dict.fromkeys(("a", "correct"), "A"),  # of webMUSHRA, where A is the reference
-        **dict.fromkeys(("b", "incorrect"), "B"),
-        **dict.fromkeys(("=", "tie", "undecided", "no preference"), "="),
-    },
-    "abx": {
-        "a": "A",
-        "b": "B",
-        **dict.fromkeys(("right", "correct", "true", "1"), RIGHT),
-        **dict.fromkeys(("wrong", "incorrect", "false", "0"), WRONG),
-    },
-}
 _CLIP = re.compile(r"answer\.(q\d+)_url")
 
 
@@ -335,7 +323,8 @@ def _in_slots(frame: DataFrame, table: TextTable, options: AnswerOptions) -> Dat
 
 def _with_values(frame: DataFrame, table: TextTable, options: AnswerOptions) -> DataFrame:
     """Return the answers as the kind takes them; others are reported."""
-    words, about = _WORDS.get(options.kind, {}), options.about()
+    words = list_words(DICTIONARY["answers"]["value"]["words"].get(options.kind, {}))
+    about = options.about()
 
     def parse(cell: str) -> str:
         return to_number(cell, table.delimiter) if options.kind in NUMERIC_KINDS else words.get(cell.lower(), cell)

@@ -34,10 +34,7 @@ from common.arrays import Flags, Floats, Texts
 from common.errors import ProblemsError
 from listening.analysis.reading.input_files import GREATEST_POSITION, GREATEST_RATING, check_part
 from listening.analysis.reading.inputs import (
-    BRIDGE,
-    GOLD,
     ORIGINAL,
-    PRACTICE,
     SCORED,
     Inputs,
     Objective,
@@ -49,6 +46,7 @@ from listening.analysis.reading.text_tables import (
     Source,
     TextTable,
     list_names,
+    list_words,
     make_floats,
     map_cells,
     parse_number,
@@ -63,25 +61,7 @@ from listening.questions import FEWEST_POINTS, FIRST_PRESET, MOST_POINTS, load_p
 NEEDED = tuple(name for name, one in DICTIONARY["ratings"].items() if one.get("is_needed"))
 ASKED = {one.key: one for one in load_preset(FIRST_PRESET).questions}
 RATED = tuple(ASKED)
-TASKS: Mapping[str, str] = {
-    **{task: task for task in RATED},
-    **dict.fromkeys(("quality", "mos", "natural", "speech quality"), "naturalness"),
-    **dict.fromkeys(("similarity", "speaker similarity", "sim", "speaker verifiability"), "verifiability"),
-    **dict.fromkeys(("clarity", "understandability"), "intelligibility"),
-}
-PURPOSES: Mapping[str, str] = {
-    **{purpose: purpose for purpose in (SCORED, PRACTICE, GOLD, BRIDGE)},
-    **dict.fromkeys(("", "test", "main"), SCORED),
-    "training": PRACTICE,
-    **dict.fromkeys(("control", "trap", "trapping", "attention"), GOLD),
-    "anchor": BRIDGE,
-}
 YES, NO = ("1", "true", "yes", "y", "1.0"), ("0", "false", "no", "n", "0.0")
-TARGETS: Mapping[str, int] = {
-    **dict.fromkeys((*YES, "target", "same"), 1),
-    **dict.fromkeys((*NO, "nontarget", "different", "impostor"), 0),
-    **dict.fromkeys(("", "-1"), -1),
-}
 NO_RATING = ("", "na", "n/a", "nan", "none", "null", "-")
 _NAMES = list_names("ratings")
 
@@ -233,7 +213,7 @@ def _with_usual_names(table: TextTable) -> TextTable:
 
 def _plain_ratings(table: TextTable, options: ReadOptions, notes: list[str]) -> tuple[Ratings, Scale]:
     cells = table.columns
-    task = _known(table, "task", TASKS, "a task", "Use naturalness, intelligibility or verifiability.")
+    task = _known(table, "task", "a task", "Use naturalness, intelligibility or verifiability.")
     rating = make_floats(table.read_numbers(cells["rating"]))
     table.report(np.isnan(rating), cells["rating"], "a number as rating", "Write a number such as 4 or 3.5.")
     expected, remedy = f"a rating within ±{GREATEST_RATING:,}", "Correct the rating, or rescale all of them."
@@ -248,35 +228,30 @@ def _plain_ratings(table: TextTable, options: ReadOptions, notes: list[str]) -> 
     check_scale(table, cells["rating"], tasks, rating, scale)
     system = _systems(table, options, notes)
     item, utterance = _presented(system, cells, notes)
+    genders = list_words(DICTIONARY["ratings"]["gender"]["values"])
     columns = {
         "session": _or(cells["session"], cells["listener"]),
         "task": task,
         "system": system,
-        "is_target": _known(table, "is_target", TARGETS, "target or nontarget", "Write 1, 0 or nothing."),
+        "is_target": _known(table, "is_target", "target or nontarget", "Write 1, 0 or nothing."),
         "item": item,
         "utterance": utterance,
-        "gender": map_cells(cells["gender"], parse_gender),
+        "gender": map_cells(cells["gender"], lambda cell: genders.get(cell.lower(), "")),
         "rating": rating,
         "position": _positions(table),
-        "purpose": _known(table, "purpose", PURPOSES, "a purpose", "Use scored, practice, gold or bridge."),
+        "purpose": _known(table, "purpose", "a purpose", "Use scored, practice, gold or bridge."),
         "is_finished": parse_flags(table, cells["finished"], "finished"),
         "excluded": _excluded(table),
     }
     return Ratings.make({**cells, **columns}), scale
 
 
-def parse_gender(cell: str) -> str:
-    """``f``, ``m``, or nothing for anything else."""
-    first = cell.strip().lower()
-    return {"f": "f", "female": "f", "w": "f", "woman": "f", "m": "m", "male": "m", "man": "m"}.get(first, "")
-
-
-def _known(table: TextTable, column: str, values: Mapping[str, Any], expected: str, remedy: str) -> list[Any]:
+def _known(table: TextTable, column: str, expected: str, remedy: str) -> list[str]:
     """The value of each cell by its small letters; a cell without one is reported and has the value of the first.
 
     Blanks, hyphens and underscores count alike, and between the letters of a class not at all: non-target is nontarget.
     """
-    cells = table.columns[column]
+    cells, values = table.columns[column], list_words(DICTIONARY["ratings"][column]["values"])
     if column == "is_target":
         cells = map_cells(cells, lambda cell: re.sub(r"(?<=[A-Za-z])[-_ ](?=[A-Za-z])", "", cell))
     found = map_cells(cells, lambda cell: values.get(re.sub(r"[\s_\-]+(?=[^\d])", " ", cell.lower())))

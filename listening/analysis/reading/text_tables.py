@@ -188,7 +188,12 @@ def split_table(
 
 def list_names(of: str) -> dict[str, str]:
     """Return our names of the columns of ``ratings`` or ``answers``, by every name that means them."""
-    return {alias: name for name, one in DICTIONARY[of].items() for alias in (name, *one["aliases"])}
+    return list_words({name: one["aliases"] for name, one in DICTIONARY[of].items()})
+
+
+def list_words(aliases: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return our words by each that means them, ours among these."""
+    return {alias: word for word, others in aliases.items() for alias in (word, *others)}
 
 
 def plain_header(header: str) -> str:

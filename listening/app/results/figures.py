@@ -19,7 +19,7 @@ from evaluation.figures.style import for_page, leads_anywhere
 from listening.analysis.figures import Figure
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS
-from listening.app.results.labels import EVERY, WORDS, percent
+from listening.app.results.labels import EVERY, METHOD, WORDS, percent
 from listening.app.results.selectors import figures_in
 from portal.core.labels import decimals
 from portal.core.storage import read_stored
@@ -27,28 +27,6 @@ from portal.core.storage import read_stored
 MOST_NUMBERS = 120  # rows beneath a figure; longer tables are files
 FORMATS = ("svg", "pdf", "png")
 ABBREVIATIONS = {"wer": "WER", "eer": "EER", "auc": "AUC", "sd": "SD", "n": "n", "p": "p"}
-# By the beginning of its name: where a figure belongs (else among further figures), and the table that holds its
-# numbers, where these are too many to stand beneath it.
-PLACES = {
-    "violin": ("task", "summary"),
-    "eer": ("task", "detection"),
-    "det": ("task", "det"),
-    "histogram": ("task", "histogram"),
-    "significance": ("comparison", "differences"),
-    "conditions": ("answers", ""),
-    "compared": ("answers", ""),
-    "labels": ("answers", ""),
-    "matrix": ("answers", ""),
-    "scatter": ("objective", ""),
-    "pairs-det": ("linkability", "pair_det"),
-    "pairs-eer": ("linkability", "pair_detection"),
-    "pairs": ("linkability", ""),
-    "grouping": ("linkability", ""),
-    "map": ("linkability", ""),
-    "transcription": ("transcription", "transcription"),
-    "listeners": ("listeners", ""),
-    "exclusion": ("exclusions", ""),
-}
 OF_FIGURE = ("name", "task", "system", "is_about_listeners", "title", "alt", "size")
 ShownFigure = Mapping[str, Any]  # for `components/figure.html`, with `place`: where on a page it belongs
 
@@ -113,7 +91,7 @@ def _shown(figure: Figure, reader: Reader, mark: str, drawn: Mapping[str, str]) 
     numbers = list_numbers(figure) if is_short else None
     made = [one for one in FORMATS if one == "svg" or f"{stem}.{one}" in drawn]
     downloads = [{"url": address(one), "label": one.upper()} for one in made]
-    found = (one for start, one in PLACES.items() if figure.name.startswith(start))
+    found = (one for start, one in METHOD["places"].items() if figure.name.startswith(start))
     place, table = next(found, ("figures", ""))
     if not is_short and table and (file := reader.csv(figure.scores, table)):
         downloads.append({"url": file, "label": "Numbers, CSV"})
