@@ -57,11 +57,10 @@ def add_shortest_paths(distances: Floats) -> Floats:
     Args:
         distances: connected, see `is_connected`.
     """
-    ways = np.where(np.isfinite(distances), distances, np.inf)
-    np.fill_diagonal(ways, 0)
-    for over in range(len(ways)):  # Floyd & Warshall: unlike sparse graphs this takes a distance of 0 for what it is
-        ways = np.minimum(ways, ways[:, over, None] + ways[over])
-    return np.asarray(np.where(np.isfinite(distances), distances, ways))
+    from scipy.sparse.csgraph import csgraph_from_dense, floyd_warshall
+
+    ways = floyd_warshall(csgraph_from_dense(distances, null_value=np.nan))  # a distance of 0 is one, too
+    return np.where(np.isfinite(distances), distances, ways)
 
 
 def majorise_stress(distances: Floats, start: Floats) -> Floats:

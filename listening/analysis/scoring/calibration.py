@@ -78,14 +78,6 @@ class Cost:
     each: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class BestCost:
-    """What a monotone calibration fitted on the very scores reaches: min C_llr in bits, and the EER on the hull."""
-
-    min_cllr: float
-    rocch_eer: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
     """l = offset + slope · (score − centre) / spread, within [lowest, highest].
@@ -141,14 +133,16 @@ def cross_validated_cost(
         fitted = fit(others)
         own = folds[judged.listener] == fold
         chosen = judged.rows(own)
-        each[own] = _costs(fitted.llr(chosen.score), chosen.is_target)
+        llr = fitted.llr(chosen.score)
+        each[own] = np.logaddexp2(0, np.where(chosen.is_target, -llr, llr) / log(2))
         if draws is not None:
             sums += _resampled_sums(fitted, _refitted(fitted, others, draws), chosen, draws)
     value = 0.5 * float(each[judged.is_target].mean() + each[~judged.is_target].mean())
     if draws is None:
         return Cost(value, np.empty(0), each)
+    sides = (judged.listener[judged.is_target], judged.listener[~judged.is_target])
     with np.errstate(invalid="ignore", divide="ignore"):
-        target, nontarget = sums / [draws @ _per_listener(judged, side, folds.size) for side in (True, False)]
+        target, nontarget = sums / [draws @ np.bincount(side, minlength=folds.size) for side in sides]
     return Cost(value, 0.5 * (target + nontarget), each)
 
 
@@ -182,8 +176,10 @@ def fit(training: Judgements) -> Fit:
     return replace(base, offset=float(parameters[0]), slope=float(parameters[1]))
 
 
-def best_cost(target: Floats, nontarget: Floats) -> BestCost:
-    """min C_llr and the equal error rate on the ROC convex hull of two histograms; all tied give 1 bit and 0.5.
+def best_cost(target: Floats, nontarget: Floats) -> dict[str, float]:
+    """Return what a monotone calibration fitted on the very scores reaches: `min_cllr` in bits, and `rocch_eer`.
+
+    All tied give 1 bit and 0.5.
 
     Args:
         target, nontarget: shape (values,), ratings of each distinct score, ascending; both have some.
@@ -194,7 +190,7 @@ def best_cost(target: Floats, nontarget: Floats) -> BestCost:
         cost = np.nansum(targets * np.log2(1 + nontargets / targets)) + np.nansum(
             nontargets * np.log2(1 + targets / nontargets)
         )
-    return BestCost(0.5 * float(cost), compute_rocch_eer(pools))
+    return {"min_cllr": 0.5 * float(cost), "rocch_eer": compute_rocch_eer(pools)}
 
 
 def _refitted(fitted: Fit, training: Judgements, draws: Floats) -> tuple[Floats, Floats]:
@@ -233,15 +229,6 @@ def _resampled_sums(fitted: Fit, parameters: tuple[Floats, Floats], judged: Judg
         sums[0, part] = ((drawn[part] @ target) * (cost - llr / log(2))).sum(1)
         sums[1, part] = ((drawn[part] @ nontarget) * cost).sum(1)
     return sums
-
-
-def _per_listener(judged: Judgements, is_target: bool, listeners: int) -> Ints:
-    return np.bincount(judged.listener[judged.is_target == is_target], minlength=listeners)
-
-
-def _costs(llr: Floats, is_target: Flags) -> Floats:
-    """log2(1 + e^−l) of targets, log2(1 + e^l) of nontargets."""
-    return np.asarray(np.logaddexp2(0, np.where(is_target, -llr, llr) / log(2)))
 
 
 def _sigmoid(values: Floats) -> Floats:

@@ -22,7 +22,7 @@ influence on areas; of the corrections see `compare_rates`.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from listening.analysis.models.intervals import (
 )
 from listening.analysis.reading.inputs import ORIGINAL, Scored, Settings
 from listening.analysis.scoring import resampled
-from listening.analysis.scoring.calibration import Cost, Judgements, best_cost, cross_validated_cost, deal_folds
+from listening.analysis.scoring.calibration import Judgements, best_cost, cross_validated_cost, deal_folds
 from listening.analysis.scoring.resampled import measure_areas, measure_resamples
 from listening.analysis.tables import Row, make_table
 
@@ -306,7 +306,10 @@ def measure_test(
 
     levels = place[: test.target.size], place[test.target.size :]
     on_eer, on_auc = _eer_influence(whole[0][0], whole[1][0]), _auc_influence(whole[0][0], whole[1][0])
-    cost, is_target = _cost(scored, test, training, draws, settings), test.is_target
+    cost, is_target = None, test.is_target
+    if training is not None:
+        folds = deal_folds(scored.listeners.size, settings.seed)
+        cost = cross_validated_cost(_judgements(scored, training), _judgements(scored, test), folds, draws)
     return Found(
         test,
         measured(eer, eers, on_eer[0][levels[0]], on_eer[1][levels[1]]),
@@ -336,13 +339,6 @@ def _training(tests: Sequence[Test], test: Test) -> Test | None:
     if not test.compares_voices:
         return test
     return next((one for one in tests if one.system == ORIGINAL and one.has_both), None)
-
-
-def _cost(scored: Scored, test: Test, training: Test | None, draws: Floats | None, settings: Settings) -> Cost | None:
-    if training is None:
-        return None
-    folds = deal_folds(scored.listeners.size, settings.seed)
-    return cross_validated_cost(_judgements(scored, training), _judgements(scored, test), folds, draws)
 
 
 def _judgements(scored: Scored, test: Test) -> Judgements:
@@ -387,9 +383,9 @@ def _counts(scored: Scored, test: Test) -> Row:
 
 def _points(found: Found, scored: Scored) -> Row:
     _, target, nontarget = count_by_class(scored, found.test)
-    best = best_cost(target.sum(0), nontarget.sum(0))
     cllr = None if found.cllr is None else found.cllr.value
-    return {"eer": found.eer.value, "auc": found.auc.value, "cllr": cllr, **asdict(best)}
+    rates = {"eer": found.eer.value, "auc": found.auc.value, "cllr": cllr}
+    return rates | best_cost(target.sum(0), nontarget.sum(0))
 
 
 def _curve(scored: Scored, test: Test) -> list[Row]:

@@ -25,11 +25,10 @@ import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +40,9 @@ from listening.analysis.models.intervals import draw_listeners, percentile_inter
 from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings, Transcripts
 from listening.analysis.scoring.objective import ObjectiveMeasures, index_objective
 from listening.analysis.tables import Row, make_table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Words = tuple[str, ...]
 # What one piece of a text can stand for: at least one sequence of words each.
@@ -213,34 +215,8 @@ def _british() -> dict[str, str]:
 
 
 ALL = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptErrors:
-    """One transcript against what was said.
-
-    Attributes:
-        reference, heard: words, normalised, with blanks between.
-        words: of the reference. `keywords`: content words among them; `keywords_heard`: those written down.
-        is_nothing: no word was written.
-    """
-
-    listener: str
-    system: str
-    utterance: str
-    reference: str
-    heard: str
-    words: int
-    substitutions: int
-    deletions: int
-    insertions: int
-    keywords: int
-    keywords_heard: int
-    is_nothing: bool
-
-    @property
-    def errors(self) -> int:
-        return self.substitutions + self.deletions + self.insertions
+_EACH = ["system", "utterance", "listener", "words", "errors", "reference", "heard"]
+_SUMMED = ["substitutions", "deletions", "insertions", "keywords", "keywords_heard", "is_nothing"]
 
 
 def make_transcription_tables(
@@ -264,82 +240,69 @@ def make_transcription_tables(
     has_reference = np.char.strip(counting.reference) != ""
     unknown = Counter(counting.system[~has_reference].tolist())
     unknown[ALL] = unknown.total() - unknown[original]
-    counted = count_transcripts(counting.rows(has_reference), language, original)
+    counted = _count_errors(counting.rows(has_reference), language)
     recognised = index_objective(objective)
-    listeners = sorted({one.listener for one in counted})
+    listeners = sorted(counted["listener"].unique())
     draws = draw_listeners(len(listeners), settings)
     rows = []
-    for system, of_system in _by_system(counted, original).items():
+    for system, of_system in _by_system(counted).items():
         row, note = _understood(of_system, listeners, draws, settings)
         rate, missing = _recogniser_rate(of_system, recognised)
         if not is_english(language):
             del row["keyword_accuracy"]
         notes = (_without_reference(unknown[system]), note, missing)
         rows.append({"system": system, "recogniser_wer": rate, "remark": " ".join(filter(None, notes))} | row)
-    columns = ("system", "utterance", "listener", "words", "errors", "reference", "heard")
-    each = ({name: getattr(one, name) for name in columns} for one in counted)
-    return [make_table("transcription", rows), make_table("transcripts", each)]
+    return [make_table("transcription", rows), make_table("transcripts", counted[_EACH].to_dict("records"))]
 
 
-def count_transcripts(
-    transcripts: Transcripts, language: str = ENGLISH, original: str = ORIGINAL
-) -> list[TranscriptErrors]:
-    """Word errors of each transcript, in the order of system (original first), utterance, listener and session."""
+def _count_errors(transcripts: Transcripts, language: str) -> DataFrame:
+    """Return a row for each transcript, in the order of system (original first), utterance, listener and session.
+
+    Words of the reference and of what was heard are normalised, with blanks between. `keywords`: content words among
+    those of the reference; `is_nothing`: no word was written.
+    """
+    from pandas import DataFrame
+
     named = [getattr(transcripts, name) for name in ("text", "item", "session", "listener", "utterance", "system")]
-    rows = np.lexsort([*named, transcripts.system != original])
-    return [_count(transcripts, int(row), language) for row in rows]
+    rows: list[Row] = []
+    for place in np.lexsort([*named, transcripts.system != ORIGINAL]).tolist():
+        row: Row = {name: str(getattr(transcripts, name)[place]) for name in ("listener", "system", "utterance")}
+        text = "" if transcripts.nothing[place] else str(transcripts.text[place])
+        reference, heard = match_words(str(transcripts.reference[place]), text, language)
+        alignment = align_words(reference, heard)
+        keywords = [one for one in alignment if one.reference is not None and one.reference not in FUNCTION_WORDS]
+        row |= {"reference": " ".join(reference), "heard": " ".join(heard), "is_nothing": not heard}
+        row |= {"words": len(reference), "errors": sum(not one.is_correct for one in alignment)}
+        row |= {"deletions": sum(one.hypothesis is None for one in alignment)}
+        row |= {"insertions": sum(one.reference is None for one in alignment)}
+        row |= {"substitutions": row["errors"] - row["deletions"] - row["insertions"]}
+        row |= {"keywords": len(keywords), "keywords_heard": sum(one.is_correct for one in keywords)}
+        rows.append(row)
+    return DataFrame(rows, columns=[*_EACH, *_SUMMED])
 
 
-def _count(transcripts: Transcripts, row: int, language: str) -> TranscriptErrors:
-    heard = "" if transcripts.nothing[row] else str(transcripts.text[row])
-    words = match_words(str(transcripts.reference[row]), heard, language)
-    alignment = align_words(words.reference, words.heard)
-    keywords = [step for step in alignment if step.reference is not None and step.reference not in FUNCTION_WORDS]
-    return TranscriptErrors(
-        listener=str(transcripts.listener[row]),
-        system=str(transcripts.system[row]),
-        utterance=str(transcripts.utterance[row]),
-        reference=" ".join(words.reference),
-        heard=" ".join(words.heard),
-        words=len(words.reference),
-        substitutions=sum(None not in (one.reference, one.hypothesis) and not one.is_correct for one in alignment),
-        deletions=sum(one.hypothesis is None for one in alignment),
-        insertions=sum(one.reference is None for one in alignment),
-        keywords=len(keywords),
-        keywords_heard=sum(one.is_correct for one in keywords),
-        is_nothing=not words.heard,
-    )
-
-
-def _by_system(counted: Sequence[TranscriptErrors], original: str) -> dict[str, list[TranscriptErrors]]:
-    """The original first, then every anonymised transcript if there is more than one system, then each system."""
-    of_system: dict[str, list[TranscriptErrors]] = {}
-    for one in counted:
-        of_system.setdefault(one.system, []).append(one)
-    anonymised = [one for one in counted if one.system != original]
-    first = {original: of_system.pop(original)} if original in of_system else {}
-    return first | ({ALL: anonymised} if len(of_system) > 1 else {}) | of_system
+def _by_system(counted: DataFrame) -> dict[str, DataFrame]:
+    """Return the original first, then all that is anonymised if that is more than one system, then each system."""
+    of_system = {str(name): rows for name, rows in counted.groupby("system", sort=False)}
+    original = {ORIGINAL: of_system.pop(ORIGINAL)} if ORIGINAL in of_system else {}
+    every = {ALL: counted[counted["system"] != ORIGINAL]} if len(of_system) > 1 else {}
+    return original | every | of_system
 
 
 def _understood(
-    counted: Sequence[TranscriptErrors], listeners: Sequence[str], draws: Floats | None, settings: Settings
+    counted: DataFrame, listeners: Sequence[str], draws: Floats | None, settings: Settings
 ) -> tuple[Row, str]:
     """Return what a row of ``transcription`` says of listeners, and its note."""
-    summed = ("words", "errors", "substitutions", "deletions", "insertions", "keywords", "keywords_heard", "is_nothing")
-    total = {name: sum(getattr(one, name) for one in counted) for name in summed}
-    heard_by = {one.listener for one in counted}
-    row: Row = {"n": len(counted), "listeners": len(heard_by), "words": total["words"]}
-    row |= {"utterances": len({one.utterance for one in counted}), "nothing": total["is_nothing"] / len(counted)}
+    total = counted[["words", "errors", *_SUMMED]].sum()
+    row: Row = {"n": len(counted), "listeners": counted["listener"].nunique(), "words": total["words"]}
+    row |= {"utterances": counted["utterance"].nunique(), "nothing": total["is_nothing"] / len(counted)}
     row |= {name: _ratio(total[name], total["words"]) for name in ("substitutions", "deletions", "insertions")}
     row |= {"wer": _ratio(total["errors"], total["words"])}
     row["keyword_accuracy"] = _ratio(total["keywords_heard"], total["keywords"])
-    if draws is None or len(heard_by) < settings.least_clusters:
+    if draws is None or row["listeners"] < settings.least_clusters:
         return row, f"Fewer than {settings.least_clusters} listeners: no interval."
-    of_listener = np.zeros((len(listeners), 2))
-    number_of = {name: number for number, name in enumerate(listeners)}
-    for one in counted:
-        of_listener[number_of[one.listener]] += one.errors, one.words
-    drawn = draws @ of_listener
+    of_listener = counted.groupby("listener")[["errors", "words"]].sum().reindex(listeners, fill_value=0)
+    drawn = draws @ of_listener.to_numpy(np.float64)
     with np.errstate(invalid="ignore"):
         rates: Floats = np.where(drawn[:, 1] > 0, drawn[:, 0] / drawn[:, 1], np.nan)
     row["wer_low"], row["wer_high"] = percentile_interval(rates, settings.level)
@@ -347,10 +310,10 @@ def _understood(
 
 
 def _recogniser_rate(
-    counted: Sequence[TranscriptErrors], recognised: Mapping[tuple[str, str], ObjectiveMeasures]
+    counted: DataFrame, recognised: Mapping[tuple[str, str], ObjectiveMeasures]
 ) -> tuple[float | None, str]:
     """WER of the recogniser, each utterance counted as often as it was transcribed, and a note where some lack it."""
-    measures = [recognised.get((one.system, one.utterance)) for one in counted]
+    measures = [recognised.get(name) for name in zip(counted["system"], counted["utterance"], strict=True)]
     known = [one for one in measures if one is not None and np.isfinite(one.one_minus_wer)]
     if not known:
         return None, ""

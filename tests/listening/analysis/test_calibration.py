@@ -80,8 +80,8 @@ def test_best_cost_is_that_of_the_evaluation_where_nothing_is_tied():
     order = np.argsort(np.concatenate([target, nontarget]))
     is_target = (order < 80).astype(float)
     found = best_cost(is_target, 1 - is_target)
-    assert found.min_cllr == pytest.approx(min_cllr(target, nontarget), abs=1e-6)
-    assert found.rocch_eer == pytest.approx(rocch_eer(target, nontarget), abs=1e-12)
+    assert found["min_cllr"] == pytest.approx(min_cllr(target, nontarget), abs=1e-6)
+    assert found["rocch_eer"] == pytest.approx(rocch_eer(target, nontarget), abs=1e-12)
 
 
 def test_folds_are_equal_seeded_and_of_listeners():
