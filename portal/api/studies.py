@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import prefetch_related_objects
 from django.http import HttpResponse
+from django.urls import reverse
 from rest_framework import exceptions, serializers
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
@@ -17,6 +18,7 @@ from listening.analysis.tables import CONTENTS
 from listening.app.models import Study
 from listening.app.recordings.files import LARGEST_TEST_FILE, read_test_file
 from listening.app.recordings.services import make_test
+from listening.app.recordings.uploads import begin_upload
 from listening.app.results.context import visible_results
 from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
 from portal.api.access import require_organizer
@@ -60,6 +62,27 @@ class NewStudySerializer(Shape):
         required=False,
         help_text="An archive with a folder for each condition, CONDITION/ITEM.wav; none if the file names an edition.",
     )
+
+
+class AnnouncedArchiveSerializer(Shape):
+    """Recordings that are sent afterwards in parts, and the test that is made of them."""
+
+    test = serializers.CharField(
+        max_length=LARGEST_TEST_FILE, trim_whitespace=False, help_text="The file of the test, in TOML."
+    )
+    file_name = serializers.CharField(max_length=255, help_text="Of the archive, such as recordings.zip.")
+    size = serializers.IntegerField(min_value=0, help_text="Of the archive, in bytes.")
+    sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the archive, by which it is known again.")
+
+
+class UploadSerializer(Shape):
+    """Where the bytes of an archive go, by tus."""
+
+    address = Computed(
+        serializers.URLField(),
+        lambda upload, context: absolute_of(reverse("uploads:detail", args=[upload.pk]), context),
+    )
+    offset = serializers.IntegerField(help_text="How many of its bytes are here.")
 
 
 class MadeStudySerializer(Shape):
@@ -147,6 +170,33 @@ def create_study(api: ApiView) -> Response:
         raise exceptions.ValidationError({"archive" if "archive" in given else "test": error.problems}) from None
     study.refresh_from_db()
     return Response(MadeStudySerializer(study, context={"request": api.request}).data, status=201)
+
+
+@operation(
+    UploadSerializer,
+    takes=AnnouncedArchiveSerializer,
+    status=201,
+    who=Who.ORGANIZER,
+    example={
+        "test": 'title = "My test"',
+        "file_name": "recordings.zip",
+        "size": 1000,
+        "sha256": "0123456789abcdef" * 4,
+    },
+)
+def begin_study_upload(api: ApiView) -> Response:
+    """Begin to send own recordings in parts, by tus; once all are here, a job makes the test, as the upload tells."""
+    require_organizer(api.user)
+    given = api.body(AnnouncedArchiveSerializer)
+    try:
+        chosen, fields = read_test_file(given.pop("test"))
+    except ProblemsError as error:
+        raise exceptions.ValidationError({"test": error.problems}) from None
+    try:
+        upload = begin_upload(chosen=chosen, fields=fields, **given, by=api.user)
+    except ProblemsError as error:
+        raise exceptions.ValidationError({"file_name": error.problems}) from None
+    return Response(UploadSerializer(upload, context={"request": api.request}).data, status=201)
 
 
 @operation(ResultsSerializer, who=Who.EVERYBODY)

@@ -29,13 +29,16 @@ from rest_framework.authentication import CSRFCheck
 
 from common.errors import NotPossible, Refused
 from common.line_texts import JOINERS, line_problem
+from listening.app.models import Study
 from portal.accounts.models import AccessToken
 from portal.accounts.tokens import user_of_token
 from portal.api.problems import problem
+from portal.api.studies import MadeStudySerializer
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
 from portal.core import transfers
 from portal.corpora.forms import UploadForm
+from portal.jobs.models import Job
 from portal.submissions.models import System, Upload
 from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason
 from portal.submissions.resumable_uploads import (
@@ -198,7 +201,8 @@ def parse_metadata(request: HttpRequest) -> dict[str, str]:
 
 def metadata_header(upload: Upload) -> str:
     """What Upload-Metadata says of an upload that is here."""
-    wanted = {name: "on" if value is True else value or "" for name, value in upload.corpus_import.items()}
+    kept = {} if "test" in upload.imported_as else upload.imported_as  # the file of a test is too long for a header
+    wanted = {name: "on" if value is True else value or "" for name, value in kept.items()}
     found = {("corpus" if name == "name" else name): value for name, value in wanted.items()}
     found |= {
         "filename": upload.file_name,
@@ -300,7 +304,9 @@ def _act(request: HttpRequest, actions: dict[str, Action], address: dict[str, An
         raise Refused(405, f"{method} is not allowed here.", headers={"Allow": ", ".join([*actions, "OPTIONS"])})
     if method in {"HEAD", "PATCH", "DELETE"} or "Tus-Resumable" in request.headers:
         _require_version(request)
-    scope = AccessToken.Scope.READ if method == "GET" else AccessToken.Scope.SUBMIT
+    makes_test = "pk" in address and Upload.objects.filter(pk=address["pk"], imported_as__has_key="test").exists()
+    changing = AccessToken.Scope.ORGANIZE if makes_test else AccessToken.Scope.SUBMIT
+    scope = AccessToken.Scope.READ if method == "GET" else changing
     return actions[method](request, identify_sender(request, method, scope), **address)
 
 
@@ -380,24 +386,25 @@ def _delete(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-def _get(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
-    return JsonResponse(as_json(upload_for(user, pk)))
+def _get(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
+    return JsonResponse(as_json(upload_for(user, pk), request))
 
 
-def _submit(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
-    return JsonResponse(as_json(submit_again(upload=upload_for(user, pk), now=timezone.now(), by=user)))
+def _submit(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
+    return JsonResponse(as_json(submit_again(upload=upload_for(user, pk), now=timezone.now(), by=user), request))
 
 
-def as_json(upload: Upload) -> dict[str, Any]:
-    """Return the state of an upload for programs."""
+def as_json(upload: Upload, request: HttpRequest) -> dict[str, Any]:
+    """Return the state of an upload for programs, and what a job has made of it."""
     submission = getattr(upload, "submission", None)
     job = find_import(upload) if upload.edition is None else None
+    study = Study.objects.filter(name=job.result.get("study", "")).first() if job else None
     return {
         "id": str(upload.pk),
         "state": upload.state,
         "refusal": upload.refusal,
         "edition": upload.edition.name if upload.edition else None,
-        "corpus": upload.corpus_import.get("name"),
+        "corpus": None if "test" in upload.imported_as else upload.imported_as.get("name"),
         "team": upload.team_id,
         "system": upload.system.name if upload.system else None,
         "file_name": upload.file_name,
@@ -406,8 +413,14 @@ def as_json(upload: Upload) -> dict[str, Any]:
         "sha256": upload.sha256 or None,
         "expires_at": upload.expires_at.isoformat() if upload.state in {"receiving", "refused"} else None,
         "submission": {"id": submission.pk, "address": submission.get_absolute_url()} if submission else None,
-        "job": {"id": job.pk, "address": job.get_absolute_url()} if job else None,
+        "job": _told(job) if job else None,
+        "study": MadeStudySerializer(study, context={"request": request}).data if study else None,
     }
+
+
+def _told(job: Job) -> dict[str, Any]:
+    failure = f"{job.failure} {job.failure_remedy}".strip()
+    return {"id": job.pk, "address": job.get_absolute_url(), "state": job.state, "failure": failure}
 
 
 def _expiry(upload: Upload) -> str:

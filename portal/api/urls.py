@@ -36,6 +36,7 @@ urlpatterns = [
     address(f"{edition}/uploads/", "edition-uploads", get=submissions.list_uploads),
     address(f"{edition}/studies/", "edition-studies", get=studies.list_studies),
     address("studies/", "studies", post=studies.create_study),
+    address("studies/uploads/", "study-uploads", post=studies.begin_study_upload),
     address("studies/<slug:study>/results", "study-results", get=studies.show_results),
     address(
         "studies/<slug:study>/results/<slug:scores>/<slug:table>", "study-table", get=studies.show_table_of_results

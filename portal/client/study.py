@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import time
 import zipfile
 from pathlib import Path
-from typing import Any
 
 from common.errors import CommandError
 from common.terminal import FINE, print_message, print_text
-from portal.client.api import add_server_arguments, open_portal
+from portal.client.api import Portal, add_patience, add_server_arguments, open_portal
+from portal.client.submit import Sender, hash_archive, open_archive, wait_for
+from portal.client.workspace import Row
 
 DESCRIPTION = (
     "Make a listening test of the recordings in a folder, CONDITION/ITEM.wav or .flac, as a file in TOML describes it; "
     "only its title is needed. Without a folder: of the systems of the edition that the file names. The portal checks "
-    "every recording, makes the design and prepares the recordings; then you launch the test on its page."
+    "every recording, makes the design and prepares the recordings; then you launch the test on its page. Interrupted "
+    "at any time, the same command continues where it stopped."
 )
 ENDINGS = (".wav", ".flac", ".csv")
-SENDING_S = 1800.0
+ASK_EVERY_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,28 +30,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", type=Path, nargs="?", metavar="FOLDER", help="the folder with a folder for each condition"
     )
+    add_patience(parser)
     add_server_arguments(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Pack the folder where there is one, send it with the file, and say where the test is and what to look at."""
-    text, folder = _read(chosen.file), chosen.folder
-    paths = _list(folder) if folder else []
-    with tempfile.TemporaryFile(suffix=".zip") as packed, open_portal(chosen.server) as portal:
-        sent: dict[str, Any] = {"files": {"test": (None, text)}}
-        if folder:
-            with zipfile.ZipFile(packed, "w") as archive:
-                for path in paths:
-                    archive.write(path, path.relative_to(folder).as_posix())
-            packed.seek(0)
-            print_message(f"Sending {len(paths):,} files.")
-            sent["files"]["archive"] = (f"{folder.resolve().name}.zip", packed)
-        made = portal.ask("POST", "/api/studies/", timeout=SENDING_S, **sent).json()
+    text = _read(chosen.file)
+    with open_portal(chosen.server) as portal:
+        if chosen.folder:
+            made = _send(portal, text, chosen.folder, chosen.patience)
+        else:
+            made = portal.ask("POST", "/api/studies/", files={"test": (None, text)}).json()
     print_text(f"{made['title']}: {made['address']}")
     print_text(f"{made['evaluators']} evaluators, {made['trials']} trials of each.")
     for sentence in made["warnings"]:
         print_text(f"Warning: {sentence}")
     return FINE
+
+
+class RecordingsSender(Sender):
+    """Brings recordings to the portal, of which it makes a test."""
+
+    def _announce(self) -> str:
+        told = {**self.metadata, "size": self.size}
+        return str(self.portal.ask("POST", "/api/studies/uploads/", json=told).json()["address"])
+
+
+def _send(portal: Portal, text: str, folder: Path, patience_s: float) -> Row:
+    """Pack and send a folder, and return the test once the portal has made it.
+
+    Raises:
+        CommandError: it cannot be made of these recordings, or the portal does not answer for too long.
+    """
+    paths = _list(folder)
+    with tempfile.TemporaryDirectory() as place:
+        packed = Path(place, f"{folder.resolve().name}.zip")
+        with zipfile.ZipFile(packed, "w") as zipped:
+            for path in paths:  # the same files give the same archive, by which what was sent of it is known again
+                zipped.write(path, path.relative_to(folder).as_posix())
+        with open_archive(packed) as archive:
+            told = {"file_name": packed.name, "test": text, "sha256": hash_archive(archive)}
+            print_message(f"Sending {len(paths):,} files.")
+            upload = RecordingsSender(portal, archive, told, patience_s=patience_s).deliver()
+    print_message("All is sent. The portal reads the recordings and makes the design.")
+    while not upload["study"]:
+        if upload["job"]["state"] in {"failed", "cancelled"}:
+            raise CommandError(upload["job"]["failure"] or f"The job was cancelled: {upload['job']['address']}")
+        time.sleep(ASK_EVERY_S)
+        address = f"/api/uploads/{upload['id']}"
+        upload = wait_for(lambda: portal.ask("GET", address).json(), patience_s=patience_s)  # noqa: B023
+    study: Row = upload["study"]
+    return study
 
 
 def _read(file: Path) -> str:

@@ -125,10 +125,10 @@ def run(options: argparse.Namespace) -> int:
             "Pack the folder first; vp verify reads folders too." if options.archive.is_dir() else "Check the path."
         )
         raise CommandError(f"{options.archive}: expected a file, found none. {remedy}")
-    with open_portal(options.server) as portal, _open(options.archive) as archive:
+    with open_portal(options.server) as portal, open_archive(options.archive) as archive:
         waiting: dict[str, Any] = {"patience_s": options.patience, "only_busy": True}
         edition, team = wait_for(lambda: _find_sender(portal, options), **waiting)
-        sha256 = _hash(archive)
+        sha256 = hash_archive(archive)
         metadata = wait_for(lambda: _metadata(portal, options, edition, team, sha256), **waiting)
         sender = Sender(portal, archive, metadata, patience_s=options.patience)
         submission = sender.send()
@@ -222,7 +222,7 @@ def _say_ending_invitations(portal: Portal, team: int) -> None:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[FileIO]:
+def open_archive(path: Path) -> Iterator[FileIO]:
     """Open the archive; an error of the disk while it is read says so."""
     try:
         with path.open("rb", buffering=0) as archive:  # what is read again comes from the disk
@@ -231,7 +231,8 @@ def _open(path: Path) -> Iterator[FileIO]:
         raise CommandError(f"{path}: it cannot be read, “{error.strerror}”.") from error
 
 
-def _hash(archive: FileIO) -> str:
+def hash_archive(archive: FileIO) -> str:
+    """Return the SHA-256 of an archive, from its beginning, with a bar that tells how far the reading is."""
     digest, done, size = hashlib.sha256(), 0, os.fstat(archive.fileno()).st_size
     with ProgressBar(is_kept=True, lines="quarters", in_bytes=True) as bar:
         while piece := archive.read(HASH_BYTES):
@@ -269,7 +270,18 @@ class Sender:
         self._bar = ProgressBar(is_kept=True, lines="quarters", in_bytes=True)
 
     def send(self) -> int:
-        """Everything that is not there yet; the number of the submission.
+        """Send everything that is not there yet; return the number of the submission.
+
+        Raises:
+            CommandError: as of `deliver`.
+        """
+        state = self.deliver()
+        if not state["submission"]:
+            state = self._patiently(lambda: self.portal.ask("POST", f"/api/uploads/{state['id']}/submit").json())
+        return int(state["submission"]["id"])
+
+    def deliver(self) -> Row:
+        """Send everything that is not there yet; return what the portal says of the upload then.
 
         Raises:
             CommandError: the portal refuses the archive, or does not answer for too long; or the file has changed.
@@ -285,20 +297,21 @@ class Sender:
                 self._discard(address)
                 address = self._begin()
                 self._send_parts(address)
-        state = self._patiently(lambda: self.portal.ask("GET", address).json())
-        if not state["submission"]:
-            state = self._patiently(lambda: self.portal.ask("POST", f"{address}/submit").json())
-        return int(state["submission"]["id"])
+        state: Row = self._patiently(lambda: self.portal.ask("GET", address).json())
+        return state
 
     def _begin(self) -> str:
         """Return the address of the upload of this content, a new one unless there is one."""
-        pairs = (f"{key} {b64encode(text.encode()).decode()}" for key, text in self.metadata.items() if text)
-        headers = TUS | {"Upload-Length": str(self.size), "Upload-Metadata": ",".join(pairs)}
-        response = self._patiently(lambda: self.portal.ask("POST", "/api/uploads/", headers=headers))
-        address = urljoin(f"{self.portal.address}/", response.headers["Location"])
+        address = urljoin(f"{self.portal.address}/", self._patiently(self._announce))
         if urlsplit(address)[:2] != urlsplit(self.portal.address)[:2]:
             raise CommandError(f"{self.portal.address} sends the archive elsewhere ({address}); nothing was sent.")
         return address
+
+    def _announce(self) -> str:
+        """Tell the portal what comes, and return the address that it gives."""
+        pairs = (f"{key} {b64encode(text.encode()).decode()}" for key, text in self.metadata.items() if text)
+        headers = TUS | {"Upload-Length": str(self.size), "Upload-Metadata": ",".join(pairs)}
+        return self.portal.ask("POST", "/api/uploads/", headers=headers).headers["Location"]
 
     def _send_parts(self, address: str) -> None:
         last_progress = time.monotonic()

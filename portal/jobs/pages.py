@@ -20,7 +20,7 @@ from portal.jobs.workers import Capacity, Worker
 # that another page shows with its meaning.
 KEYS = {
     *("analysis", "besides", "content", "edition", "engine", "kind", "members", "number", "part"),
-    *("own_eer", "recipe", "rule", "run", "sha256", "study", "submission", "team", "upload", "url"),
+    *("own_eer", "recipe", "rule", "run", "sha256", "study", "submission", "team", "test", "upload", "url"),
 }
 COLUMNS = (
     Column("job", "Job", kind="text"),

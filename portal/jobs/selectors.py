@@ -39,7 +39,8 @@ from portal.jobs.workers import Worker, known_workers
 corpus_names_for = Step("portal.challenges.selectors.corpus_names_for")
 titles_of_editions = Step("portal.challenges.selectors.titles_of_editions")
 MAILS = ("send-notice",)
-OF_TESTS = ("design-study", "prepare-study", "analyse-study")  # without an edition seen by who started them
+# Without an edition seen by who started them.
+OF_TESTS = ("make-own-test", "design-study", "prepare-study", "analyse-study")
 REMOVAL = "delete"  # what it deletes has no organizers any more who might see it
 STARVED_AFTER = timedelta(minutes=2)
 

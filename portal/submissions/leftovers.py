@@ -21,7 +21,7 @@ from portal.core.storage import is_local
 from portal.corpora.handlers import unpacking_folder
 from portal.jobs.models import ACTIVE_STATES, Job
 from portal.submissions import staging
-from portal.submissions.models import Submission, Upload
+from portal.submissions.models import TEST_JOB, Submission, Upload
 from portal.submissions.services import CHECKABLE
 
 STRAY_AFTER_S = 3600.0
@@ -80,7 +80,7 @@ def find_strays(names: Iterable[str]) -> set[str]:
     """Return the names of files that no upload needs."""
     uploads = {name: _identity(name) for name in names}
     known = Upload.objects.filter(pk__in=filter(None, uploads.values()), state__in=NEEDED).exclude(CHECKED)
-    importing = Job.objects.filter(kind="import-corpus", state__in=ACTIVE_STATES)
+    importing = Job.objects.filter(kind__in=("import-corpus", TEST_JOB), state__in=ACTIVE_STATES)
     waiting = [job.parameters["upload"] for job in importing if "upload" in job.parameters]
     known = known.exclude(~Q(pk__in=waiting), edition=None, state=Upload.State.COMPLETE, expires_at__lte=timezone.now())
     needed = set(known.values_list("pk", flat=True))

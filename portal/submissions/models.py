@@ -62,10 +62,14 @@ class System(models.Model):
         return place | {"team": self.team_id or 0}
 
 
+TEST_JOB = "make-own-test"  # makes a listening test of an uploaded archive
+
+
 class Upload(models.Model):
     """An archive on its way in. `offset`: how many bytes are acknowledged, which no crash takes back.
 
-    The archive of a corpus has no edition: `corpus_import` says what is imported (the arguments of `start_import`).
+    The archive of a corpus, or of a listening test of own recordings, has no edition: `imported_as` says what it
+    becomes (the arguments of `start_import`, or of a job of the kind `TEST_JOB`).
 
     `team` is empty for a baseline that an organizer uploads. `system` is empty while the archive shall make a new
     system of the kind `system_kind`. `claimed_sha256` is what the sender says of the whole file, `sha256` what came.
@@ -80,7 +84,7 @@ class Upload(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     edition = models.ForeignKey(Edition, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
-    corpus_import = models.JSONField(default=dict, blank=True)
+    imported_as = models.JSONField(default=dict, blank=True)
     team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
     system = models.ForeignKey(System, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
     system_kind = models.CharField(max_length=12, choices=System.Kind.choices, blank=True)

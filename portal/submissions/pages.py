@@ -36,11 +36,11 @@ from portal.submissions.removal import system_trail
 from portal.submissions.requirements import ArchiveRequirements, list_requirements
 from portal.submissions.resumable_uploads import (
     submission_problem,
-    unfinished_corpora,
+    unfinished_imports,
     unfinished_uploads,
     used_submissions,
 )
-from portal.submissions.rules import LARGEST_CORPUS_BYTES, Relation
+from portal.submissions.rules import LARGEST_CORPUS_BYTES, LARGEST_RECORDINGS_BYTES, Relation
 from portal.submissions.selectors import (
     ACCEPTED,
     IS_STOPPED,
@@ -442,10 +442,16 @@ def upload_corpus_page(request: HttpRequest) -> dict[str, Any]:
     """For an organizer: what the archive of a corpus shall become, and their unfinished ones."""
     return {
         "form": UploadForm(initial=request.GET.dict()),
-        "uploads": unfinished_corpora(request.user),
+        "uploads": unfinished_imports(request.user).exclude(imported_as__has_key="test"),
         "largest": LARGEST_CORPUS_BYTES,
         **_ARCHIVES,
     }
+
+
+def upload_of_tests(user: Any) -> dict[str, Any]:
+    """For an organizer: what the page needs that uploads own recordings, and their unfinished ones."""
+    uploads = unfinished_imports(user).filter(imported_as__has_key="test")
+    return {"uploads": uploads, "largest": LARGEST_RECORDINGS_BYTES, **_ARCHIVES}
 
 
 def _terminal(request: HttpRequest, edition: Edition, team: Team | None, system: System | None) -> dict[str, Any]:
@@ -475,7 +481,7 @@ def _terminal(request: HttpRequest, edition: Edition, team: Team | None, system:
 def address_of_page(upload: Upload) -> str:
     """The page on which an unfinished upload stands."""
     if upload.edition is None:
-        return reverse("submissions:upload-corpus")
+        return reverse("studies:own" if "test" in upload.imported_as else "submissions:upload-corpus")
     address = reverse("submissions:new", args=[upload.edition.name])
     return f"{address}?{urlencode({'team': upload.team_id})}" if upload.team_id else f"{address}?team=none"
 

@@ -1,4 +1,4 @@
-"""Uploads from their first byte to the submission, or the import of a corpus, that they become.
+"""Uploads from their first byte to the submission, the corpus or the listening test that they become.
 
 The row is the truth: `offset` counts the bytes that are on disk, and reaches `size` only in the transaction that makes
 the submission, starts the import, or writes down why there is none. A process that dies at any moment therefore leaves
@@ -29,9 +29,10 @@ from portal.core.maintenance import find_seen
 from portal.core.storage import StorageAway
 from portal.corpora.services import import_problem, start_import
 from portal.jobs.models import ACTIVE_STATES, Job, JobState
+from portal.jobs.services import create_job
 from portal.submissions import receiving, rules
 from portal.submissions.leftovers import tidy_machine
-from portal.submissions.models import Submission, System, Upload
+from portal.submissions.models import TEST_JOB, Submission, System, Upload
 from portal.submissions.receiving import Checksum, Read, Reason, UploadPart
 from portal.submissions.services import baseline_problem, create_submission, create_system, start_intake
 from portal.teams.models import Team
@@ -134,22 +135,58 @@ def create_corpus_upload(
         NotPossible: the corpus could not be imported, so that sending it would be in vain.
     """
     wanted = {"name": plan.name, **plan.options}
-    content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
-    unfinished = None
-    if claimed_sha256:
-        _lock_importer(by.pk)  # of two at once one begins it
-        same = Upload.objects.filter(edition=None, created_by=by, **content).order_by("-created_at")
-        unfinished = same.filter(state__in=UNFINISHED, expires_at__gt=now).first()
-        standing = same.filter(state=Upload.State.COMPLETE, corpus_import=wanted).first()
-        if standing is not None and _is_imported(standing):
-            return standing
-    _require(_corpus_problem(by, plan.name), Reason.FORBIDDEN)
-    if unfinished is not None:
-        return _change(unfinished, {"corpus_import": wanted}, by)
+    same = _find_same(by, size, claimed_sha256)
+    standing = same.filter(state=Upload.State.COMPLETE, imported_as=wanted).first()
+    if standing is not None and _is_imported(standing):
+        return standing
+    _require(_import_problem(by, wanted), Reason.FORBIDDEN)
+    if (unfinished := same.filter(state__in=UNFINISHED, expires_at__gt=now).first()) is not None:
+        return _change(unfinished, {"imported_as": wanted}, by)
     _require(rules.name_problem(file_name), Reason.INVALID)
     _require(rules.corpus_size_problem(size), Reason.TOO_LARGE if size else Reason.INVALID)
-    upload = Upload(corpus_import=wanted)
+    content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
+    upload = Upload(imported_as=wanted)
     return _begin(upload, file_name=file_name, **content, by=by, now=now, audited={"corpus": plan.name})
+
+
+@transaction.atomic
+def create_test_upload(
+    *, test: str, title: str, file_name: str, size: int, claimed_sha256: str, by: Any, now: datetime
+) -> Upload:
+    """Begin the upload of own recordings for a listening test, or find the one that this content has.
+
+    What has arrived and could not be used as its sender said before is used as they say now, without another sending.
+
+    Args:
+        test: the file of the test, in TOML, which its caller has read without problems.
+
+    Raises:
+        NotPossible: no test could be made of it, so that sending it would be in vain.
+    """
+    wanted = {"test": test, "name": title}
+    _require(_import_problem(by, wanted), Reason.FORBIDDEN)
+    same = _find_same(by, size, claimed_sha256)
+    arrived = same.filter(state=Upload.State.COMPLETE, imported_as__has_key="test").first()
+    if arrived is not None and upload_files.is_there(arrived.pk):
+        if (job := find_import(arrived)) is None or job.has_ended:  # it failed: what was wrong is corrected now
+            _import_upload(_change(arrived, {"imported_as": wanted}, by), by)
+        return arrived
+    if (unfinished := same.filter(state__in=UNFINISHED, expires_at__gt=now).first()) is not None:
+        return _change(unfinished, {"imported_as": wanted}, by)
+    _require(rules.name_problem(file_name), Reason.INVALID)
+    _require(rules.recordings_size_problem(size), Reason.TOO_LARGE if size else Reason.INVALID)
+    content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
+    upload = Upload(imported_as=wanted)
+    return _begin(upload, file_name=file_name, **content, by=by, now=now, audited={"test": title})
+
+
+def _find_same(by: Any, size: int, claimed_sha256: str) -> QuerySet[Upload]:
+    """Return what this person has sent of this content without an edition; none where nothing is claimed of it."""
+    if not claimed_sha256:
+        return Upload.objects.none()
+    _lock_importer(by.pk)  # of two at once one begins it
+    same = Upload.objects.filter(edition=None, created_by=by, size=size, claimed_sha256=claimed_sha256.lower())
+    return same.order_by("-created_at")
 
 
 def _change(upload: Upload, target: dict[str, Any], by: Any) -> Upload:
@@ -179,21 +216,21 @@ def _begin(
     return upload
 
 
-def unfinished_corpora(user: Any) -> QuerySet[Upload]:
-    """Archives of corpora that this person has begun to send and that are not imported."""
+def unfinished_imports(user: Any) -> QuerySet[Upload]:
+    """Return archives of corpora and own recordings that this person has begun to send and that became nothing yet."""
     found = Upload.objects.filter(edition=None, created_by=user, state__in=UNFINISHED, expires_at__gt=timezone.now())
     return found.select_related("created_by")
 
 
 def find_import(upload: Upload) -> Job | None:
-    """The newest job that imports the corpus of an upload."""
-    jobs = Job.objects.filter(kind="import-corpus", parameters__upload=str(upload.pk))
+    """Return the newest job that imports the corpus of an upload, or makes its listening test."""
+    jobs = Job.objects.filter(kind__in=("import-corpus", TEST_JOB), parameters__upload=str(upload.pk))
     return jobs.order_by("-created_at").first()
 
 
 def _is_imported(upload: Upload) -> bool:
     """Return whether a corpus is, or is just being, what this upload made of it."""
-    name = upload.corpus_import["name"]
+    name = upload.imported_as["name"]
     newest = Job.objects.filter(kind="import-corpus", parameters__name=name).order_by("-created_at").first()
     if newest is None or newest.parameters.get("upload") != str(upload.pk):
         return False
@@ -201,10 +238,10 @@ def _is_imported(upload: Upload) -> bool:
     return is_there or newest.state in ACTIVE_STATES
 
 
-def _corpus_problem(by: Any, name: str) -> str:
+def _import_problem(by: Any, wanted: Mapping[str, Any]) -> str:
     if by is None or not by.is_organizer:
-        return "Only organizers import corpora."
-    return import_problem(name, by)
+        return f"Only organizers {'make listening tests' if 'test' in wanted else 'import corpora'}."
+    return "" if "test" in wanted else import_problem(wanted["name"], by)
 
 
 def _require_room(upload: Upload, now: datetime) -> None:
@@ -215,7 +252,7 @@ def _require_room(upload: Upload, now: datetime) -> None:
         NotPossible: with what to do.
     """
     if upload.edition is None:
-        largest, own = rules.LARGEST_CORPUS_BYTES, unfinished_corpora(upload.created_by)
+        largest, own = rules.LARGEST_CORPUS_BYTES, unfinished_imports(upload.created_by)
     else:
         largest, own = upload.edition.largest_archive_bytes, unfinished_uploads(upload.edition, upload.team)
     if not _is_first(upload, own):
@@ -385,16 +422,20 @@ def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submissio
 
 
 def _import_upload(upload: Upload, by: Any) -> None:
-    """Start the import of a corpus whose archive is complete.
+    """Start the import of a corpus, or the making of a listening test, whose archive is complete.
 
     Raises:
         NotPossible: it cannot be imported (any more).
     """
     by = by or upload.created_by
-    wanted = upload.corpus_import | {"upload": str(upload.pk), "sha256": upload.claimed_sha256}
-    _require(_corpus_problem(by, wanted["name"]), Reason.FORBIDDEN)
+    wanted = upload.imported_as | {"upload": str(upload.pk), "sha256": upload.claimed_sha256}
+    _require(_import_problem(by, wanted), Reason.FORBIDDEN)
+    wanted |= {"folder": upload.file_name}
     try:
-        start_import(folder=upload.file_name, by=by, **wanted)
+        if "test" in wanted:
+            create_job(kind=TEST_JOB, title=f"Listening test “{wanted['name']}”", parameters=wanted, by=by)
+        else:
+            start_import(by=by, **wanted)
     except NotPossible as error:
         raise NotPossible(str(error), code=Reason.FORBIDDEN) from error
     upload.state, upload.refusal = Upload.State.COMPLETE, ""

@@ -33,6 +33,7 @@ COMING_LASTS = timedelta(minutes=15)  # after the last byte: then it holds no ro
 UNFINISHED_AT_MOST = 20
 SAMPLES_AT_MOST = 6
 UNFINISHED_ARCHIVES = 2  # of the largest size: nobody fills the disk of all
+LARGEST_RECORDINGS_BYTES = 2 * GIGABYTE  # of an archive of own recordings
 LARGEST_CORPUS_BYTES = 40 * GIGABYTE  # of an archive; larger ones are copied to the server
 _NOT_APPROVED = {
     "waiting": "The team “{team}” waits for its approval by the organizer; archives can be sent once it is approved.",
@@ -96,6 +97,16 @@ def corpus_size_problem(size: int) -> str:
             f"The archive has {format_size(size)}, but the portal takes {largest} at most. "
             "Have the operator copy the corpus to the server, and import it from its folder."
         )
+    return ""
+
+
+def recordings_size_problem(size: int) -> str:
+    """Return why an archive of own recordings of this size is not taken."""
+    if size < 1:
+        return "The archive is empty. Choose one with recordings."
+    if size > LARGEST_RECORDINGS_BYTES:
+        sizes = format_size(LARGEST_RECORDINGS_BYTES), format_size(size)
+        return "Expected at most {}, found {}. Send shorter recordings.".format(*sizes)
     return ""
 
 

@@ -1,4 +1,4 @@
-// Sends an archive of a submission or a corpus by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
+// Sends an archive of a submission, a corpus or own recordings by tus: progress, pause, and going on after a reload, a broken connection or a restart of the portal.
 // A file is known by the SHA-256 of its content: the portal says what it has of that, and refuses what turns out to be another.
 
 import { sha256 as startHash } from "../vendor/js-sha256/sha256-1.0.0.min.mjs"; // the browser's own takes only what fits into memory
@@ -6,6 +6,7 @@ import { sha256 as startHash } from "../vendor/js-sha256/sha256-1.0.0.min.mjs"; 
 const form = document.getElementById("upload");
 const panel = document.getElementById("sending");
 const part = (name) => document.getElementById(name);
+const SEND = part("send")?.textContent;
 const token = form?.querySelector("[name=csrfmiddlewaretoken]").value;
 
 const PART_BYTES = 64 * 2 ** 20;
@@ -128,7 +129,7 @@ async function begin(file, sha256) {
   for (const wait of [...ASK_AGAIN_MS, null]) {
     let error;
     try {
-      const answer = await ask("POST", form.dataset.endpoint, headers);
+      const answer = form.dataset.announce ? await announce(file, sha256) : await ask("POST", form.dataset.endpoint, headers);
       if (answer.ok) return { address: answer.headers.get("Location"), isNew: answer.status === 201 };
       error = await refusalOf(answer);
     } catch {
@@ -137,6 +138,14 @@ async function begin(file, sha256) {
     if (wait === null || !mayHelp(error.status)) throw error;
     await new Promise((resolve) => setTimeout(resolve, wait));
   }
+}
+
+// Of a form whose fields are too many for headers: the whole of it but for the file.
+function announce(file, sha256) {
+  const body = new FormData(form);
+  body.delete(part("file").name);
+  for (const [name, value] of Object.entries({ file_name: file.name, size: file.size, sha256 })) body.set(name, value);
+  return fetch(form.dataset.announce, { method: "POST", body, headers: { Accept: "application/json", "X-CSRFToken": token } });
 }
 
 function inBase64(text) {
@@ -166,6 +175,7 @@ async function discardBeside(event) {
 
 function metadata(file) {
   const system = chosenSystem();
+  if (form.dataset.announce) return {};
   if (!system) {
     const { csrfmiddlewaretoken, name, ...options } = Object.fromEntries(new FormData(form));
     return Object.fromEntries(Object.entries({ filename: file.name, corpus: name, ...options }).filter(([, value]) => value));
@@ -317,7 +327,7 @@ function changeAndSendAgain(sentence) {
 
 function chooseAgain(sentence) {
   part("file").value = "";
-  part("send").textContent = "Upload";
+  part("send").textContent = SEND;
   changeAndSendAgain(sentence);
   part("file").focus();
 }
@@ -402,7 +412,7 @@ function sayWhatFileIs() {
   const problem = file ? checkFile(file) : "";
   part("file").setCustomValidity(problem);
   const begun = file && !problem ? unfinishedOf(file) : [];
-  part("send").textContent = begun.length ? "Go on" : "Upload";
+  part("send").textContent = begun.length ? "Go on" : SEND;
   if (begun.length === 1) chooseSystemOf(begun[0]);
   const here = begun.length ? "A part of a file of this name and size is here. If it is this file, the upload goes on from there." : "";
   sayOfFile(problem || here, Boolean(problem));
@@ -432,9 +442,11 @@ if (form) {
   part("file").addEventListener("change", sayWhatFileIs);
   if (chosenSystem()) showTitleForNew();
   form.addEventListener("submit", (event) => {
+    const [file] = part("file").files;
+    if (!file) return; // none is needed, or the portal says so
     event.preventDefault();
     part("send").disabled = true;
-    send(part("file").files[0]).finally(() => (part("send").disabled = false));
+    send(file).finally(() => (part("send").disabled = false));
   });
   part("pause").addEventListener("click", async () => {
     if (state === "running" || state === "waiting") {

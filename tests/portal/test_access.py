@@ -318,6 +318,7 @@ MATRIX = {
     "api:edition-uploads": API_FOR_NOBODY_HERE,
     "api:edition-studies": API_FOR_NOBODY_HERE,
     "api:studies": ONLY_POST,
+    "api:study-uploads": ONLY_POST,
     "api:study-results": API_FOR_NOBODY_HERE,  # published: tests/listening/results/test_results_api
     "api:study-table": API_FOR_NOBODY_HERE,
     "api:teams": API_FOR_MEMBERS,
@@ -482,6 +483,7 @@ POSTS = {
     ),
     "api:editions": (401, 404, 415, 404),
     "api:studies": (401, 404, 400, 404),
+    "api:study-uploads": (401, 404, 415, 404),
     "api:freeze-leaderboard": (401, 415, 415, 415),  # a form is no JSON
     "api:withdraw-submission": (401, 404, 415, 404),
     "api:check-submission": (401, 404, 409, 404),

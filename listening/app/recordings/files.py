@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from decimal import Decimal
 from typing import Any
@@ -174,13 +174,26 @@ def write_test_file(study: Study) -> str:
         "pay_per_hour": float(study.pay_per_hour),
     }
     values |= dict.fromkeys(TABLES["sound"], "") if study.edition else {}
+    names = (name for table in TABLES.values() for name in table)
+    values = {name: values[name] if name in values else getattr(study, name) for name in names}
+    return _write(values, () if preset else study.asked)
+
+
+def write_chosen(chosen: OwnTest, fields: Mapping[str, Any]) -> str:
+    """Return the file that `read_test_file` reads as these."""
+    values: dict[str, Any] = {**vars(chosen), **fields, "questions": ""}
+    if "pay_per_hour" in values:
+        values["pay_per_hour"] = float(values["pay_per_hour"])
+    return _write(values, chosen.questions)
+
+
+def _write(values: Mapping[str, Any], questions: Iterable[AskedQuestion]) -> str:
     lines = []
     for table, names in TABLES.items():
-        told = {name: values[name] if name in values else getattr(study, name) for name in names}
-        of_table = [_line(name, value) for name, value in told.items() if value not in (None, "")]
+        of_table = [_line(name, values[name]) for name in names if values.get(name) not in (None, "")]
         lines += ["", f"[{table}]"] if table and of_table else []
         lines += of_table
-    for question in () if preset else study.asked:
+    for question in questions:
         lines += _write_question(question)
     return "\n".join(lines) + "\n"
 

@@ -13,12 +13,12 @@ from common.errors import ProblemsError
 from listening.app.models import LOUDNESS, Study
 from listening.app.recordings.files import LARGEST_TEST_FILE, read_test_file
 from listening.app.recordings.services import (
-    LARGEST_ARCHIVE,
     PRESETS,
     USUAL_PRESET,
     OwnTest,
     make_test,
 )
+from listening.app.recordings.uploads import begin_upload
 from listening.app.studies.forms import (
     ResponsibleField,
     StudyNameField,
@@ -35,6 +35,8 @@ from listening.questions import NEEDS_REFERENCE, load_preset
 from listening.stimuli.making import Loudness
 from portal.core.fields import LineField
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, MEGABYTE
+from portal.submissions.models import Upload
+from portal.submissions.rules import LARGEST_RECORDINGS_BYTES
 
 ANCHORS = [
     ("", "Both for MUSHRA, else none"),
@@ -44,16 +46,24 @@ ANCHORS = [
 ]
 
 
+class AnnouncedArchiveForm(forms.Form):
+    """An archive that is sent afterwards; its SHA-256, by which it is known again."""
+
+    file_name = forms.CharField(max_length=255)
+    size = forms.IntegerField(min_value=0)
+    sha256 = forms.RegexField("^[0-9a-f]{64}$")
+
+
 class ArchiveForm(forms.Form):
     """An archive of recordings."""
 
     archive = forms.FileField(
         label="Recordings",
-        help_text=f"An archive ({ARCHIVE_FORMATS}) of at most {LARGEST_ARCHIVE // MEGABYTE:,} MB. Each condition is a "
-        "folder with a WAV or FLAC file for each item, which has the same name in every condition. A table items.csv "
-        "with the columns item, speaker, sex, language, text and answer may lie beside the folders. Folders "
-        "practice-trials and control-trials hold recordings that are not scored.",
-        widget=forms.ClearableFileInput(attrs={"accept": ",".join(ARCHIVE_ENDINGS)}),
+        help_text=f"An archive ({ARCHIVE_FORMATS}) of at most {LARGEST_RECORDINGS_BYTES // MEGABYTE:,} MB. Each "
+        "condition is a folder with a WAV or FLAC file for each item, which has the same name in every condition. "
+        "A table items.csv with the columns item, speaker, sex, language, text and answer may lie beside the "
+        "folders. Folders practice-trials and control-trials hold recordings that are not scored.",
+        widget=forms.ClearableFileInput(attrs={"accept": ",".join(ARCHIVE_ENDINGS), "id": "file"}),
         error_messages={"required": "Choose an archive.", "empty": "The archive is empty. Choose one with recordings."},
     )
 
@@ -61,11 +71,23 @@ class ArchiveForm(forms.Form):
         self.user = user
         super().__init__(data, files, **more)
 
-    def make_test(self, chosen: OwnTest, fields: Mapping[str, Any]) -> Study | None:
+    def choose(self) -> tuple[OwnTest, dict[str, Any]]:
+        """Return what a valid form chooses, and the further fields of its `Study`."""
+        raise NotImplementedError
+
+    def save(self) -> Study | None:
         """Return the test of a valid form; None with errors of the form where it cannot be made."""
+        chosen, fields = self.choose()
         given = {"chosen": chosen, "archive": self.cleaned_data["archive"], "by": self.user}
         made: Study | None = or_errors(self, make_test, "archive", **given, **fields)
         return made
+
+    def begin_upload(self, archive: Mapping[str, Any]) -> Upload | None:
+        """Return the upload of an archive that is announced; None with errors of the form where it cannot be used."""
+        chosen, fields = self.choose()
+        given = {"chosen": chosen, "fields": fields, "by": self.user}
+        upload: Upload | None = or_errors(self, begin_upload, "archive", **given, **archive)
+        return upload
 
 
 class RepeatedTestForm(ArchiveForm):
@@ -95,12 +117,11 @@ class RepeatedTestForm(ArchiveForm):
         except ProblemsError as error:
             raise ValidationError(error.problems) from None
 
-    def save(self) -> Study | None:
-        """Return the test of a valid form; None with errors of the form where it cannot be made."""
+    def choose(self) -> tuple[OwnTest, dict[str, Any]]:
         chosen, fields = self.cleaned_data["test"]
         if title := self.cleaned_data["title"]:
             chosen = replace(chosen, title=title, name=free_study_name(title))
-        return self.make_test(chosen, fields)
+        return chosen, fields
 
 
 class OwnTestForm(ArchiveForm):
@@ -183,8 +204,7 @@ class OwnTestForm(ArchiveForm):
             self.add_error("original", "Anchors are made from the original. Name the condition that is the original.")
         return given
 
-    def save(self) -> Study | None:
-        """Return the test of a valid form; None with errors of the form where it cannot be made."""
+    def choose(self) -> tuple[OwnTest, dict[str, Any]]:
         given = self.cleaned_data
         chosen = OwnTest(
             name=given["name"] or free_study_name(given["title"]),
@@ -198,4 +218,4 @@ class OwnTestForm(ArchiveForm):
             **{name: given[name] for name in ("against", "rate_hz", "channels", "loudness")},
         )
         consent = {name: given[name] for name in ("responsible", "contact", "keep_months") if given[name]}
-        return self.make_test(chosen, consent)
+        return chosen, consent

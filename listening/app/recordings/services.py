@@ -56,9 +56,9 @@ from portal.challenges.models import Role
 from portal.core import audit
 from portal.core.storage import adopt_file, content_key
 from portal.corpora.handlers import unpacking_folder
-from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, GIGABYTE, MEGABYTE
+from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
+from portal.submissions.rules import recordings_size_problem
 
-LARGEST_ARCHIVE = 2 * GIGABYTE
 Kind = Condition.Kind
 TOLD = ("name", "title", "items_at_most", "against", "practice_trials", "gold_trials")  # of a study of systems
 PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked.screen for asked in one.questions))
@@ -139,7 +139,13 @@ def make_test(*, chosen: OwnTest, archive: UploadedFile | None, by: Any, **field
         raise ProblemsError(
             [f"Expected an archive of recordings, or an edition in the file of the test, found {found}."]
         )
-    return make_own_test(chosen=chosen, archive=archive, by=by, **fields)
+    file_name = archive.name or ""
+    check_archive(file_name, archive.size or 0)
+    with unpacking() as folder:
+        path = folder / "archive"
+        with path.open("wb") as file:
+            shutil.copyfileobj(archive, file, 1 << 20)
+        return make_own_test(chosen=chosen, archive=path, file_name=file_name, by=by, **fields)
 
 
 def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> Study:
@@ -182,20 +188,28 @@ def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> S
     )
 
 
-def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: Any) -> Study:
-    """Make a test of the recordings in an archive; arguments and errors as of `make_test`."""
-    file_name, size = archive.name or "", archive.size or 0
-    if not file_name.lower().endswith(ARCHIVE_ENDINGS):
-        raise ProblemsError([f"Expected an archive ({ARCHIVE_FORMATS}), found {file_name[:80]}."])
-    if size > LARGEST_ARCHIVE:
-        sizes = LARGEST_ARCHIVE // MEGABYTE, size // MEGABYTE
-        raise ProblemsError(["Expected at most {:,} MB, found {:,} MB. Send shorter recordings.".format(*sizes)])
-    with _unpacking_folder() as folder:
-        path, unpacked = folder / "archive", folder / "unpacked"
-        with path.open("wb") as file:
-            shutil.copyfileobj(archive, file, 1 << 20)
-        unpacked.mkdir()
-        found = read_recordings(path, file_name, unpacked)
+def check_archive(file_name: str, size: int) -> None:
+    """Refuse an archive of own recordings before it is read, or sent.
+
+    Raises:
+        ProblemsError: with every reason.
+    """
+    is_archive = file_name.lower().endswith(ARCHIVE_ENDINGS)
+    problems = ["" if is_archive else f"Expected an archive ({ARCHIVE_FORMATS}), found {file_name[:80]}."]
+    if found := [*filter(None, [*problems, recordings_size_problem(size)])]:
+        raise ProblemsError(found)
+
+
+def make_own_test(*, chosen: OwnTest, archive: Path, file_name: str, by: Any, upload: str = "", **fields: Any) -> Study:
+    """Make a test of the recordings in an archive on this machine; arguments and errors as of `make_test`.
+
+    Args:
+        file_name: of the archive as its owner knows it.
+        upload: by which it came, if it did; kept with the test.
+    """
+    told = {"archive": file_name[:200]} | ({"upload": upload} if upload else {})
+    with unpacking() as unpacked:
+        found = read_recordings(archive, file_name, unpacked)
         problems = list(_find_unknown(chosen, found.conditions))
         if chosen.is_written:
             problems += explain_missing_texts(one for one in found.common_items if not found.describe(one).transcript)
@@ -216,7 +230,7 @@ def make_own_test(*, chosen: OwnTest, archive: UploadedFile, by: Any, **fields: 
                 by=by,
                 name=chosen.name,
                 title=chosen.title,
-                recordings={"archive": file_name[:200], "original": chosen.original, "warnings": warnings},
+                recordings=told | {"original": chosen.original, "warnings": warnings},
                 questions=chosen.asked,
                 **{**preset.study, **planned, **fields},
             )
@@ -372,7 +386,7 @@ def _condition(name: str, chosen: OwnTest) -> tuple[str, str]:
 
 
 @contextmanager
-def _unpacking_folder() -> Iterator[Path]:
+def unpacking() -> Iterator[Path]:
     """Yield a folder that is gone afterwards, on the disk of the portal's files, so that these need not be copied."""
     place = unpacking_folder()
     place.mkdir(parents=True, exist_ok=True)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from listening.app.models import Study
 from listening.app.recordings.files import write_test_file
-from listening.app.recordings.forms import OwnTestForm, RepeatedTestForm
+from listening.app.recordings.forms import AnnouncedArchiveForm, OwnTestForm, RepeatedTestForm
 from listening.app.studies.views import study_page
 from portal.accounts.access import organizer_page
 from portal.core.downloads import as_download
 from portal.core.fields import show_form
+from portal.submissions.pages import upload_of_tests
 
 
 @organizer_page
@@ -23,11 +25,25 @@ def new_own_test(
     """Return the form of a test of own recordings, filled in by hand or by the file of another test."""
     given = (request.POST, request.FILES) if request.method == "POST" else (None, None)
     form = form_class(*given, user=request.user)
+    if "sha256" in request.POST:
+        return _begin_upload(form, request.POST)
     study = form.save() if form.is_valid() else None
     if study is not None:
         messages.success(request, f"{study} is made. It can be launched once its recordings are prepared.")
         return redirect(study)
-    return show_form(request, "listening/studies/own.html", form)
+    return show_form(request, "listening/studies/own.html", form, **upload_of_tests(request.user))
+
+
+def _begin_upload(form: OwnTestForm | RepeatedTestForm, given: QueryDict) -> HttpResponse:
+    """Begin to receive the recordings of a form that was sent without them: its script sends them in parts."""
+    form.fields["archive"].required = False
+    archive = AnnouncedArchiveForm(given)
+    upload = form.begin_upload(archive.cleaned_data) if form.is_valid() & archive.is_valid() else None
+    if upload is None:
+        sentences = [str(one) for errors in (form.errors, archive.errors) for found in errors.values() for one in found]
+        return JsonResponse({"detail": " ".join(sentences)}, status=422)
+    where = {"Location": reverse("uploads:detail", args=[upload.pk])}
+    return HttpResponse(status=201 if upload.is_new else 200, headers=where)
 
 
 @require_safe

@@ -131,7 +131,7 @@ class Migration(migrations.Migration):
             name='Upload',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('corpus_import', models.JSONField(blank=True, default=dict)),
+                ('imported_as', models.JSONField(blank=True, default=dict)),
                 ('system_kind', models.CharField(blank=True, choices=[('primary', 'Primary'), ('contrastive', 'Contrastive')], max_length=12)),
                 ('system_title', models.CharField(blank=True, max_length=120)),
                 ('file_name', models.CharField(max_length=255)),

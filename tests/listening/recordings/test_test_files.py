@@ -14,7 +14,7 @@ from listening.app.studies.services import change_questions
 from listening.questions import Wording
 from portal.accounts.tokens import create_token
 from portal.client.main import main
-from tests.listening.own_factories import make_own_prepared, pack, recordings
+from tests.listening.own_factories import make_own_prepared, pack, recordings, run_jobs
 from tests.portal.factories import make_organizer
 
 FILE = """
@@ -217,6 +217,7 @@ def test_command_makes_the_test_of_a_folder(monkeypatch, live_server, tmp_path, 
         (tmp_path / "set" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "set" / path).write_bytes(content)
     (tmp_path / "test.toml").write_text(FILE.replace("\n[sound]", 'preset = "abx"\n\n[sound]'))
+    monkeypatch.setattr("portal.client.study.time.sleep", lambda _: run_jobs())
     assert main(["study", "new", str(tmp_path / "test.toml"), str(tmp_path / "set")]) == 0
     assert "/studies/three-codecs/" in capsys.readouterr().out
     assert main(["study", "new", str(tmp_path / "test.toml"), str(tmp_path / "nothing")]) == 2

@@ -153,7 +153,7 @@ def test_corpus_is_uploaded_and_what_is_refused_can_be_corrected(new_page, organ
     send(page)
     page.wait_for_url("**/jobs/*/")
     upload = Upload.objects.get()
-    assert (upload.corpus_import["name"], upload.corpus_import["is_synthetic"]) == ("little", True)
+    assert (upload.imported_as["name"], upload.imported_as["is_synthetic"]) == ("little", True)
     assert upload_path(upload).read_bytes() == archive.read_bytes()
     assert problems[page] == []
 

@@ -1,0 +1,71 @@
+"""The job that makes a listening test of own recordings, once their archive has arrived."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.urls import reverse
+
+from common.errors import NotPossible, ProblemsError
+from listening.app.models import Study
+from listening.app.recordings.files import read_test_file
+from listening.app.recordings.services import make_own_test
+from listening.app.studies.services import design_and_prepare
+from portal.core import upload_files
+from portal.jobs.kinds import JobFailure, Obstacle, job_kind
+from portal.jobs.models import Actor, Job, Queue
+from portal.jobs.runner import JobContext
+from portal.submissions.models import TEST_JOB, Upload
+from portal.submissions.resumable_uploads import hash_upload
+
+REMEDY = "Correct what is named above and make the test again; an archive that has not changed is not sent again."
+
+
+def _find_obstacle(job: Job) -> Obstacle | None:
+    """Return that the archive is gone, and the page on which it is sent once more."""
+    if upload_files.is_there(job.parameters["upload"]):
+        return None
+    address = reverse("studies:own")
+    return Obstacle("The recordings that this job was to read are no longer here.", "Send them again", address)
+
+
+@job_kind(
+    TEST_JOB,
+    title="Listening test of own recordings",
+    queue=Queue.INTAKE,
+    comes_first=True,
+    find_obstacle=_find_obstacle,
+)
+def make(context: JobContext) -> dict[str, Any]:
+    """Make the test that the file in the job's parameters describes; one that was made before it broke off goes on."""
+    wanted, by = context.parameters, context.job.created_by
+    upload = Upload.objects.get(pk=wanted["upload"])
+    try:
+        study = Study.objects.filter(recordings__upload=wanted["upload"]).first()
+        if study is None:
+            study = _make(context, upload, by)
+        elif not study.is_designed:
+            design_and_prepare(study, by)
+    except (ProblemsError, ValidationError, NotPossible) as error:
+        sentences = error.messages if isinstance(error, ValidationError) else [str(error)]
+        raise JobFailure(" ".join(sentences), actor=Actor.ORGANIZER, remedy=REMEDY) from None
+    finally:
+        upload_files.drop_copy(upload.pk)
+    upload_files.remove(upload.pk)
+    return {"study": study.name}
+
+
+def _make(context: JobContext, upload: Upload, by: Any) -> Study:
+    try:
+        archive = upload_files.fetch(upload.pk)
+    except FileNotFoundError:
+        raise NotPossible(f"The archive {upload.file_name} is no longer here.") from None
+    reading = "Reading the archive"
+    if not hash_upload(upload, lambda done, total: context.progress(reading, done >> 20, max(1, total >> 20))):
+        raise NotPossible(f"The archive {upload.file_name} was damaged on its way.")
+    chosen, fields = read_test_file(context.parameters["test"])
+    context.progress("Checking the recordings", 0, 1)
+    return make_own_test(
+        chosen=chosen, archive=archive, file_name=upload.file_name, by=by, upload=str(upload.pk), **fields
+    )

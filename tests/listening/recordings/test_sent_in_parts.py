@@ -1,0 +1,93 @@
+"""Own recordings that are sent in parts: announced with the file of the test, made by a job, told by the upload."""
+
+import hashlib
+
+import pytest
+from django.test import Client
+
+from listening.app.models import Study
+from portal.accounts.tokens import create_token
+from portal.core import upload_files
+from portal.submissions.models import Upload
+from tests.listening.own_factories import pack, recordings, run_jobs
+from tests.portal.factories import make_organizer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TUS = {"tus-resumable": "1.0.0"}
+
+
+class Sender:
+    """An organizer whose token may do no more than organize."""
+
+    def __init__(self, content):
+        secret = create_token(user=make_organizer(), name="vp", scopes=["read", "organize"], expires_at=None)[1]
+        self.client = Client(headers={"Authorization": f"Bearer {secret}"})
+        self.content = content
+
+    def announce(self, test='title = "Codecs"', file_name="codecs.zip", **more):
+        told = {"test": test, "file_name": file_name, "size": len(self.content)}
+        told |= {"sha256": hashlib.sha256(self.content).hexdigest()} | more
+        return self.client.post("/api/studies/uploads/", told, content_type="application/json")
+
+    def send(self, address, start, end=None):
+        headers = TUS | {"upload-offset": str(start)}
+        part = self.content[start:end]
+        return self.client.patch(address, part, content_type="application/offset+octet-stream", headers=headers)
+
+    def deliver(self, **more):
+        reply = self.announce(**more)
+        assert reply.status_code == 201, reply.content
+        assert self.send(reply.json()["address"], 0).status_code == 204
+        run_jobs()
+        return self.client.get(reply.json()["address"]).json()
+
+
+def test_recordings_go_on_where_they_stopped_and_become_a_test():
+    sender = Sender(pack(recordings()).read())
+    address = sender.announce().json()["address"]
+    assert sender.send(address, 0, 1000).status_code == 204
+    again = sender.announce(test='title = "Two codecs"').json()
+    assert (again["address"], again["offset"]) == (address, 1000)
+    assert sender.send(address, 1000).status_code == 204
+    waiting = sender.client.get(address).json()
+    assert (waiting["job"]["state"], waiting["study"]) == ("waiting", None)
+    run_jobs()
+    run_jobs()  # the stimuli
+    made = sender.client.get(address).json()["study"]
+    study = Study.objects.get(name=made["name"])
+    assert (study.title, study.stimulus_files.exclude(file="").count()) == ("Two codecs", 6)
+    assert not upload_files.is_there(waiting["id"])
+
+
+def test_what_is_wrong_with_the_recordings_is_told_by_the_upload_and_nothing_stays():
+    told = Sender(pack({"notes.txt": b"x"}).read()).deliver()
+    assert (told["job"]["state"], told["study"]) == ("failed", None)
+    assert "There is no recording CONDITION/ITEM.wav or .flac in the archive" in told["job"]["failure"]
+    assert not Study.objects.exists()
+
+
+def test_what_was_wrong_with_the_choices_is_corrected_without_another_sending():
+    sender = Sender(pack(recordings()).read())
+    told = sender.deliver(test='title = "Codecs"\noriginal = "clear"')
+    assert "There is no condition clear in the archive" in told["job"]["failure"]
+    again = sender.announce(test='title = "Codecs"\noriginal = "clean"').json()
+    assert (again["offset"], again["address"].endswith(told["id"])) == (len(sender.content), True)
+    run_jobs()
+    assert sender.client.get(again["address"]).json()["study"]["title"] == "Codecs"
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "sentence"),
+    [
+        ({"test": "titel = 1"}, "test", "has no title"),
+        ({"file_name": "codecs.mp3"}, "file_name", "Expected an archive (.zip, "),
+        ({"size": 3 << 30}, "file_name", "Expected at most 2"),
+        ({"sha256": "x"}, "sha256", ""),
+    ],
+)
+def test_what_cannot_become_a_test_is_refused_before_anything_is_sent(given, field, sentence):
+    reply = Sender(b"x").announce(**given)
+    errors = reply.json()["errors"]
+    assert (reply.status_code, {one["field"] for one in errors}) == (400, {field})
+    assert sentence in " ".join(one["detail"] for one in errors)
+    assert not Upload.objects.exists()
