@@ -322,7 +322,7 @@ function changeAndSendAgain(sentence) {
   panel.hidden = true;
   form.hidden = false;
   sayOfFile(sentence);
-  part("send").focus();
+  part(form.dataset.announce ? "file" : "send").focus(); // where the sentence is in sight
 }
 
 function chooseAgain(sentence) {

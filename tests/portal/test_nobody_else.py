@@ -93,6 +93,7 @@ NOT_OF_ONE_TEAM = {
     "api:audit",
     "api:edition-uploads",  # the asker's own, asked for below
     "api:studies",  # makes a test of recordings of one's own
+    "api:study-uploads",  # the same, sent in parts
     "api:edition-studies",  # public once published, as these: tests/listening/results/test_results_api
     "api:study-results",
     "api:study-table",

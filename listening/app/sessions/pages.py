@@ -129,12 +129,18 @@ def _of_step(session: Session, form: Any) -> dict[str, Any]:
         }
     if session.step in {Step.SOUND, Step.HEADPHONES}:
         screening = read_screening(session.study)
-        kinds, test = (
-            pre_screening.list_checks(session, screening),
-            pre_screening.open_test(session, form.kind, screening),
-        )
-        rounds = list(zip(form.rounds, test.sounds, strict=False))  # of the sound test one sound for all
-        return {"test": test, "rounds": rounds, "place": kinds.index(form.kind) + 1, "tests": len(kinds)}
+        kinds, test = pre_screening.list_checks(session, screening), pre_screening.open_test(session, form.kind)
+        sounds = [
+            pre_screening.sound_names(session, test, place)[0] for place in pre_screening.CHECKS[form.kind].sounds
+        ]
+        return {
+            "test": test,
+            "attempts": pre_screening.attempts_at(form.kind, screening),
+            "sounds": sounds,
+            "rounds": list(zip(form.rounds, sounds, strict=False)),  # of the sound test one sound for all
+            "place": kinds.index(form.kind) + 1,
+            "tests": len(kinds),
+        }
     if session.step == Step.ROLE_PLAY:
         kinds = (StudyText.Kind.ROLE_PLAY, StudyText.Kind.INSTRUCTIONS)
         return {"texts": [one for kind in kinds if (one := show_text(session, kind)).body]}

@@ -33,7 +33,6 @@ SOUND_ATTEMPTS = 3
 # The sound test: so many groups of tones, each of so many; all have to be counted right.
 GROUPS = 2
 FEWEST_TONES, MOST_TONES = 2, 5
-PASSED, FAILED, AGAIN, OPEN = "passed", "failed", "again", "open"
 
 
 @dataclass(frozen=True)
@@ -92,16 +91,6 @@ CHECKS: dict[str, Check] = {
 }
 
 
-@dataclass(frozen=True)
-class Test:
-    """An attempt as its page shows it: the addresses' names of its sounds, and how often it may still be taken."""
-
-    kind: str
-    attempt: int
-    attempts: int
-    sounds: tuple[str, ...]
-
-
 def attempts_at(kind: str, screening: Screening) -> int:
     """Return how often this check may be taken."""
     return SOUND_ATTEMPTS if kind == Kind.SOUND else screening.headphones_attempts
@@ -114,30 +103,23 @@ def list_checks(session: Session, screening: Screening) -> tuple[str, ...]:
 
 def next_check(session: Session, screening: Screening) -> str | None:
     """Return the first check of the session's step that is neither passed nor used up."""
-    kinds = list_checks(session, screening)
-    return next((kind for kind in kinds if verdict(session, kind, screening) in {OPEN, AGAIN}), None)
+    return next((kind for kind in list_checks(session, screening) if attempts_left(session, kind, screening)), None)
 
 
-def open_test(session: Session, kind: str, screening: Screening) -> Test:
+def attempts_left(session: Session, kind: str, screening: Screening) -> int | None:
+    """Return how often a check may still be taken; None once it is passed."""
+    results = list(session.screening_results.filter(kind=kind).values_list("is_passed", flat=True))
+    return None if True in results else max(0, attempts_at(kind, screening) - results.count(False))
+
+
+def open_test(session: Session, kind: str) -> ScreeningResult:
     """Return the attempt that is to be answered; the first one, or the next one after a failure, is made here."""
     check, row = CHECKS[kind], _open_row(session, kind)
     if row is None:
         attempt = session.screening_results.filter(kind=kind).count() + 1
         made = {"secret": {"seed": secrets.randbelow(2**31), "right": check.draw()}, "of": check.rounds}
         row, _is_new = session.screening_results.get_or_create(kind=kind, attempt=attempt, defaults=made)
-    sounds = tuple(sound_names(session, row, place)[0] for place in check.sounds)
-    return Test(kind, row.attempt, attempts_at(kind, screening), sounds)
-
-
-def verdict(session: Session, kind: str, screening: Screening) -> str:
-    """``passed``, ``failed`` once all attempts are used up, ``again`` after a failure, ``open`` before."""
-    rows = list(session.screening_results.filter(kind=kind))
-    if any(row.is_passed for row in rows):
-        return PASSED
-    failures = sum(row.is_passed is False for row in rows)
-    if failures >= attempts_at(kind, screening):
-        return FAILED
-    return AGAIN if failures else OPEN
+    return row
 
 
 def answer_test(session: Session, kind: str, attempt: int, given: Sequence[int]) -> ScreeningResult | None:

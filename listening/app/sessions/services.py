@@ -305,7 +305,7 @@ def answer_check(
     if kind == pre_screening.Kind.SOUND:
         _keep_device(session, told)
     pre_screening.answer_test(session, kind, attempt, given)
-    if pre_screening.verdict(session, kind, screening) == pre_screening.FAILED and screening.is_gate(kind):
+    if pre_screening.attempts_left(session, kind, screening) == 0 and screening.is_gate(kind):
         end_session(session, State.SCREENED_OUT, now)
     elif pre_screening.next_check(session, screening) is None:
         _go_on(session, now)
