@@ -76,12 +76,8 @@ def analyse(inputs: Inputs, settings: Settings, progress: Progress | None = None
             section(part)
     run.tell("Done", run.steps)
     notes = tuple(dict.fromkeys(run.notes))
-    return Results(inputs.study.as_data(), settings.as_data(), run.counts, notes, versions(), run.tables)
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the analysis, and of the libraries whose numbers it rests on."""
-    return {"analysis": ANALYSIS_VERSION, "numpy": np.__version__, "scipy": version("scipy")}
+    versions = {"analysis": ANALYSIS_VERSION, "numpy": np.__version__, "scipy": version("scipy")}
+    return Results(inputs.study.as_data(), settings.as_data(), run.counts, notes, versions, run.tables)
 
 
 def _one_thread() -> AbstractContextManager[Any]:

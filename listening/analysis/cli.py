@@ -38,9 +38,8 @@ from listening.analysis.reading.ratings import RATED, ReadOptions, read_objectiv
 from listening.analysis.tables import (
     DICTIONARY,
     Results,
-    describe_answers,
+    describe_columns,
     describe_inputs,
-    describe_ratings,
     describe_tables,
 )
 
@@ -172,7 +171,6 @@ def _parser() -> Parser:
     run.add_argument("--anchor", default="", metavar="CONDITION", help="7 kHz anchor of a MUSHRA test")
     run.add_argument("--leave-out", action="append", metavar="LISTENER", help="whose answers do not count, by choice")
     run.add_argument("--objective", type=Path, metavar="CSV", help="objective measures (columns: “describe inputs”)")
-    run.add_argument("--title", default="", help="title of the study")
     _add_settings(run)
     run.set_defaults(run=_run)
     again = commands.add_parser("reproduce", help="analyse a bundle again and compare every table", epilog=_EPILOGUE)
@@ -243,16 +241,13 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _describe(options: argparse.Namespace) -> int:
-    own = {"ratings": describe_ratings, "answers": describe_answers, "inputs": describe_inputs}
+    own = {"ratings": describe_columns("ratings"), "answers": describe_columns("answers"), "inputs": describe_inputs()}
     if not options.names:
-        print_text("COLUMNS OF A CSV OF RATINGS\n\n" + describe_ratings())
-        print_text("\n\nCOLUMNS OF A CSV OF ANSWERS\n\n" + describe_answers())
-        print_text("\n\nINPUTS IN A BUNDLE\n\n" + describe_inputs())
-        print_text("\n\nTABLES\n\n" + describe_tables())
-        return FINE
+        heads = ("COLUMNS OF A CSV OF RATINGS", "COLUMNS OF A CSV OF ANSWERS", "INPUTS IN A BUNDLE", "TABLES")
+        print_text("\n\n\n".join(map("\n\n".join, zip(heads, (*own.values(), describe_tables()), strict=True))))
     for name in options.names:
         try:
-            print_text(own[name]() if name in own else describe_tables([name]))
+            print_text(own[name] if name in own else describe_tables([name]))
         except KeyError:
             raise CommandError(
                 f"Expected ratings, answers, inputs or a table, found {name!r}; {PROGRAM} describe lists all."
@@ -276,7 +271,7 @@ def _inputs(options: argparse.Namespace) -> tuple[Inputs, Settings]:
         inputs, settings = bundle.read_inputs(path)
     else:
         scale = _scale(options.scale or [])
-        told = ReadOptions(options.original, scale, options.unconverted, title=options.title)
+        told = ReadOptions(options.original, scale, options.unconverted)
         inputs = read_ratings(path, path.name, told)
         settings = Settings()
     if zipped and (options.original or options.scale):
@@ -309,7 +304,7 @@ def _answers(options: argparse.Namespace) -> Inputs:
         options.anchor,
         next(iter(scale.values())) if scale else None,
         tuple(options.leave_out or ()),
-        title=options.title or (path.name if path.is_dir() else ""),
+        title=path.name if path.is_dir() else "",
     )
     return read_answers([(one.name, one) for one in files], told)
 

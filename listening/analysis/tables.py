@@ -165,17 +165,8 @@ def describe_inputs() -> str:
     return "\n\n".join("\n".join([name, *_listed(columns.items())]) for name, columns in files.items())
 
 
-def describe_ratings() -> str:
-    """Say what the columns of a CSV of ratings from anywhere hold."""
-    return _describe_columns("ratings")
-
-
-def describe_answers() -> str:
-    """Say what the columns of a CSV of answers from anywhere hold."""
-    return _describe_columns("answers")
-
-
-def _describe_columns(of: str) -> str:
+def describe_columns(of: str) -> str:
+    """Say what the columns of a CSV from anywhere hold, of ``ratings`` or of ``answers``."""
     said = []
     for name, one in DICTIONARY[of].items():
         others = f" Also named {', '.join(one['aliases'])}." if one["aliases"] else ""

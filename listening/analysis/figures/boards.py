@@ -109,7 +109,7 @@ def _make_map(view: View, name: str, place: int, board: str, rows: Sequence[Reco
         plot=plot,
         rows=rows,
         columns=_MAP_COLUMNS if is_of_voices else f"slot {_MAP_COLUMNS}",
-        is_about_utterances=not is_of_voices,
+        is_for_organizers=not is_of_voices,
     )
 
 

@@ -413,6 +413,7 @@ def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         columns="listener n mean sd bias inconsistency correlation repeat_difference excluded caught",
         task=task,
         is_about_listeners=True,
+        is_for_organizers=True,
     )
 
 
@@ -508,7 +509,7 @@ def _make_exclusions(view: View, scores: Scores, task: str, name: str, rules: di
         columns=_EXCLUSION_COLUMNS,
         formats=("svg", "pdf"),
         task=task,
-        is_about_screening=not is_in_force,
+        is_for_organizers=not is_in_force,
     )
 
 

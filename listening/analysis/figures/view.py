@@ -60,9 +60,8 @@ class Figure:
         task: of the ratings; empty where there is none.
         system: whose figure it is; empty where it is of all.
         is_about_listeners: names single listeners, so nobody but the organizers of the study may see it.
-        is_about_utterances: shows single samples of several systems; for organizers too.
-        is_about_screening: shows what rules would change that catch few listeners, from which the ratings of these can
-            be computed; for organizers too.
+        is_for_organizers: so is that, and what shows single samples of several systems, or what rules would change that
+            catch few listeners, from which the ratings of these can be computed.
     """
 
     scores: Scores
@@ -76,8 +75,7 @@ class Figure:
     task: str = ""
     system: str = ""
     is_about_listeners: bool = False
-    is_about_utterances: bool = False
-    is_about_screening: bool = False
+    is_for_organizers: bool = False
     is_simulated: bool = False
     reading: str = ""
 
@@ -86,11 +84,6 @@ class Figure:
         """Of every file."""
         size = self.plot.size
         return Size(size.width_inches, size.height_inches + STAMP_INCHES) if self.is_simulated else size
-
-    @property
-    def is_for_organizers(self) -> bool:
-        """Return whether nobody but the organizers of the study may see it."""
-        return self.is_about_listeners or self.is_about_utterances or self.is_about_screening
 
     @property
     def files(self) -> list[str]:

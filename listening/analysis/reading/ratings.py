@@ -184,13 +184,10 @@ def make_facts(table: TextTable, options: ReadOptions, scale: Scale, form: str, 
     """Facts of a study of which nothing is known but a file of ratings in that form."""
     tasks = tuple(one for one in RATED if one in scale)
     design = {"read_from": Path(table.problems.name).name, "form": form, "remarks": list(notes)}
-    questions = tuple(replace(ASKED[one], points=_points(scale[one][1])) for one in tasks)
+    # Those of a file may have any ends.
+    points = {one: int(min(max(scale[one][1], FEWEST_POINTS), MOST_POINTS)) for one in tasks}
+    questions = tuple(replace(ASKED[one], points=points[one]) for one in tasks)
     return StudyFacts(options.study, options.title, "rating", tasks, scale, design=design, questions=questions)
-
-
-def _points(highest: float) -> int:
-    """Return the points of a question with about this scale: those of a file may have any ends."""
-    return int(min(max(highest, FEWEST_POINTS), MOST_POINTS))
 
 
 def _with_usual_names(table: TextTable) -> TextTable:
@@ -399,7 +396,8 @@ def _ratings_of_2020(
     voices = [one.claimed for one in map_cells(cells["reference"], _read_sample)]
     is_pair = task == "verifiability"
     bare = map_cells(cells["system"], lambda cell: bool(unconverted) and cell.split("_")[0] == unconverted)
-    is_bare = np.array(bare, np.bool_) & is_pair & np.array([_tells_two(one) for one in samples], np.bool_)
+    tells_two = [bool(one.speaker) and one.speaker != one.claimed for one in samples]
+    is_bare = np.array(bare, np.bool_) & is_pair & np.array(tells_two, np.bool_)
     is_original = np.array(map_cells(cells["system"], lambda cell: cell == called), np.bool_)
     claimed = np.where(is_bare, [one.speaker for one in samples], [one.claimed for one in samples])
     is_known = (claimed != "") & (np.array(voices, np.str_) != "") & is_pair
@@ -462,10 +460,6 @@ def _read_sample(name: str) -> _Sample:
     if found := _OF_ONE.fullmatch(name):
         return _Sample(name[found.start("target") :], found["target"], found["target"])
     return _Sample(name, "", "")
-
-
-def _tells_two(sample: _Sample) -> bool:
-    return bool(sample.speaker) and sample.speaker != sample.claimed
 
 
 def _gender_of(speaker: str) -> str:

@@ -286,8 +286,11 @@ def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[
     if only is not None:
         sessions = sessions.filter(pk=only)
     wanted = sessions.select_related("block", "participant").defer("questionnaire", "platform_data", "device", "texts")
-    answered = _answered(study)
-    left_at = _left_at(study)
+    of_last = Answer.objects.filter(session__study=study, task=study.last_asked_key).order_by()
+    answered = dict(of_last.values_list("session").annotate(Count("pk")))  # whole trials
+    ends = SessionEvent.objects.filter(session__study=study, kind__startswith="ended-", is_told=False).order_by("-pk")
+    # What was noted at the end of each: its step, and of who withdrew how many trials were answered.
+    left_at = {pk: data for pk, data in ends.values_list("session", "data") if data.get("step") in STEPS}
     return [
         SessionLine(
             session=one,
@@ -326,30 +329,17 @@ def count_answers_since(moment: datetime) -> int:
     return Answer.objects.filter(session__is_preview=False, received_at__gt=moment).count()
 
 
-def _answered(study: Study) -> dict[int, int]:
-    """Return completely answered trials by session."""
-    answers = Answer.objects.filter(session__study=study, task=study.last_asked_key).order_by()
-    return dict(answers.values_list("session").annotate(Count("pk")))
-
-
-def _left_at(study: Study) -> dict[int, dict[str, Any]]:
-    """Return what was noted at the end of each session: its step, and of who withdrew how many trials were answered."""
-    ends = SessionEvent.objects.filter(session__study=study, kind__startswith="ended-", is_told=False).order_by("-pk")
-    return {session: data for session, data in ends.values_list("session", "data") if data.get("step") in STEPS}
-
-
 def _step_of(session: Session, left: dict[str, Any]) -> str:
-    """Return the page of a session: where it is, or where it was when it ended."""
+    """Return the page of a session: where it is, or where it was when it ended; if that is not known, surely was."""
     if session.state == State.ACTIVE:
         return session.step
-    return Step.END if session.state == State.FINISHED else left.get("step") or _last_step(session)
-
-
-def _last_step(session: Session) -> str:
-    """Return where a session surely was, if nothing else is known: who withdraws afterwards had come to the end."""
-    if session.state == State.WITHDRAWN and session.trials_started_at:
+    if session.state == State.FINISHED:
         return Step.END
-    return Step.TRIALS if session.trials_started_at else Step.CONSENT
+    if step := left.get("step"):
+        return str(step)
+    if not session.trials_started_at:
+        return Step.CONSENT
+    return Step.END if session.state == State.WITHDRAWN else Step.TRIALS  # who withdraws afterwards was at the end
 
 
 # Numbers -------------------------------------------------------------------------------------------

@@ -208,18 +208,6 @@ def _heard(shown: Shown, name: str, system: Condition | None, reader: Reader) ->
     return heard_page(Shape(reader, shown.results), utterances, disagreements, addresses)
 
 
-def table_file(shown: Shown, scores: str, name: str) -> HttpResponse:
-    """Return a table with every digit, as far as this person may see it."""
-    table = shown.table(scores, name)
-    return _file(table.csv(), "text/csv; charset=utf-8", f"{shown.study.name}-{scores}-{name}.csv")
-
-
-def results_file(shown: Shown) -> HttpResponse:
-    """Return everything that this person may see."""
-    text = visible_results(shown).as_json()
-    return _file(text, "application/json; charset=utf-8", f"{shown.study.name}-results.json")
-
-
 def latex_file(shown: Shown, query: Mapping[str, str]) -> HttpResponse:
     """Return the unfolded tables of the page and further numbers of questions, for booktabs; no drawings or prose."""
     if shown.analysis is None:
@@ -284,7 +272,3 @@ class _Figures(dict[str, Any]):
 def _of_everybody(results: str) -> frozenset[str]:
     """Return the figures that are not for organizers alone, as scores and name."""
     return frozenset(f"{one.scores}/{one.name}" for one in figures_in(results) if not one.is_for_organizers)
-
-
-def _file(text: str, content_type: str, name: str) -> HttpResponse:
-    return as_download(HttpResponse(text, content_type=content_type), name)

@@ -113,8 +113,9 @@ def _drawn_in_page(key: str, name: str, words: str, reader: Reader) -> dict[str,
 def list_numbers(figure: Figure) -> Table:
     """Return what a figure shows as a table; a system by its label alone."""
     table = figure.numbers
-    hidden = {place for place, name in enumerate(table.columns) if name != "label" and _label_of(name) in table.columns}
-    kept = [place for place in range(len(table.columns)) if place not in hidden]
+    named = {one.removesuffix("_label") for one in table.columns if one.endswith("_label")}
+    named |= {"system"} if "label" in table.columns else set()
+    kept = [place for place, name in enumerate(table.columns) if name not in named]
     held = list(table.rows)
     columns = [
         Column(
@@ -126,10 +127,6 @@ def list_numbers(figure: Figure) -> Table:
     ]
     rows = ([_cell(table.columns[place], row[place]) for place in kept] for row in held)
     return plain_table(f"Numbers of: {figure.title}", columns, rows, styles="")
-
-
-def _label_of(name: str) -> str:
-    return "label" if name == "system" else f"{name}_label"
 
 
 def _words(column: str) -> str:

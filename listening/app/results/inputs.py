@@ -140,7 +140,8 @@ def compute_basis(study: Study) -> str:
         Changed.EXCLUSIONS: list(standing.order_by("pk").values_list("session", "rule__flag", "rule__reason")),
         Changed.MEASURES: _newest_runs(submissions),
     }
-    return "".join(_digest(parts[part]) for part in Changed)
+    written = (json.dumps(parts[part], sort_keys=True, default=str).encode() for part in Changed)
+    return "".join(hashlib.sha256(part).hexdigest()[:DIGEST_LENGTH] for part in written)
 
 
 def changed_parts(before: str, now: str) -> list[Changed]:
@@ -152,10 +153,6 @@ def changed_parts(before: str, now: str) -> list[Changed]:
         if before[start : start + DIGEST_LENGTH] != now[start : start + DIGEST_LENGTH]
     ]
     return [Changed.METHOD] if Changed.METHOD in found else found
-
-
-def _digest(part: Any) -> str:
-    return hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def has_answers(study: Study) -> bool:

@@ -77,8 +77,7 @@ def read_lead(
     if not own or (shape.few and len(own) > 1):
         return None
     first, *others = own
-    tested = [row for row in others if row.get("group")] if first.get("group") else []
-    return {
+    return compare_letters(shape, first, others) | {
         "name": _name(shape, first),
         "of": len(own),
         "number": _with_span(first, column),
@@ -87,17 +86,16 @@ def read_lead(
         "last": _name(shape, others[-1]) if others else "",
         "last_number": _with_span(others[-1], column) if others else "",
         "last_short": labels.number_and_span(others[-1], column)[0] if others else "",
-        "alike": alike_in(shape, first, tested),
-        "tested": len(tested),
-        "are_all_tested": len(tested) == len(others),
     }
 
 
-def alike_in(shape: Shape, own: Record, others: Sequence[Record]) -> list[str]:
-    """Return the names of the systems that share a letter with one."""
-    is_spaced = any(" " in str(row.get("group") or "") for row in (own, *others))
+def compare_letters(shape: Shape, own: Record, others: Sequence[Record]) -> dict[str, Any]:
+    """Return with how many others a system was compared, and the names of those that share a letter with it."""
+    tested = [row for row in others if row.get("group")] if own.get("group") else []
+    is_spaced = any(" " in str(row.get("group") or "") for row in (own, *tested))
     share = functools.partial(labels.share_a_letter, str(own.get("group") or ""), is_spaced=is_spaced)
-    return [_name(shape, row) for row in others if share(str(row["group"]))]
+    alike = [_name(shape, row) for row in tested if share(str(row["group"]))]
+    return {"alike": alike, "tested": len(tested), "are_all_tested": len(tested) == len(others)}
 
 
 def read_recognised(shape: Shape, task: str) -> dict[str, Any]:

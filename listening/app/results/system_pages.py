@@ -14,7 +14,7 @@ from listening.analysis.tables import BY_SCORES, CONTENTS, Results
 from listening.app.results import labels, tables
 from listening.app.results.figures import Reader, ShownFigure, det_plot, histogram
 from listening.app.results.labels import METHOD, SCORES, label_of
-from listening.app.results.opening import alike_in, read_basis
+from listening.app.results.opening import compare_letters, read_basis
 from listening.app.results.pages import tasks_of
 from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
 
@@ -95,14 +95,11 @@ def _compare(own: System, others: Sequence[System], task: str, shape: Shape) -> 
     """Return the number of a task, what it rests on, and which systems cannot be told from this one."""
     is_rate = shape.results.questions[task].compares_voices
     rows = [one.detection if is_rate else one.all for one in (own, *others)]
-    first, tested = rows[0], [row for row in rows[1:] if row.get("group")] if rows[0].get("group") else []
     column = tables.find_column(CONTENTS["detection" if is_rate else "summary"], "eer" if is_rate else "mean")
-    return {
-        "number": labels.number_and_span(first, column)[0],
-        "ratings": sum(int(first.get(name) or 0) for name in (("n_target", "n_nontarget") if is_rate else ("n",))),
-        "alike": alike_in(shape, first, tested),
-        "tested": len(tested),
-        "are_all_tested": len(tested) == len(others),
+    counted = ("n_target", "n_nontarget") if is_rate else ("n",)
+    return compare_letters(shape, rows[0], rows[1:]) | {
+        "number": labels.number_and_span(rows[0], column)[0],
+        "ratings": sum(int(rows[0].get(name) or 0) for name in counted),
     }
 
 

@@ -293,7 +293,8 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     low = f"{KEYS[main].column}_low"
     has_intervals = any(as_number(one.row(KEYS[main].kind).get(low)) is not None for one in systems)
     fewest = settings.get("least_clusters")
-    beneath = f"beneath a number its {level} interval" if has_intervals else _no_intervals(fewest)
+    why_none = f"no intervals, which need at least {fewest} listeners" if fewest else "no intervals"
+    beneath = f"beneath a number its {level} interval" if has_intervals else why_none
     return make_table(
         f"{shape.results.questions[task].title}: {CONTENTS['summary'].title.lower()}",
         f"{shape.results.questions[task].title}: {what}; {beneath}.",
@@ -305,10 +306,6 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
         anchor=task,
         styles="results-table headline",
     )
-
-
-def _no_intervals(fewest: Value) -> str:
-    return f"no intervals, which need at least {fewest} listeners" if fewest else "no intervals"
 
 
 def _main(systems: Sequence[System], *, compares_voices: bool) -> str:
@@ -391,7 +388,9 @@ def read_rate(shape: Shape, one: System, task: str, original: System | None) -> 
         "is_guess": is_guess,
         "is_above": rate is not None and rate > labels.CHANCE,
         "has_interval": low is not None,
-        "is_like_original": _are_alike(letters) if is_tested else is_guess,
+        "is_like_original": labels.share_a_letter(*letters, is_spaced=" " in "".join(letters))
+        if is_tested
+        else is_guess,
         "difference": _find_difference(shape, one.name, task) if is_tested else None,
     }
 
@@ -411,11 +410,6 @@ def _find_difference(shape: Shape, name: str, task: str) -> dict[str, Any] | Non
     is_none = not text.strip("0.")  # as far as it is shown
     is_lower = (difference > 0) == (row["first"] == ORIGINAL)
     return {"number": "" if is_none else text, "span": span, "is_lower": is_lower, "pairs": len(tested)}
-
-
-def _are_alike(letters: Sequence[str]) -> bool:
-    first, second = letters
-    return labels.share_a_letter(first, second, is_spaced=" " in first or " " in second)
 
 
 def as_number(value: Value) -> float | None:

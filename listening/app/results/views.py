@@ -20,7 +20,7 @@ from listening.app.results.pages import chosen_scores, organizer_actions, public
 from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
 from listening.app.results.rules import ResultsPart
 from portal.accounts.access import member_page, open_page
-from portal.core.downloads import csv_response
+from portal.core.downloads import as_download, csv_response
 from portal.core.mail import if_mailed
 from portal.jobs.models import Job
 from portal.leaderboard.selectors import leaderboard_for
@@ -83,13 +83,18 @@ def _progress(request: HttpRequest, shown: selectors.Shown) -> HttpResponse:
 @require_safe
 @open_page
 def table_csv(request: HttpRequest, study: str, scores: str, table: str) -> HttpResponse:
-    return context.table_file(selectors.shown_analysis_for(request.user, study), scores, table)
+    """Return a table with every digit, as far as this person may see it."""
+    text = selectors.shown_analysis_for(request.user, study).table(scores, table).csv()
+    response = HttpResponse(text, content_type="text/csv; charset=utf-8")
+    return as_download(response, f"{study}-{scores}-{table}.csv")
 
 
 @require_safe
 @open_page
 def results_json(request: HttpRequest, study: str) -> HttpResponse:
-    return context.results_file(selectors.shown_analysis_for(request.user, study))
+    """Return everything that this person may see."""
+    text = context.visible_results(selectors.shown_analysis_for(request.user, study)).as_json()
+    return as_download(HttpResponse(text, content_type="application/json; charset=utf-8"), f"{study}-results.json")
 
 
 @require_safe
