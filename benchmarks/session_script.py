@@ -9,7 +9,14 @@ from pathlib import Path
 from benchmarks._measuring import ROOT, Figure, report
 
 STATIC = ROOT / "static"
-FORMS = ("rating", "board", "transcription")
+# The modules of a trial page beside those that all have.
+FORMS = {
+    "one recording": ("rating",),
+    "changed recordings, one answer": ("switching", "rating"),
+    "changed recordings, sliders": ("switching", "sliders"),
+    "board": ("board",),
+    "transcription": ("transcription",),
+}
 IN_PAGE = re.compile(r"""static ['"]([^'"]+\.js)['"]""")
 IMPORTED = re.compile(r"""(?:from|import)\s*\(?\s*["']([^"']+\.js)["']""")
 
@@ -18,7 +25,10 @@ def main() -> int:
     pages = (ROOT / "templates" / "listening" / "sessions").glob("*.html")
     scripts = {STATIC / name for page in pages for name in IN_PAGE.findall(page.read_text(encoding="utf-8"))}
     assert STATIC / "listening" / "trials.js" in scripts
-    sizes = {form: sum_bytes({*scripts, STATIC / "listening" / f"{form}.js"}) for form in FORMS}
+    sizes = {
+        form: sum_bytes({*scripts, *(STATIC / "listening" / f"{name}.js" for name in names)})
+        for form, names in FORMS.items()
+    }
     return report(
         *(Figure(f"Script sent to an evaluator, {form}", size / 1000, 60, "kB") for form, size in sizes.items())
     )
