@@ -23,7 +23,9 @@ from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, RATES_HZ
 from listening.app.studies.selectors import free_study_name, heard_submissions
 from listening.app.studies.services import find_unfit_questions
 from listening.app.studies.settings import (
+    DEFAULT_SCREENING,
     LANGUAGES,
+    SCREENING,
     Check,
     Problems,
     check_fields,
@@ -93,6 +95,7 @@ TABLES: dict[str, dict[str, Check]] = {
         "contact": text(LONGEST_TEXT),
         "keep_months": whole(1, 1200),
     },
+    "screening": SCREENING,
 }
 CHOSEN = {one.name for one in fields(OwnTest)}
 
@@ -133,7 +136,8 @@ def _read(read: dict[str, Any], found: dict[str, Any]) -> Problems:
     problems = Problems()
     for table, values in tables.items():
         if table in TABLES:
-            found |= check_fields(values, TABLES[table], f"[{table}] " if table else "", problems)
+            given = check_fields(values, TABLES[table], f"[{table}] " if table else "", problems)
+            found |= {"screening": DEFAULT_SCREENING | given} if table == "screening" else given
         else:
             problems.append(f"[{table}]: there is no such table; there are: {', '.join(filter(None, TABLES))}.")
     return problems
@@ -174,6 +178,7 @@ def write_test_file(study: Study) -> str:
         "pay_per_hour": float(study.pay_per_hour),
     }
     values |= dict.fromkeys(TABLES["sound"], "") if study.edition else {}
+    values |= {name: study.screening.get(name) for name in SCREENING}
     names = (name for table in TABLES.values() for name in table)
     values = {name: values[name] if name in values else getattr(study, name) for name in names}
     return _write(values, () if preset else study.asked)
@@ -181,7 +186,7 @@ def write_test_file(study: Study) -> str:
 
 def write_chosen(chosen: OwnTest, fields: Mapping[str, Any]) -> str:
     """Return the file that `read_test_file` reads as these."""
-    values: dict[str, Any] = {**vars(chosen), **fields, "questions": ""}
+    values: dict[str, Any] = {**vars(chosen), **fields, **fields.get("screening", {}), "questions": ""}
     if "pay_per_hour" in values:
         values["pay_per_hour"] = float(values["pay_per_hour"])
     return _write(values, chosen.questions)

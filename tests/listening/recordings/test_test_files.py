@@ -11,6 +11,7 @@ from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.recordings.files import read_test_file, write_test_file
 from listening.app.studies.services import change_questions
+from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.questions import Wording
 from portal.accounts.tokens import create_token
 from portal.client.main import main
@@ -66,9 +67,11 @@ def test_api_tells_everything_that_is_wrong_with_a_file_or_an_archive():
 
 @pytest.mark.django_db
 def test_written_file_repeats_the_test():
-    study = make_own_prepared(make_organizer(), title="Two “codecs”", rate_hz=24000)
+    screening = DEFAULT_SCREENING | {"sound": False, "environment": "gate", "native_languages": ["fr"]}
+    study = make_own_prepared(make_organizer(), title="Two “codecs”", rate_hz=24000, screening=screening)
     chosen, fields = read_test_file(write_test_file(study))
     assert (chosen.title, chosen.rate_hz, chosen.trials, fields["seed"]) == ("Two “codecs”", 24000, 6, 2022)
+    assert fields["screening"] == screening
 
 
 @pytest.mark.django_db
@@ -133,6 +136,7 @@ def test_question_that_cannot_be_asked_is_refused_with_a_sentence(lines, sentenc
             'preset = "linkability"',
             "preset: expected one of ab, abx, ccr, dcr, emotion, mos, mushra, p835, transcription, own",
         ),
+        ("[screening]\nsound = 1", "[screening] sound: expected true or false, found '1'."),
     ],
 )
 def test_field_that_is_not_as_expected_is_refused_with_what_was(line, sentence):
@@ -201,6 +205,7 @@ def test_file_of_the_documentation_is_read():
     assert read_test_file(systems.split("```")[0])[0].systems == ("T08-1", "T25-1")
     chosen, fields = read_test_file(recordings.split("```")[0])
     assert (chosen.preset, chosen.anchors, fields["half_width"]) == ("mushra", (3500, 7000), 5.0)
+    assert fields["screening"]["environment"] == "flag"
 
 
 def test_file_that_is_no_toml_is_refused_with_its_place():
