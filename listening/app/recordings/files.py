@@ -52,7 +52,7 @@ def _is_list_of_anchors(value: Any) -> bool:
 
 
 # By table the fields of a file, each with what it may be; "" for those in front of the first table.
-TABLES: dict[str, dict[str, Check]] = {
+TABLES: dict[str, Mapping[str, Check]] = {
     "": {
         "title": text(120),
         "name": matching(re.compile("[a-z0-9_-]{1,60}"), "a short name"),
