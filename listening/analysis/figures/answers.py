@@ -11,7 +11,7 @@ from listening.analysis.answers.pairs import MEAN_AGAINST_ALL, MEAN_RATING, STRE
 from listening.analysis.answers.scales import DIFFERENCE, MEAN
 from listening.analysis.figures.detection import plot_values
 from listening.analysis.figures.labels import count, interval, listed, number, sentence, slug
-from listening.analysis.figures.view import Figure, Record, View, group_rows, has_interval
+from listening.analysis.figures.view import Figure, Record, View, group_rows, has_interval, weigh_pairs
 
 _OF_CONDITIONS = (MEAN, STRENGTH, MEAN_AGAINST_ALL, AVERAGE_RECALL)
 _OF_PAIRS = {WINS: 0.5, MEAN_RATING: 0.0, DIFFERENCE: 0.0, RIGHT: 0.5}  # with what they are where nothing differs
@@ -70,12 +70,8 @@ def _matrix(view: View, name: str, question: str, pairs: Sequence[Record], alike
     tested = [row for row in pairs if row["adjusted"] is not None]
     if not tested:
         return
-    strengths: dict[tuple[str, str], int] = {}
-    for row in tested:
-        held = sum(float(row["adjusted"]) < level for level in _LEVELS)
-        sign = held if float(row["value"]) > alike else -held
-        strengths[str(row["condition"]), str(row["against"])] = sign
-        strengths[str(row["against"]), str(row["condition"])] = -sign
+    differences = ((row["condition"], row["against"], row["value"] - alike, row["adjusted"]) for row in tested)
+    strengths = weigh_pairs(differences, _LEVELS)
     won = {one: sum(sign for (first, _), sign in strengths.items() if first == one) for one, _ in strengths}
     names = sorted(won, key=lambda one: (-won[one], one))
     apart = sum(float(row["adjusted"]) < _LEVELS[0] for row in tested)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from math import floor
 
 import numpy as np
@@ -18,7 +19,16 @@ from evaluation.figures.histogram import Bin, HistogramPanel, HistogramPlot
 from evaluation.figures.row_plots import HOLLOW, WARNING, Marks, MatrixPlot, RowPanel, RowPlot, Rows, Violin, ViolinPlot
 from evaluation.figures.scatter_plots import CountPlot, Measure
 from listening.analysis.figures.labels import count, interval, listed, number, percent, sentence, short_group
-from listening.analysis.figures.view import Figure, Record, View, find_limits, group_rows, has_interval, ordered
+from listening.analysis.figures.view import (
+    Figure,
+    Record,
+    View,
+    find_limits,
+    group_rows,
+    has_interval,
+    ordered,
+    weigh_pairs,
+)
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.scoring.objective import SUBJECTIVE
 from listening.analysis.tables import Scores, choice_in_words
@@ -235,34 +245,21 @@ def _find_mode(bins: Sequence[Record]) -> str:
 
 def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
     """Yield which systems differ: every system against every other, by the p-values that decide."""
-    cells: dict[tuple[str, str], tuple[float, float]] = {}
-    rows = []
-    for row in view.rows(scores, "differences", task):
-        p = row["decisive_p"]
-        if row["difference"] is not None and p is not None:
-            rows.append(row)
-            cells[str(row["first"]), str(row["second"])] = float(row["difference"]), float(p)
-            cells[str(row["second"]), str(row["first"])] = -float(row["difference"]), float(p)
+    rows = [row for row in view.rows(scores, "differences", task) if None not in (row["difference"], row["decisive_p"])]
     if not rows:
         return
     settings = view.results.settings
     means = view.by_system(scores, "summary", task, kind="all")
     found = group_rows([row for row in view.rows(scores, "summary", task) if row["mean"] is not None], "system")
     levels_of = {name: np.mean([float(row["mean"]) for row in rows_of]) for (name,), rows_of in found.items()}
-    systems = sorted({name for pair in cells for name in pair}, key=lambda name: (-levels_of.get(name, 0.0), name))
     alpha = round(1 - view.results.level, 10)
     levels = [alpha, *(level for level in _LEVELS if level < alpha - 1e-9)][:3]
-
-    def weigh(first: str, second: str) -> int | None:
-        """Return how many levels hold, negative where the first is lower."""
-        if (first, second) not in cells:
-            return None
-        difference, p = cells[first, second]
-        held = sum(p < level for level in levels)
-        return held if difference > 0 else -held
-
-    pairs = [(a, b) for place, a in enumerate(systems) for b in systems[place + 1 :] if (a, b) in cells]
-    alike = [f"{view.labels[a]} and {view.labels[b]}" for a, b in pairs if not weigh(a, b)]
+    strengths = weigh_pairs(
+        ((row["first"], row["second"], row["difference"], row["decisive_p"]) for row in rows), levels
+    )
+    systems = sorted({name for name, _ in strengths}, key=lambda name: (-levels_of.get(name, 0.0), name))
+    pairs = [pair for pair in combinations(systems, 2) if pair in strengths]
+    alike = [f"{view.labels[a]} and {view.labels[b]}" for a, b in pairs if not strengths[a, b]]
     shown_apart = f"{sentence(task)}: {len(pairs) - len(alike)} of {len(pairs)} pairs differ at {percent(alpha, 0)} %."
     correction = choice_in_words("correction", view.results.settings)
     n = sum(int(means[name]["n"] or 0) for name in systems if name in means)
@@ -278,7 +275,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
         alt=f"{shown_apart} Not significant: {listed(alike)}." if 0 < len(alike) < len(pairs) else shown_apart,
         plot=MatrixPlot(
             [view.short[name] for name in systems],
-            [[weigh(first, second) for second in systems] for first in systems],
+            [[strengths.get((first, second)) for second in systems] for first in systems],
             "p < " + ", ".join(f"{level:g}" for level in levels),
             [place for place, name in enumerate(systems) if name == ORIGINAL],
             [view.told(name) for name in systems],

@@ -290,6 +290,19 @@ def group_rows(rows: Iterable[Record], *columns: str) -> dict[tuple[str, ...], l
     return found
 
 
+def weigh_pairs(pairs: Iterable[tuple[Any, Any, float, float]], levels: Sequence[float]) -> dict[tuple[str, str], int]:
+    """Return by how many levels each two differ, in either order; negative where the first is lower.
+
+    Args:
+        pairs: first, second, difference and p.
+    """
+    found: dict[tuple[str, str], int] = {}
+    for first, second, difference, p in pairs:
+        held = sum(p < level for level in levels) * (1 if difference > 0 else -1)
+        found[str(first), str(second)], found[str(second), str(first)] = held, -held
+    return found
+
+
 def has_interval(records: Iterable[Record], name: str) -> bool:
     return any(row.get(f"{name}_low") is not None for row in records)
 

@@ -264,25 +264,6 @@ class Pairs:
         return int(self.first.size)
 
 
-@dataclass(frozen=True, eq=False)
-class MannWhitney:
-    """Attributes, each of shape (pairs,):
-    u: Mann-Whitney statistic of the first system, ties counted half.
-    n_first, n_second: ratings.
-    p: two-sided, normal approximation with correction for ties and continuity; NaN where all ratings are equal.
-    """
-
-    u: Floats
-    n_first: Ints
-    n_second: Ints
-    p: Floats
-
-    @property
-    def common_language(self) -> Floats:
-        """Chance that a rating of the first is above one of the second."""
-        return self.u / (self.n_first * self.n_second)
-
-
 def make_comparison_tables(scored: Scored, settings: Settings) -> list[DataTable]:
     """``differences`` and ``mann_whitney``; p-values are corrected over all pairs of a task."""
     differences, pooled = [], []
@@ -329,7 +310,7 @@ def listener_differences(scored: Scored, pairs: Pairs) -> Floats:
     return np.round(found, _DECIMALS)
 
 
-def mann_whitney(counts: Floats, first: Ints, second: Ints) -> MannWhitney:
+def mann_whitney(counts: Floats, first: Ints, second: Ints) -> dict[str, NDArray[Any]]:
     """Return the test of all pairs at once, from how often each distinct score was given.
 
     With A_v and B_v ratings of score v: U = Σ_v A_v (Σ_{w<v} B_w + B_v / 2), and the variance under no difference is
@@ -338,6 +319,11 @@ def mann_whitney(counts: Floats, first: Ints, second: Ints) -> MannWhitney:
     Args:
         counts: shape (systems, distinct scores), scores ascending.
         first, second: rows of `counts`, shape (pairs,).
+
+    Returns:
+        Columns of ``mann_whitney``, shape (pairs,): `u` of the first system, ties counted half; `n_first`, `n_second`;
+        `p`, two-sided, normal approximation with correction for ties and continuity, NaN where all ratings are equal;
+        `common_language`, the chance that a rating of the first is above one of the second; `cliffs_delta`.
     """
     from scipy.special import ndtr
 
@@ -354,7 +340,9 @@ def mann_whitney(counts: Floats, first: Ints, second: Ints) -> MannWhitney:
         is_flat = variance <= 1e-9 * m * n
         z = (np.abs(u - m * n / 2) - 0.5) / np.sqrt(np.where(is_flat, np.nan, variance))
     p = np.clip(2 * ndtr(-z), 0.0, 1.0)
-    return MannWhitney(u, m.astype(np.int64), n.astype(np.int64), p)
+    columns = {"u": u, "n_first": m.astype(np.int64), "n_second": n.astype(np.int64), "p": p}
+    chance = u / (m * n)
+    return columns | {"common_language": chance, "cliffs_delta": 2 * chance - 1}
 
 
 def _difference_rows(
@@ -387,13 +375,10 @@ def _mann_whitney_rows(scored: Scored, pairs: Pairs, settings: Settings) -> list
     counts = np.zeros((len(pairs.systems), values.size))
     for place, system in enumerate(pairs.systems):
         counts[place] = np.bincount(level[scored.ratings.system[chosen] == system], minlength=values.size)
-    tested = mann_whitney(counts, pairs.first, pairs.second)
-    chance = tested.common_language
-    columns = {name: getattr(tested, name) for name in ("n_first", "n_second", "u", "p")}
+    columns = mann_whitney(counts, pairs.first, pairs.second)
     of_system = [np.unique(scored.listener[chosen & (scored.ratings.system == name)]).size for name in pairs.systems]
     columns["listeners"] = np.minimum(np.array(of_system)[pairs.first], np.array(of_system)[pairs.second])
-    columns |= {"common_language": chance, "cliffs_delta": 2 * chance - 1}
-    return _rows(pairs, columns | {"adjusted": adjust_p(tested.p, settings.correction)})
+    return _rows(pairs, columns | {"adjusted": adjust_p(columns["p"], settings.correction)})
 
 
 def _rows(pairs: Pairs, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> list[Row]:
