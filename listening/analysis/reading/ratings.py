@@ -47,7 +47,6 @@ from listening.analysis.reading.text_tables import (
     TextTable,
     list_names,
     list_words,
-    make_floats,
     map_cells,
     parse_number,
     plain_header,
@@ -211,7 +210,7 @@ def _with_usual_names(table: TextTable) -> TextTable:
 def _plain_ratings(table: TextTable, options: ReadOptions, notes: list[str]) -> tuple[Ratings, Scale]:
     cells = table.columns
     task = _known(table, "task", "a task", "Use naturalness, intelligibility or verifiability.")
-    rating = make_floats(table.read_numbers(cells["rating"]))
+    rating = np.array(table.read_numbers(cells["rating"]), np.float64)
     table.report(np.isnan(rating), cells["rating"], "a number as rating", "Write a number such as 4 or 3.5.")
     expected, remedy = f"a rating within ±{GREATEST_RATING:,}", "Correct the rating, or rescale all of them."
     table.report(np.abs(rating) > GREATEST_RATING, cells["rating"], expected, remedy)
@@ -309,7 +308,8 @@ def _presented(
 
 def _positions(table: TextTable) -> Any:
     cells = table.columns["position"]
-    numbers = np.nan_to_num(make_floats(map_cells(cells, lambda cell: parse_number(cell) if cell else 0.0)), nan=-1)
+    found = map_cells(cells, lambda cell: parse_number(cell) if cell else 0.0)
+    numbers = np.nan_to_num(np.array(found, np.float64), nan=-1)
     is_wrong = (numbers < 0) | (numbers > GREATEST_POSITION) | (numbers != np.rint(numbers))
     table.report(is_wrong, cells, "a position from 1", "Write a whole number, or nothing.")
     return np.where(is_wrong, 0, numbers).astype(np.int64)
@@ -375,7 +375,7 @@ def vcc2020_inputs(table: TextTable, options: ReadOptions) -> Inputs:
     check_original(table, options)
     is_valid = parse_flags(table, cells["valid"], "valid")
     table.problems.raise_any()
-    tasks, rating = np.array(task, np.str_), make_floats(score)
+    tasks, rating = np.array(task, np.str_), np.array(score, np.float64)
     given = options.scale
     ends = dict.fromkeys(RATED, given) if isinstance(given, tuple) else {**_SCALE_IN_2020, **(given or {})}
     scale = {one: ends[one] for one in RATED if (tasks == one).any()}
@@ -508,7 +508,7 @@ def read_objective(source: Source, name: str) -> Objective:
     values: dict[str, Any] = {one: table.columns[one] for one in names[:2]}
     for one in names[2:]:
         column = table.columns[one]
-        values[one] = make_floats(table.read_numbers(column))
+        values[one] = np.array(table.read_numbers(column), np.float64)
         is_wrong = np.isnan(values[one]) & ~np.isin(np.char.lower(np.array(column, np.str_)), NO_RATING)
         table.report(is_wrong, column, f"a number or nothing in {one}", "Correct the cell.")
     table.problems.raise_any()

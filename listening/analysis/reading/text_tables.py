@@ -21,7 +21,6 @@ from typing import BinaryIO, TypeVar
 
 import numpy as np
 
-from common.arrays import Floats
 from common.csv_rows import DELIMITERS, CsvText, read_csv, to_number
 from common.errors import InputError, ProblemsError
 from common.file_names import plain_name
@@ -212,11 +211,6 @@ def parse_number(cell: str) -> float | None:
         return None
     number = float(cell)
     return number if np.isfinite(number) else None
-
-
-def make_floats(numbers: Iterable[float | None]) -> Floats:
-    """Numbers as an array, NaN where there is none."""
-    return np.array([np.nan if number is None else number for number in numbers], np.float64)
 
 
 def quote(cell: str) -> str:

@@ -187,19 +187,9 @@ def _sessions(study: Study) -> QuerySet[Any]:
     return study.sessions.filter(is_preview=False).annotate(is_excluded=standing_exclusion()).order_by("pk")
 
 
-def _participants(study: Study) -> QuerySet[Any]:
-    seen = Count("sessions", filter=Q(sessions__is_preview=False))
-    return study.participants.annotate(seen=seen).filter(seen__gt=0).order_by("pk")
-
-
 def _done(model: type[Model]) -> Callable[[Study], QuerySet[Any]]:
     """Return what was done in the sessions of the study that count, in the order in which it came."""
     return lambda study: model._default_manager.filter(session__study=study, session__is_preview=False).order_by("pk")
-
-
-def _exclusions(study: Study) -> QuerySet[Any]:
-    found = models.Exclusion.objects.filter(rule__study=study).annotate(is_standing=Q(rule__revoked_at=None))
-    return found.order_by("pk")
 
 
 READ: Mapping[str, Callable[[Study], QuerySet[Any]]] = {
@@ -209,7 +199,11 @@ READ: Mapping[str, Callable[[Study], QuerySet[Any]]] = {
     "items": lambda study: study.presentations.order_by(),
     "samples": lambda study: models.PresentationSample.objects.filter(presentation__study=study).order_by(),
     "trials": lambda study: models.Trial.objects.filter(block__study=study).order_by("block__number", "position"),
-    "participants": _participants,
+    "participants": lambda study: (
+        study.participants.annotate(seen=Count("sessions", filter=Q(sessions__is_preview=False)))
+        .filter(seen__gt=0)
+        .order_by("pk")
+    ),
     "sessions": _sessions,
     "answers": lambda study: _done(models.Answer)(study).annotate(
         is_excluded=standing_exclusion("session"), label=_label_of_choice(study)
@@ -218,7 +212,9 @@ READ: Mapping[str, Callable[[Study], QuerySet[Any]]] = {
     "serves": _done(models.Serve),
     "events": _done(models.SessionEvent),
     "screening": _done(models.ScreeningResult),
-    "exclusions": _exclusions,
+    "exclusions": lambda study: (
+        models.Exclusion.objects.filter(rule__study=study).annotate(is_standing=Q(rule__revoked_at=None)).order_by("pk")
+    ),
     "payments": _sessions,
 }
 _OWN: Mapping[str, Rows] = {

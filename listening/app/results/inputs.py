@@ -250,14 +250,12 @@ def _facts(study: Study, systems: Mapping[str, Condition], items: Iterable[Store
         tasks=tuple(study.asked_keys),
         scale={one.key: (float(one.ends[0]), float(one.ends[1])) for one in study.asked if one.is_rated},
         is_simulated=study.is_simulated,
-        labels={code: _label(one) for code, one in sorted(systems.items())},
+        labels={
+            code: (one.submission and one.submission.system.label) or code for code, one in sorted(systems.items())
+        },
         design=json.loads(json.dumps(design, default=str)),
         questions=study.asked,
     )
-
-
-def _label(condition: Condition) -> str:
-    return condition.submission.system.label or condition.code if condition.submission else condition.code
 
 
 def _moment(at: Any) -> str:

@@ -145,23 +145,24 @@ class ObjectiveComparison:
     @property
     def reading(self) -> str:
         """Return what listeners' equal error rates say of privacy; empty where they compared no voices."""
-        return privacy_in_words(*self._rate_of_unprotected()) if self._voices() else ""
+        return privacy_in_words(*self.unprotected) if self.unprotected else ""
 
     @property
     def is_in_doubt(self) -> bool:
         """Return whether these rates may say nothing of privacy."""
-        return bool(self._voices() and privacy_in_doubt(*self._rate_of_unprotected()))
+        return bool(self.unprotected and privacy_in_doubt(*self.unprotected))
 
-    def _voices(self) -> list[PanelValue]:
-        numbers = (number for row in self.rows for number in row.numbers if number.quantity.by == LISTENERS)
-        return [number for number in numbers if number.quantity.key.endswith("_eer")]
+    @property
+    def unprotected(self) -> tuple[float | None, float | None] | None:
+        """Return the equal error rate of unprotected speech and the upper end of its interval, as shares.
 
-    def _rate_of_unprotected(self) -> tuple[float | None, float | None]:
-        """Return the equal error rate of unprotected speech and the upper end of its interval, as shares."""
-        voices = self._voices()
-        found = next((one for row in self.rows if not row.key for one in row.numbers if one in voices), None)
+        None where listeners compared no voices.
+        """
+        numbers = ((row, one) for row in self.rows for one in row.numbers if one.quantity.by == LISTENERS)
+        rates = [(row, one) for row, one in numbers if one.quantity.key.endswith("_eer")]
+        found = next((one for row, one in rates if not row.key), None)
         rate, high = (found.value, found.high) if found else (None, None)
-        return None if rate is None else rate / 100, None if high is None else high / 100
+        return (None if rate is None else rate / 100, None if high is None else high / 100) if rates else None
 
     @property
     def numbers(self) -> list[PanelValue]:
