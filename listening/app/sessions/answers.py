@@ -23,7 +23,7 @@ from common.errors import ProblemsError, Refused
 from listening.app.models import Answer, Play, Presentation, Session, SessionEvent, Study
 from listening.app.sessions import answer_timing, attention, block_leases, payloads, platforms, selectors
 from listening.app.sessions.block_leases import end_session, note
-from listening.app.sessions.payloads import Claim, Report, ToldEvent, Value
+from listening.app.sessions.payloads import Claim, Report, Value
 from listening.app.sessions.selectors import PlannedBlock, PlannedTrial, SessionProgress, measure_progress
 from listening.app.studies.interface_words import speak
 from portal.core.clock import read_clock
@@ -338,13 +338,13 @@ def _keep(session: Session, trial: PlannedTrial, claim: Claim, now: datetime) ->
     Answer.objects.bulk_create(
         Answer(**common, task=task, **vars(value), **of_answer) for task, value in claim.values.items()
     )
-    Play.objects.bulk_create(Play(**common, **vars(play)) for play in claim.plays)
+    Play.objects.bulk_create(Play(**common, **play) for play in claim.plays)
     changed = {name: getattr(session, name) for name in ("tab", "last_seen_at", "heard_until")}
     Session.objects.filter(pk=session.pk).update(**changed)
     _keep_events(session, claim.events, position=claim.position)
 
 
-def _keep_events(session: Session, events: list[ToldEvent], **place: int) -> None:
+def _keep_events(session: Session, events: list[dict[str, Any]], **place: int) -> None:
     """Store what the browser tells, some thousands for a session; who sends more tells nothing new.
 
     `place`: of the answer that carried them; an event that names its own, such as a clip fetched ahead, keeps that.
@@ -353,7 +353,7 @@ def _keep_events(session: Session, events: list[ToldEvent], **place: int) -> Non
         return
     room = max(0, MOST_EVENTS_OF_SESSION - session.events.filter(is_told=True).count())
     SessionEvent.objects.bulk_create(
-        SessionEvent(session=session, kind=event.kind, is_told=True, data=place | event.data) for event in events[:room]
+        SessionEvent(session=session, kind=one["kind"], is_told=True, data=place | one["data"]) for one in events[:room]
     )
 
 

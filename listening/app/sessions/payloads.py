@@ -23,7 +23,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ from django.utils.translation import ngettext
 from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.sessions.attention import MOST_PLAYS
-from listening.app.studies.settings import Problems
+from listening.app.studies.settings import OBJECT, TRUTH, Check, Problems, check_fields, matching, one_of, whole
 from listening.questions import REFERENCE, AskedQuestion, Kind
 
 MOST_BYTES = 64 << 10
@@ -45,14 +45,67 @@ LAST_POSITION = 32767
 MOST_MS = 7 * 24 * 3600 * 1000
 SOUND_PROBLEMS = ("silence", "cut-off", "noise", "other")  # of a recording that loads but sounds wrong
 PLAY_NOTES = frozenset({"muted", "rate", "seek", "hidden", "stopped", "suspended", "underrun"})
-FLAT_DATA = (
-    f"The data of an event are at most {MOST_EVENT_FIELDS} names with a number, true, false, null or text of at most "
-    f"{LONGEST_VALUE} characters."
-)
-_TAB = re.compile(r"[A-Za-z0-9_-]{1,40}")
-_KIND = re.compile(r"[a-z][a-z0-9-]{0,29}")
-_SLOT = re.compile(r"[a-z0-9]{1,2}")
-_ANSWER_KEYS = frozenset({"tab", "position", "answers", "text", "board", "client_ms", "is_late", "plays", "events"})
+MOST_SENTENCES = 20  # about playbacks or events
+
+
+def _is_flat(data: Any) -> bool:
+    if not isinstance(data, dict) or len(data) > MOST_EVENT_FIELDS or any(len(name) > LONGEST_VALUE for name in data):
+        return False
+    return all(_is_scalar(value) for value in data.values())
+
+
+def _is_scalar(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST_VALUE
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or (isinstance(value, int) and abs(value) < 2**53)
+
+
+_MS = whole(0, MOST_MS)
+_LIST: Check = (lambda value: isinstance(value, list), "a list")
+_OF_TAB: Mapping[str, Check] = {
+    "tab": matching(re.compile("[A-Za-z0-9_-]{1,40}"), "a name of at most 40 letters, digits, _ and -")
+}
+_OF_PAGE: Mapping[str, Check] = {**_OF_TAB, "position": whole(0, LAST_POSITION)}
+_OF_ALIVE: Mapping[str, Check] = {**_OF_TAB, "events": _LIST}
+_OF_ANSWER: Mapping[str, Check] = {
+    **_OF_PAGE,
+    **dict.fromkeys(("text", "board"), (lambda _: True, "")),
+    "answers": (OBJECT[0], "the rating of each task"),
+    "client_ms": (lambda value: value is None or _MS[0](value), _MS[1]),
+    "is_late": TRUTH,
+    "plays": _LIST,
+    "events": _LIST,
+}
+_OF_REPORT: Mapping[str, Check] = {
+    **_OF_PAGE,
+    "slot": matching(re.compile("[a-z0-9]{1,2}"), "the name of a sample"),
+    "what": (
+        lambda value: isinstance(value, str) and len(value) <= LONGEST_VALUE,
+        f"a text of at most {LONGEST_VALUE} characters",
+    ),
+    "skip": TRUTH,
+    "key": (lambda value: value == "" or _OF_TAB["tab"][0](value), _OF_TAB["tab"][1]),
+}
+_OF_PLAY: Mapping[str, Check] = {
+    "started_ms": _MS,
+    "heard_ms": _MS,
+    "is_whole": TRUTH,
+    "remarks": (
+        lambda value: isinstance(value, list) and all(isinstance(one, str) and one in PLAY_NOTES for one in value),
+        f"a list of {', '.join(sorted(PLAY_NOTES))}",
+    ),
+}
+_OF_EVENT: Mapping[str, Check] = {
+    "kind": matching(re.compile("[a-z][a-z0-9-]{0,29}"), "a short name in small letters"),
+    "ms": _MS,
+    "data": (
+        lambda value: value is None or _is_flat(value),
+        f"at most {MOST_EVENT_FIELDS} names with a number, true, false, null or text of at most {LONGEST_VALUE} "
+        "characters",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -62,21 +115,6 @@ class Value:
     rating: int | None = None
     text: str = ""
     data: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ToldPlay:
-    slot: str
-    started_ms: int
-    heard_ms: int
-    is_whole: bool
-    remarks: list[str]
-
-
-@dataclass(frozen=True)
-class ToldEvent:
-    kind: str
-    data: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -96,15 +134,18 @@ class Report:
 
 @dataclass(frozen=True)
 class Claim:
-    """An answer to the tasks in `values`, and what the browser tells about how it came about."""
+    """An answer to the tasks in `values`, and what the browser tells about how it came about.
+
+    `plays`: fields of `listening.app.models.Play`; `events`: `kind` and `data` of `SessionEvent`.
+    """
 
     tab: str
     position: int
     values: dict[str, Value]
     client_ms: int | None
     is_late: bool
-    plays: list[ToldPlay]
-    events: list[ToldEvent]
+    plays: list[dict[str, Any]]
+    events: list[dict[str, Any]]
 
 
 def decode(body: bytes) -> dict[str, Any]:
@@ -137,7 +178,8 @@ def _refuse_constant(name: str) -> None:
 
 def find_position(payload: Mapping[str, Any]) -> int | None:
     """Return the position of the trial that a request names; None where it names none that can be."""
-    return _whole_number(payload.get("position"), LAST_POSITION)
+    position = payload.get("position")
+    return position if _OF_PAGE["position"][0](position) else None
 
 
 def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Sequence[str] | None) -> Claim:
@@ -149,28 +191,29 @@ def read_answers(payload: Mapping[str, Any], *, study: Study, slots: Sequence[st
     Raises:
         ProblemsError: with everything that is wrong.
     """
-    problems = _unknown(payload, _ANSWER_KEYS)
-    tab = _name(payload.get("tab"), "tab", problems)
-    position = _whole(payload.get("position"), "position", LAST_POSITION, problems)
+    problems = Problems()
+    read = _read(payload, ("tab", "position"), _OF_ANSWER, "", problems)
+    position = read.get("position")
     problems.unless(position is None or slots is not None, f"There is no trial {position}.")
-    values = _values(payload, study, slots or (), problems)
-    client_ms = payload.get("client_ms")
-    if client_ms is not None:
-        client_ms = _whole(client_ms, "client_ms", MOST_MS, problems)
-    is_late = payload.get("is_late", False)
-    problems.unless(isinstance(is_late, bool), "“is_late” must be true or false.")
-    plays = _plays(payload.get("plays", []), slots or (), problems)
-    events = _events(payload.get("events", []), problems)
+    values = _values(read, study, slots or (), problems)
+    of_play = {"slot": one_of(*(slots or ())), **_OF_PLAY}
+    plays = _rows(read.get("plays", [])[:MOST_PLAYS], tuple(of_play)[:-1], of_play, "play", problems)
+    events = _events(read, problems)
     problems.refuse()
-    return Claim(tab, position or 0, values, client_ms, is_late, plays, events)
+    for play in plays:
+        play["remarks"] = sorted(set(play.get("remarks", ())))
+    return Claim(
+        read["tab"], read["position"], values, read.get("client_ms"), read.get("is_late", False), plays, events
+    )
 
 
-def read_alive(payload: Mapping[str, Any]) -> tuple[str, list[ToldEvent]]:
+def read_alive(payload: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """Return the tab, and what it has to tell."""
-    problems = _unknown(payload, {"tab", "events"})
-    read = _name(payload.get("tab"), "tab", problems), _events(payload.get("events", []), problems)
+    problems = Problems()
+    read = _read(payload, ("tab",), _OF_ALIVE, "", problems)
+    events = _events(read, problems)
     problems.refuse()
-    return read
+    return read["tab"], events
 
 
 def read_tab(payload: Mapping[str, Any]) -> str:
@@ -179,36 +222,53 @@ def read_tab(payload: Mapping[str, Any]) -> str:
 
 def read_report(payload: Mapping[str, Any]) -> Report:
     """Return what failed; without “skip” the trial is skipped, as what cannot be played has to be."""
-    problems = _unknown(payload, {"tab", "position", "slot", "what", "skip", "key"})
-    tab = _name(payload.get("tab"), "tab", problems)
-    position = _whole(payload.get("position"), "position", LAST_POSITION, problems)
-    slot, what = payload.get("slot"), payload.get("what", "")
-    problems.unless(isinstance(slot, str) and _SLOT.fullmatch(slot), "“slot” must name a sample.")
-    is_short = isinstance(what, str) and len(what) <= LONGEST_VALUE
-    problems.unless(is_short, f"“what” must be text of at most {LONGEST_VALUE} characters.")
-    is_skip, key = payload.get("skip", True), payload.get("key", "")
-    if problems.unless(isinstance(is_skip, bool), "“skip” must be true or false.") and not is_skip:
+    problems = Problems()
+    read: dict[str, Any] = {"what": "", "skip": True, "key": ""}
+    read |= _read(payload, ("tab", "position", "slot"), _OF_REPORT, "", problems)
+    if not read["skip"] and read["what"] not in SOUND_PROBLEMS:
         named = ", ".join(SOUND_PROBLEMS)
-        problems.unless(what in SOUND_PROBLEMS, f"“what” of a recording that sounds wrong must be one of: {named}.")
-    key = _name(key, "key", problems) if key != "" else ""
+        problems.append(f"what: expected of a recording that sounds wrong one of {named}, found {read['what']!r}.")
     problems.refuse()
-    return Report(tab, position or 0, str(slot), what, is_skip, key)
+    return Report(is_skip=read.pop("skip"), **read)
+
+
+def _read(
+    given: Any, needed: Iterable[str], table: Mapping[str, Check], where: str, problems: Problems
+) -> dict[str, Any]:
+    """Return the fields that can be used, as `check_fields` does; a needed one that is missing is a problem as well."""
+    complete = dict.fromkeys(needed) | given if isinstance(given, dict) else given
+    return check_fields(complete, table, where, problems)
+
+
+def _rows(
+    given: Iterable[Any], needed: Iterable[str], table: Mapping[str, Check], where: str, problems: Problems
+) -> list[dict[str, Any]]:
+    """Return the objects of a list, each read by a table; of their problems the first ones are told."""
+    wrong = Problems()
+    rows = [_read(one, needed, table, f"{where}, ", wrong) for one in given]
+    problems += sorted(set(wrong))[:MOST_SENTENCES]
+    return rows
+
+
+def _events(read: Mapping[str, Any], problems: Problems) -> list[dict[str, Any]]:
+    given = read.get("events", [])
+    found = _rows(given[:MOST_EVENTS], ("kind",), _OF_EVENT, "event", problems)
+    events = [{"kind": one.get("kind"), "data": {"ms": one.get("ms", 0)} | (one.get("data") or {})} for one in found]
+    left_out = len(given) - MOST_EVENTS
+    return [*events, {"kind": "events-left-out", "data": {"count": left_out}}] if left_out > 0 else events
 
 
 def _values(payload: Mapping[str, Any], study: Study, slots: Sequence[str], problems: Problems) -> dict[str, Value]:
     asked = {one.key: one for one in study.asked}
     form = study.form
     answers = payload.get("answers", {})
-    if not problems.unless(isinstance(answers, dict), "“answers” must give the rating of each task."):
-        answers = {}
     is_judged = form in (Study.Form.RATING, Study.Form.ANSWERS)
     problems.unless(is_judged or not answers, "Nothing is rated in this study.")
     for key, its_form in (("text", Study.Form.TRANSCRIPTION), ("board", Study.Form.LINKABILITY)):
         problems.unless(form == its_form or key not in payload, f"“{key}” belongs to another kind of study.")
     try:
         if form == Study.Form.TRANSCRIPTION:
-            read = validate_text(payload.get("text"))
-            return {key: Value(text=read.text, data=read.data) for key in asked}
+            return dict.fromkeys(asked, validate_text(payload.get("text")))
         if form == Study.Form.LINKABILITY:
             dimensions, has_groups = study.board_dimensions, study.board_groups
             data = validate_board(payload.get("board"), slots=slots, dimensions=dimensions, has_groups=has_groups)
@@ -254,80 +314,6 @@ def _is_rating(given: Any, asked: AskedQuestion) -> bool:
 
 def _range_of(asked: AskedQuestion) -> str:
     return "must be a whole number from {} to {}.".format(*asked.ends)
-
-
-def _plays(given: Any, slots: Sequence[str], problems: Problems) -> list[ToldPlay]:
-    if not problems.unless(isinstance(given, list), "“plays” must be a list."):
-        return []
-    plays, wrong = [], Problems()
-    for play in given[:MOST_PLAYS]:
-        if not isinstance(play, dict) or play.keys() - {"slot", "started_ms", "heard_ms", "is_whole", "remarks"}:
-            wrong.append("A play has “slot”, “started_ms”, “heard_ms”, “is_whole” and “remarks”, and nothing else.")
-            continue
-        slot, is_whole, remarks = play.get("slot"), play.get("is_whole"), play.get("remarks", [])
-        started_ms, heard_ms = (_whole_number(play.get(name), MOST_MS) for name in ("started_ms", "heard_ms"))
-        wrong.unless(isinstance(slot, str) and slot in slots, "A play names a sample that this trial does not have.")
-        wrong.unless(
-            None not in (started_ms, heard_ms), f"The times of a play must be whole numbers of ms from 0 to {MOST_MS}."
-        )
-        wrong.unless(isinstance(is_whole, bool), "“is_whole” of a play must be true or false.")
-        are_known = isinstance(remarks, list) and all(isinstance(one, str) and one in PLAY_NOTES for one in remarks)
-        wrong.unless(are_known, f"A note on a play must be one of: {', '.join(sorted(PLAY_NOTES))}.")
-        if not wrong:
-            plays.append(ToldPlay(slot, started_ms, heard_ms, is_whole, sorted(set(remarks))))  # type: ignore[arg-type]
-    problems += sorted(set(wrong))
-    return plays
-
-
-def _events(given: Any, problems: Problems) -> list[ToldEvent]:
-    if not problems.unless(isinstance(given, list), "“events” must be a list."):
-        return []
-    events, wrong = [], Problems()
-    for event in given[:MOST_EVENTS]:
-        if not isinstance(event, dict) or event.keys() - {"kind", "ms", "data"}:
-            wrong.append("An event has “kind”, “ms” and “data”, and nothing else.")
-            continue
-        kind, ms, data = event.get("kind"), event.get("ms", 0), event.get("data")
-        is_named = isinstance(kind, str) and _KIND.fullmatch(kind)
-        wrong.unless(is_named, "The kind of an event is a short name in small letters.")
-        is_time = _whole_number(ms, MOST_MS) is not None
-        wrong.unless(is_time, f"The time of an event must be a whole number of ms from 0 to {MOST_MS}.")
-        wrong.unless(_is_flat({} if data is None else data), FLAT_DATA)
-        if not wrong:
-            events.append(ToldEvent(str(kind), {"ms": ms} | (data or {})))
-    if len(given) > MOST_EVENTS:
-        events.append(ToldEvent("events-left-out", {"count": len(given) - MOST_EVENTS}))
-    problems += sorted(set(wrong))
-    return events
-
-
-def _is_flat(data: Any) -> bool:
-    if not isinstance(data, dict) or len(data) > MOST_EVENT_FIELDS or any(len(name) > LONGEST_VALUE for name in data):
-        return False
-    return all(_is_scalar(value) for value in data.values())
-
-
-def _is_scalar(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) <= LONGEST_VALUE
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or (isinstance(value, int) and abs(value) < 2**53)
-
-
-def _unknown(payload: Mapping[str, Any], known: Collection[str]) -> Problems:
-    return Problems(f"“{_short(key)}” is not known here." for key in payload if key not in known)
-
-
-def _name(value: Any, name: str, problems: Problems) -> str:
-    is_name = isinstance(value, str) and _TAB.fullmatch(value)
-    return value if problems.unless(is_name, f"“{name}” must be a name of at most 40 letters, digits, _ and -.") else ""
-
-
-def _whole(value: Any, name: str, most: int, problems: Problems) -> int | None:
-    found = _whole_number(value, most)
-    problems.unless(found is not None, f"“{name}” must be a whole number from 0 to {most}.")
-    return found
 
 
 def _whole_number(given: Any, most: int) -> int | None:
@@ -452,21 +438,8 @@ def _point(given: Any, dimensions: int) -> list[float] | None:
 LONGEST = 1000
 
 
-@dataclass(frozen=True)
-class Transcript:
-    """`text` as it was typed, empty exactly if `is_nothing`: the evaluator says that nothing was understood."""
-
-    text: str
-    is_nothing: bool
-
-    @property
-    def data(self) -> dict[str, bool]:
-        """Return what is stored with the text in `Answer.data`."""
-        return {"nothing": self.is_nothing}
-
-
-def validate_text(given: object) -> Transcript:
-    """Return the transcription as it is stored.
+def validate_text(given: object) -> Value:
+    """Return the transcription as it is stored: the text as it was typed, empty only where nothing was understood.
 
     Args:
         given: ``{"raw": "what was typed", "nothing": false}``, decoded from JSON; ``nothing`` true with an empty text
@@ -491,7 +464,7 @@ def validate_text(given: object) -> Transcript:
     else:
         problems.unless(has_words, _("Write what you heard, or say that you understood nothing."))
     problems.refuse()
-    return Transcript("" if is_nothing else raw, is_nothing)
+    return Value(text="" if is_nothing else raw, data={"nothing": is_nothing})
 
 
 def _is_unreadable(sign: str) -> bool:

@@ -270,24 +270,14 @@ class NewStudyForm(forms.Form):
         return or_errors(self, make_study, by=self.user, **self.cleaned_data)
 
 
-def rate_field() -> forms.TypedChoiceField:
-    choices = [(rate, f"{rate / 1000:g} kHz") for rate in rules.RATES_HZ]
-    return forms.TypedChoiceField(label="Sampling rate", choices=choices, coerce=int)
-
-
-def channels_field() -> forms.TypedChoiceField:
-    return forms.TypedChoiceField(label="Channels", choices=[(1, "Mono"), (2, "Stereo")], coerce=int)
-
-
-def loudness_field() -> forms.ChoiceField:
-    return radios("Loudness", LOUDNESS, "What is made equal for all recordings.", "Choose what is made equal.")
-
-
 class StudyForm(SharedForm):
     """Every field of a study; what can no longer change is shown and left alone."""
 
-    rate_hz, channels, loudness = rate_field(), channels_field(), loudness_field()
-
+    rate_hz = forms.TypedChoiceField(
+        label="Sampling rate", choices=[(rate, f"{rate / 1000:g} kHz") for rate in rules.RATES_HZ], coerce=int
+    )
+    channels = forms.TypedChoiceField(label="Channels", choices=[(1, "Mono"), (2, "Stereo")], coerce=int)
+    loudness = radios("Loudness", LOUDNESS, "What is made equal for all recordings.", "Choose what is made equal.")
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField()
     systems = systems_field("Systems whose accepted submission holds anonymised trial utterances.")

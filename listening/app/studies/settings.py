@@ -190,7 +190,7 @@ def check_fields(given: Any, table: Mapping[str, Check], where: str, problems: P
     found = {}
     for name, value in given.items():
         if name not in table:
-            problems.append(f"{where}{name}: there is no such field; there are: {', '.join(table)}.")
+            problems.append(f"{where}{str(name)[:60]}: there is no such field; there are: {', '.join(table)}.")
             continue
         is_right, expected = table[name]
         if problems.unless(is_right(value), f"{where}{name}: expected {expected}, found {str(value)[:60]!r}."):

@@ -9,7 +9,7 @@ from django.test import Client
 
 from common.errors import ProblemsError
 from listening.app.models import Study
-from listening.app.recordings.files import read_test_file, write_test_file
+from listening.app.recordings.files import read_test_file, write_chosen, write_test_file
 from listening.app.studies.services import change_questions
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.questions import Wording
@@ -228,3 +228,10 @@ def test_command_makes_the_test_of_a_folder(monkeypatch, live_server, tmp_path, 
     assert main(["study", "new", str(tmp_path / "test.toml"), str(tmp_path / "nothing")]) == 2
     study = Study.objects.get()
     assert (study.conditions.count(), study.screen, study.presentations.first().samples.count()) == (2, "triple", 3)
+
+
+@pytest.mark.django_db
+def test_what_was_read_is_written_to_be_read_again():
+    for part in Path("docs/listening.md").read_text().split("```toml\n")[1:]:
+        read = read_test_file(part.split("```")[0])
+        assert read_test_file(write_chosen(*read)) == read
