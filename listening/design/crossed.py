@@ -34,6 +34,7 @@ from listening.design.certificate import (
     check_counts,
     check_problems,
     list_neighbours,
+    list_repeats,
     make_certificate,
 )
 from listening.design.places import bound_by_chance
@@ -372,12 +373,7 @@ def _form(asked: _AskedTrials, plan: CrossedPlan) -> Iterable[Check]:
     each = f"{request.evaluators} blocks of {request.trials} trials each, all of them known"
     each += "" if request.against is None else f" and with {_call(request.against)}"
     yield check_problems("blocks", each, found, problems)
-    twice = [
-        f"evaluator {n} hears {_name(one)} {count} times"
-        for n, block in blocks
-        for one, count in Counter(asked.read(block)).items()
-        if count > 1
-    ]
+    twice = list_repeats([[_name(one) for one in asked.read(block)] for _, block in blocks], "hears {}")
     rule = f"no {_name_played(request.screen)} twice in a session"
     yield check_problems(f"{_name_played(request.screen)} once", rule, f"{len(blocks)} sessions", twice)
 

@@ -20,6 +20,9 @@ from listening.app.recordings.services import (
 )
 from listening.app.recordings.uploads import begin_upload
 from listening.app.studies.forms import (
+    CHANNELS,
+    RATES,
+    SOUND,
     ResponsibleField,
     StudyNameField,
     WholeField,
@@ -28,7 +31,7 @@ from listening.app.studies.forms import (
     or_errors,
     radios,
 )
-from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, RATES_HZ
+from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import USUAL_MONTHS
 from listening.questions import NEEDS_REFERENCE, load_preset
@@ -162,14 +165,14 @@ class OwnTestForm(ArchiveForm):
     rate_hz = forms.TypedChoiceField(
         label="Sampling rate",
         required=False,
-        choices=[("", "As most recordings have"), *((rate, f"{rate / 1000:g} kHz") for rate in RATES_HZ)],
+        choices=[("", "As most recordings have"), *RATES],
         coerce=int,
         empty_value=None,
     )
     channels = forms.TypedChoiceField(
         label="Channels",
         required=False,
-        choices=[("", "Stereo if a recording is"), (1, "Mono"), (2, "Stereo")],
+        choices=[("", "Stereo if a recording is"), *CHANNELS],
         coerce=int,
         empty_value=None,
     )
@@ -208,14 +211,11 @@ class OwnTestForm(ArchiveForm):
         given = self.cleaned_data
         chosen = OwnTest(
             name=given["name"] or free_study_name(given["title"]),
-            title=given["title"],
-            preset=given["preset"],
-            original=given["original"],
             anchors=tuple(int(hz) for hz in given["anchors"].split() if hz != "none") if given["anchors"] else None,
             references=tuple(filter(None, (one.strip() for one in given["references"].split(",")))),
             practice_trials=given["practice_trials"] or 0,
             gold_trials=given["gold_trials"] or 0,
-            **{name: given[name] for name in ("against", "rate_hz", "channels", "loudness")},
+            **{name: given[name] for name in ("title", "preset", "original", "against", *SOUND)},
         )
         consent = {name: given[name] for name in ("responsible", "contact", "keep_months") if given[name]}
         return chosen, consent

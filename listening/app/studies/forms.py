@@ -32,6 +32,8 @@ NAME_ERRORS = {
     "invalid": "Use small letters a to z, digits, hyphens and underscores only, such as listening2026.",
 }
 OPTIONAL_CHECK = [("none", "None"), ("flag", "Continue after a failure, with a flag"), ("gate", "End the session")]
+RATES = [(rate, f"{rate / 1000:g} kHz") for rate in rules.RATES_HZ]
+CHANNELS = [(1, "Mono"), (2, "Stereo")]
 SHIPPED_QUESTIONS = {one["name"]: one for one in settings.DEFAULT_QUESTIONNAIRE}
 CODES = {name: f"code_{name.replace('-', '_')}" for name in settings.OUTCOMES}
 PARAMETERS = {name: f"parameter_{name}" for name in ("person", "study", "session")}
@@ -273,10 +275,8 @@ class NewStudyForm(forms.Form):
 class StudyForm(SharedForm):
     """Every field of a study; what can no longer change is shown and left alone."""
 
-    rate_hz = forms.TypedChoiceField(
-        label="Sampling rate", choices=[(rate, f"{rate / 1000:g} kHz") for rate in rules.RATES_HZ], coerce=int
-    )
-    channels = forms.TypedChoiceField(label="Channels", choices=[(1, "Mono"), (2, "Stereo")], coerce=int)
+    rate_hz = forms.TypedChoiceField(label="Sampling rate", choices=RATES, coerce=int)
+    channels = forms.TypedChoiceField(label="Channels", choices=CHANNELS, coerce=int)
     loudness = radios("Loudness", LOUDNESS, "What is made equal for all recordings.", "Choose what is made equal.")
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField()

@@ -120,6 +120,8 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     heard = list(selectors.heard_submissions(study).values()) if verdict.problems else []
     size = request.GET.get("size", "") if is_undesigned and not verdict.problems else ""
     link, note = evaluator_link(study, request)
+    is_confirmed = study.platform == Study.Platform.PROLIFIC and bool(study.platform_settings.get("confirm_by_api"))
+    still = selectors.sessions_under_way(study).filter(held_block__isnull=False)  # for which the analysis waits
     return {
         "study": study,
         "badge": BADGES[State(study.state)],
@@ -149,10 +151,10 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "link_note": note,
         "kept": selectors.describe_keeping(study, timezone.now()) if study.state == State.CLOSED else None,
         "link_picture": _draw_code(link) if study.state in LAUNCHED and study.platform == Study.Platform.OWN else "",
-        "cannot_confirm": _cannot_confirm(study),
+        "cannot_confirm": is_confirmed and not settings.PROLIFIC_TOKEN,
         "blocks_made": blocks["made"],
         "blocks_finished": blocks["finished"],
-        "still_listening": _count_listening(study) if study.state == State.CLOSED else 0,
+        "still_listening": still.count() if study.state == State.CLOSED else 0,
         "imported_sessions": study.sessions.count() if study.imported else 0,
         "imported_people": study.participants.count() if study.imported else 0,
     }
@@ -166,11 +168,6 @@ def _explain_smallness(study: Study, places: int, verdict: PlanVerdict) -> list[
     is_counted = not study.is_crossed and study.form != Study.Form.LINKABILITY
     is_once = verdict.is_heard_once or (most == 1 and is_counted)
     return found + ([RATED_ONCE] if is_once else [])
-
-
-def _count_listening(study: Study) -> int:
-    """Return how many evaluators of a closed study can still finish, for which its analysis waits."""
-    return selectors.sessions_under_way(study).filter(held_block__isnull=False).count()
 
 
 def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
@@ -331,12 +328,6 @@ def _systems(study: Study) -> Table | None:
         rows.append((Cell(name), told, Cell(f"{one.stimulus_count:,}"))[: len(columns)])
     what = "Conditions" if study.is_crossed else "Systems"
     return plain_table(f"{what} of the study", columns, rows) if rows else None
-
-
-def _cannot_confirm(study: Study) -> bool:
-    """Return whether Prolific shall confirm each submission although the portal has no token to ask with."""
-    wants = study.platform == Study.Platform.PROLIFIC and study.platform_settings.get("confirm_by_api")
-    return bool(wants) and not settings.PROLIFIC_TOKEN
 
 
 def _is_busy(study: Study) -> bool:

@@ -247,7 +247,8 @@ def judge_plan(
     key = _fingerprint(study, submissions, chosen)
     found: PlanVerdict | None = cache.get(key)
     if found is None:
-        is_large = study.form == Study.Form.RATING and _is_large(study)
+        trials = study.evaluators * study.trials_per_evaluator
+        is_large = study.form == Study.Form.RATING and trials > DESIGNED_AT_ONCE_AT_MOST
         counts = is_large or (study.form == Study.Form.RATING and not seconds)
         found = _try_plan(study, tuple(submissions), make_pool(chosen, submissions), 0 if counts else seconds)
         if found.is_tried or found.problems or seconds or is_large:
@@ -344,10 +345,6 @@ def keep_verdict(
 ) -> None:
     """Remember why making the design failed, for the planner."""
     cache.set(_fingerprint(study, submissions, chosen), PlanVerdict(why, is_tried=True), VERDICT_KEPT_S)
-
-
-def _is_large(study: Study) -> bool:
-    return study.evaluators * study.trials_per_evaluator > DESIGNED_AT_ONCE_AT_MOST
 
 
 def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds: float) -> PlanVerdict:
