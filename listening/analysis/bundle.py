@@ -223,12 +223,14 @@ class Reproduction:
     equal: how many tables came out the same byte for byte.
     differing: a sentence for each table that did not, or that only one side has.
     damaged: files of the bundle that its list of hashes does not know as they are.
+    held: all files of the bundle, by name.
     """
 
     results: Results
     equal: int
     differing: tuple[str, ...]
     damaged: tuple[str, ...]
+    held: Mapping[str, bytes]
 
 
 def reproduce(source: Path | bytes, place: str, progress: Progress | None = None) -> Reproduction:
@@ -248,13 +250,7 @@ def reproduce(source: Path | bytes, place: str, progress: Progress | None = None
     before = {name: content for name, content in held.items() if name.startswith(TABLES)}
     differing = tuple(_differences(before, made)) if before else ()
     equal = sum(before.get(name) == content for name, content in made.items())
-    return Reproduction(results, equal, differing, tuple(_damaged(held)))
-
-
-def compare_figures(source: Path | bytes, place: str, made: Mapping[str, bytes]) -> list[str]:
-    """Names of figures that the bundle holds in other bytes; those that were not made now are left aside."""
-    held = read_zip(source, place)
-    return [name for name, content in made.items() if held.get(f"{FIGURES}{name}", content) != content]
+    return Reproduction(results, equal, differing, tuple(_damaged(held)), held)
 
 
 def _differences(before: Mapping[str, bytes], made: Mapping[str, bytes]) -> Iterator[str]:

@@ -217,7 +217,8 @@ def _reproduce(options: argparse.Namespace) -> int:
         with ProgressBar() as bar:
             found = bundle.reproduce(options.bundle, options.bundle.name, bar.show)
         figures = {} if options.no_figures else _draw(found.results)
-        others = bundle.compare_figures(options.bundle, options.bundle.name, figures)
+        held = {name: found.held.get(f"{bundle.FIGURES}{name}", content) for name, content in figures.items()}
+        others = [name for name, content in figures.items() if held[name] != content]
     except ProblemsError as error:
         raise CommandError("\n".join(error.problems)) from None
     _write(options.out, found.results, figures)

@@ -1,5 +1,4 @@
-"""Who may see what of a study's results, one rule for page, CSV, JSON, figure, bundle and panel; and what keeps
-them from being published.
+"""Who may see what of a study's results, one rule for page, CSV, JSON, figure, bundle and panel.
 
 While a study is open nobody sees anything, its organizers neither. Of a closed one they see everything; everybody else
 sees what is published, once the leaderboard of the edition, where there is one, is public too. Teams are no nearer to
@@ -10,13 +9,11 @@ organizers.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 from common.tables import DataTable
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, EFFECTS, Results
-from listening.app.models import Analysis, Study
 from portal.submissions.rules import Relation
 
 FEWEST_PEOPLE = 3  # of two, who knows their own answers can tell the other's
@@ -80,38 +77,3 @@ def notes_on_nobody(results: Results) -> tuple[str, ...]:
     return tuple(
         note for note in results.remarks if not KEY.search(note) and not any(token in note for token in tokens)
     )
-
-
-def is_public(study: Study) -> bool:
-    """Return whether everybody sees the results: they are published, and so is the leaderboard where there is one."""
-    return (
-        study.published_analysis_id is not None
-        and study.results_published_at is not None
-        and not study.waits_for_leaderboard
-    )
-
-
-def find_publication_problems(
-    study: Study, analysis: Analysis | None, *, is_under_way: bool, changes: Sequence[str]
-) -> list[str]:
-    """Return what keeps an analysis from being published, as sentences.
-
-    Args:
-        analysis: the newest that is finished.
-        is_under_way: whether a newer one is being made.
-        changes: what has changed since it was made, as sentences.
-    """
-    if study.state != Study.State.CLOSED:
-        return ["The study is not closed, so its results are locked. Close it first."]
-    problems = []
-    if is_under_way:
-        problems.append("The study is being analysed. Wait for the new figures.")
-    elif analysis is None:
-        problems.append("There is no finished analysis. Analyse the study first.")
-    elif changes:
-        problems.append(f"The analysis no longer fits the study. {' '.join(changes)} Analyse it again first.")
-    elif study.results_published_at is not None and study.published_analysis_id == analysis.pk:
-        problems.append("These results are published already.")
-    if study.waits_for_leaderboard:
-        problems.append(f"The leaderboard of {study.edition} is not published yet. Publish it first.")
-    return problems

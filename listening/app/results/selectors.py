@@ -23,7 +23,6 @@ from listening.app.models import Analysis, Condition, Study
 from listening.app.results.inputs import Changed, changed_parts, compute_basis
 from listening.app.results.rules import (
     ResultsPart,
-    is_public,
     may_see,
     notes_on_nobody,
     part_of_table,
@@ -151,8 +150,12 @@ def list_shown_analyses(user: Any, edition: Edition) -> list[Shown]:
 
 
 def is_open_to_all(study: Study) -> bool:
-    """Return whether everybody sees the results: they are public, and no system in them was withdrawn since."""
-    return is_public(study) and not names_withdrawn(study)
+    """Return whether everybody sees the results.
+
+    They are published, so is the leaderboard where there is one, and no system in them was withdrawn since.
+    """
+    is_published = study.published_analysis_id is not None and study.results_published_at is not None
+    return is_published and not study.waits_for_leaderboard and not names_withdrawn(study)
 
 
 def names_withdrawn(study: Study) -> bool:

@@ -33,7 +33,7 @@ from listening.app.models import Analysis, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.selectors import standing_exclusion
 from listening.app.monitor.services import create_rule, flag_sessions, keep_flags
 from listening.app.results.inputs import compute_basis, count_people, has_answers, keys_of_sessions
-from listening.app.results.rules import FEWEST_PEOPLE, find_publication_problems
+from listening.app.results.rules import FEWEST_PEOPLE
 from listening.app.results.selectors import (
     changes_since,
     current_analysis,
@@ -268,9 +268,20 @@ def _take_back(study: Study, action: str, by: Any) -> None:
 
 def publication_problems(study: Study) -> list[str]:
     """Return what keeps the newest analysis from being published, as sentences."""
-    analysis, is_under_way = current_analysis(study), is_being_analysed(study)
-    changes = outdating(changes_since(analysis, study)) if analysis is not None and not is_under_way else []
-    return find_publication_problems(study, analysis, is_under_way=is_under_way, changes=changes)
+    if study.state != Study.State.CLOSED:
+        return ["The study is not closed, so its results are locked. Close it first."]
+    problems, analysis = [], current_analysis(study)
+    if is_being_analysed(study):
+        problems.append("The study is being analysed. Wait for the new figures.")
+    elif analysis is None:
+        problems.append("There is no finished analysis. Analyse the study first.")
+    elif changes := outdating(changes_since(analysis, study)):
+        problems.append(f"The analysis no longer fits the study. {' '.join(changes)} Analyse it again first.")
+    elif study.results_published_at is not None and study.published_analysis_id == analysis.pk:
+        problems.append("These results are published already.")
+    if study.waits_for_leaderboard:
+        problems.append(f"The leaderboard of {study.edition} is not published yet. Publish it first.")
+    return problems
 
 
 def _locked(study: Study) -> Study:
