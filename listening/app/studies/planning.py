@@ -4,8 +4,8 @@ Trials that everybody meets beside the scored ones (practice, control trials wit
 chosen first, and their recordings are kept out of the scored trials, so that nobody hears one of them twice. Practice
 and bridge trials are of each kind in turn: original and anonymised, same and other speaker. Control trials are original
 pairs whose answer everybody hears: one speaker in two recordings, and a woman beside a man. Never one recording beside
-itself: nobody shall find a control trial by comparing what was downloaded. Where recordings are compared, one beside
-itself is what ITU-T P.808 takes for a known answer. The same seed and the same recordings give the same plan.
+itself: nobody shall find a control trial by comparing what was downloaded. Where recordings are compared, only one
+beside itself has a sure answer. The same seed and the same recordings give the same plan.
 """
 
 from __future__ import annotations

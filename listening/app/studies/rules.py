@@ -160,7 +160,7 @@ def known_answers(asked: Sequence[AskedQuestion], heard: Mapping[str, Any]) -> d
     """Return the lowest and highest right answer to a trial by question, where what is heard makes it sure.
 
     X is A or B. A recording beside itself is about the same, and neither is preferred; a reference beside itself is
-    not degraded. Scales of five points and more allow one point, as ITU-T P.808's toolkit does.
+    not degraded. Scales of five points and more allow one point, as `right_ratings` does.
 
     Args:
         heard: by slot; equal where the same recording is heard.
