@@ -15,19 +15,16 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from django.core.cache import cache
 from django.core.files.storage import default_storage
 from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from common.errors import NotPossible
 from listening.analysis.figures import list_figures
 from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, Results
 from listening.app.models import Analysis, Flag, Participant, Session, Study, read_withdrawal_code
@@ -43,9 +40,6 @@ from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
 
 log = logging.getLogger(__name__)
-# Guesses at withdrawal codes from one address; a code has 31^16 values, so this only spares the server.
-GUESSES_AT_MOST = 20
-WINDOW_S = 3600
 DELETED_WITH_A_SESSION = ("answers", "plays", "serves", "events", "screening_results", "flags")
 ABOUT_SINGLES = ABOUT_LISTENERS | ABOUT_UTTERANCES
 NOTE = (
@@ -77,19 +71,10 @@ def withdraw(session: Session, now: datetime) -> int:
     return deleted
 
 
-def withdraw_by_code(code: str, address: str, now: datetime) -> Session | None:
-    """Withdraw whose code this is, however it is typed; None where it is nobody's.
-
-    Raises:
-        NotPossible: too many wrong codes came from this address.
-    """
-    if cache.get(_counter(address), 0) >= GUESSES_AT_MOST:
-        raise NotPossible
-    wanted = read_withdrawal_code(code)
-    session = Session.objects.select_related("study").filter(withdrawal_code=wanted).first()
-    if session is None:
-        _count_guess(address)
-    elif session.state != Session.State.WITHDRAWN:
+def withdraw_by_code(code: str, now: datetime) -> Session | None:
+    """Withdraw whose code this is, however it is typed; None where it is nobody's."""
+    session = Session.objects.select_related("study").filter(withdrawal_code=read_withdrawal_code(code)).first()
+    if session is not None and session.state != Session.State.WITHDRAWN:
         withdraw(session, now)
     return session
 
@@ -107,19 +92,6 @@ def _empty(session: Session, now: datetime) -> int:
     told = ("questionnaire", "platform_data", "device", "texts", "tab", "skips")
     session.save(update_fields=[*told, "block", "consented_at", "heard_until"])
     return answers
-
-
-def _counter(address: str) -> str:
-    return f"listening:withdrawal:{address}:{int(time.time() // WINDOW_S)}"
-
-
-def _count_guess(address: str) -> None:
-    name = _counter(address)
-    if not cache.add(name, 1, WINDOW_S):
-        try:
-            cache.incr(name)
-        except ValueError:  # its hour ended just now
-            cache.add(name, 1, WINDOW_S)
 
 
 def erase_answers(study: Study) -> None:

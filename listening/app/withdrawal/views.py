@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from allauth.core.internal import ratelimit
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -21,6 +24,9 @@ from listening.app.studies.pages import forgetting
 from listening.app.studies.views import study_page
 from listening.app.withdrawal import services
 from portal.core.clock import read_clock
+
+# Wrong codes from one address; a code has 31^16 values, so this only spares the server.
+GUESSES: dict[str, Any] = {"app": "listening", "action": "withdraw", "config": {"withdraw": "20/h/key"}}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -50,13 +56,16 @@ def withdraw_by_code(request: HttpRequest) -> HttpResponse:
         shown = {"languages": list_languages(offered, language, request.GET), "form": form}
         status = 422 if form.is_bound else 200
         if form.is_valid():
-            try:
-                found = services.withdraw_by_code(form.cleaned_data["code"], visitor_address(request), read_clock())
-                status = 200 if found else 422
-                shown |= {"is_deleted": bool(found), "is_unknown": not found}
-            except NotPossible:
+            guesses = ratelimit.consume(request, **GUESSES, key=visitor_address(request))
+            if guesses is None:
                 status = 429
                 shown |= {"is_too_often": True}
+            else:
+                found = services.withdraw_by_code(form.cleaned_data["code"], read_clock())
+                status = 200 if found else 422
+                shown |= {"is_deleted": bool(found), "is_unknown": not found}
+                if found:
+                    guesses.rollback()
         response = render(request, "listening/sessions/withdraw_by_code.html", shown, status=status)
     patch_cache_control(response, private=True, no_store=True)
     return response
