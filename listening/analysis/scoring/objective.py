@@ -12,7 +12,6 @@ intervals resample listeners and take the utterances as given, so they say nothi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -21,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 
 from common.arrays import Flags, Floats, Ints, Texts
-from common.errors import ProblemsError
 from common.tables import DataTable
 from listening.analysis.models.intervals import draw_listeners, percentile_interval
 from listening.analysis.reading.inputs import ORIGINAL, Objective, Scale, Scored, Settings
@@ -81,11 +79,7 @@ class RatedUtterances:
 
 
 def make_objective_tables(scored: Scored, objective: Objective | None, settings: Settings) -> list[DataTable]:
-    """The tables ``utterances``, ``correlations`` and ``disagreements``; without objective measures they hold ratings.
-
-    Raises:
-        ProblemsError: an utterance with two objective results.
-    """
+    """Return ``utterances``, ``correlations`` and ``disagreements``; of ratings alone without objective measures."""
     rated = join_utterances(scored, objective)
     return [
         make_table("utterances", _utterance_rows(rated)),
@@ -95,31 +89,16 @@ def make_objective_tables(scored: Scored, objective: Objective | None, settings:
 
 
 def index_objective(objective: Objective | None) -> dict[tuple[str, str], ObjectiveMeasures]:
-    """Return what was computed, by system and utterance.
-
-    Raises:
-        ProblemsError: an utterance with two results.
-    """
+    """Return what was computed, by system and utterance; each has one row, see `input_files.check_part`."""
     if objective is None:
         return {}
-    names = list(zip(objective.system.tolist(), objective.utterance.tolist(), strict=True))
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        named = ", ".join(f"{utterance} of {system}" for system, utterance in twice[:5])
-        raise ProblemsError(
-            f"Objective measures: expected one row for each utterance of a system, found {len(twice)} with more: "
-            f"{named}. Keep the row of the run that counts."
-        )
+    names = zip(objective.system.tolist(), objective.utterance.tolist(), strict=True)
     numbers = (objective.errors.tolist(), objective.words.tolist(), objective.pitch_correlation.tolist())
     return dict(zip(names, map(ObjectiveMeasures, *numbers), strict=True))
 
 
 def join_utterances(scored: Scored, objective: Objective | None) -> RatedUtterances:
-    """Utterances rated in one of `SUBJECTIVE`, with everything that is known of them.
-
-    Raises:
-        ProblemsError: an utterance with two objective results.
-    """
+    """Utterances rated in one of `SUBJECTIVE`, with everything that is known of them."""
     ratings = scored.ratings
     asked = np.isin(ratings.task, SUBJECTIVE) & (ratings.utterance != "")
     names = list(zip(ratings.system[asked].tolist(), ratings.utterance[asked].tolist(), strict=True))

@@ -232,9 +232,6 @@ def make_transcription_tables(
         objective: word errors of the recogniser; None where nothing was computed.
         language: that was spoken; what is not English gets case and punctuation normalised only, and no keywords.
         original: name of unprotected speech.
-
-    Raises:
-        ProblemsError: an utterance with two objective results.
     """
     counting: Transcripts = transcripts.rows(transcripts.excluded == "")
     has_reference = np.char.strip(counting.reference) != ""

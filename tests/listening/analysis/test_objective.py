@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from common.errors import ProblemsError
 from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings
 from listening.analysis.scoring.objective import make_objective_tables
 from tests.listening.analysis.made_ratings import columns_of, made_inputs
@@ -145,8 +144,3 @@ def test_unknown_measures_are_left_out_pair_by_pair():
     assert rows["naturalness", "ρF0"] == 24
     assert rows["naturalness", "1 − WER"] == 34
     assert rows["1 − WER", "ρF0"] == 22
-
-
-def test_two_results_of_one_utterance_are_refused():
-    with pytest.raises(ProblemsError, match="expected one row for each utterance of a system"):
-        tables_of(made_inputs().ratings, objective_of([("T01", "u1", 1, 9, 0.1), ("T01", "u1", 1, 9, 0.2)]))
