@@ -207,22 +207,13 @@ def aside_problems(asked: Sequence[AskedQuestion], practice: int, gold: int, ite
 
 
 def read_known_answer(question: AskedQuestion, answer: str) -> list[int]:
-    """Return the lowest and highest right answer as it was written down; nothing where it is none to the question."""
+    """Return the lowest and highest right answer, written as 1, 4-5 or a label; nothing where it is none to this."""
     if question.kind == Kind.CHOICE:
         return next(([number] * 2 for number, label in question.labels("en").items() if label == answer), [])
-    return read_right_answer(answer, *question.ends)
-
-
-def read_right_answer(answer: str, lowest: int, highest: int) -> list[int]:
-    """Return the lowest and highest right answer of a control trial; nothing where it is none on this scale.
-
-    >>> read_right_answer("1", 1, 5), read_right_answer("4-5", 1, 5), read_right_answer("6", 1, 5)
-    ([1, 1], [4, 5], [])
-    """
     first, _, last = answer.partition("-")
     if not (first.isdecimal() and (last or first).isdecimal()):
         return []
-    found = [int(first), int(last or first)]
+    (lowest, highest), found = question.ends, [int(first), int(last or first)]
     return found if lowest <= found[0] <= found[1] <= highest else []
 
 
