@@ -328,21 +328,6 @@ SAMPLES: Mapping[str, Callable[[FilledBoard], Flags]] = {
 _TINY = 1e-12  # sums of the same numbers in another order differ by less
 
 
-@dataclass(frozen=True, eq=False)
-class _ResampledLinkability:
-    """Measures of boards, in the order of `MEASURES`.
-
-    Attributes:
-        listener: shape (boards,), number of the listener.
-        value: shape (boards, measures).
-        chance: shape (permutations, measures), means over boards.
-    """
-
-    listener: Ints
-    value: Floats
-    chance: Floats
-
-
 def make_grouping_table(placements: Placements, settings: Settings) -> DataTable:
     """Return the table ``grouping``.
 
@@ -358,9 +343,10 @@ def make_grouping_table(placements: Placements, settings: Settings) -> DataTable
         for samples, chosen_of in SAMPLES.items():
             measured = _measure_boards(grouped, chosen_of, listeners, settings)
             if measured is not None:
-                left = len(boards) - measured.listener.size
-                named = {"source": source, "samples": samples, "remark": _note(source, left, measured, settings)}
-                rows += [named | row for row in _rows(measured, draws, settings)]
+                listener = measured[0]
+                remark = _note(source, len(boards) - listener.size, np.unique(listener).size, settings)
+                named = {"source": source, "samples": samples, "remark": remark}
+                rows += [named | row for row in _rows(*measured, draws, settings)]
     return make_table("grouping", rows)
 
 
@@ -440,8 +426,13 @@ def _measure_boards(
     chosen_of: Callable[[FilledBoard], Flags],
     listeners: Sequence[str],
     settings: Settings,
-) -> _ResampledLinkability | None:
-    """Measures of the boards with at least two such samples; None where there is none."""
+) -> tuple[Ints, Floats, Floats] | None:
+    """Return measures, in the order of `MEASURES`, of the boards with at least two such samples; None without any.
+
+    Returns:
+        Number of the listener, shape (boards,); values, shape (boards, measures); what chance gives, means over boards,
+        shape (permutations, measures).
+    """
     numbers = np.random.default_rng(settings.seed)
     chance = np.zeros((settings.permutations, len(MEASURES)))
     values, listener = [], []
@@ -457,23 +448,23 @@ def _measure_boards(
         listener.append(listeners.index(board.listener))
     if not values:
         return None
-    return _ResampledLinkability(np.array(listener), np.array(values), chance / len(values))
+    return np.array(listener), np.array(values), chance / len(values)
 
 
-def _rows(measured: _ResampledLinkability, draws: Floats | None, settings: Settings) -> list[Row]:
-    """Return a row for each measure: mean over boards, its interval, and the chance line."""
-    boards, listeners = measured.listener.size, int(np.unique(measured.listener).size)
-    means, resampled = measured.value.mean(0), None
+def _rows(listener: Ints, values: Floats, by_chance: Floats, draws: Floats | None, settings: Settings) -> list[Row]:
+    """Return a row for each measure: mean over boards, its interval, and the chance line; see `_measure_boards`."""
+    boards, listeners = listener.size, int(np.unique(listener).size)
+    means, resampled = values.mean(0), None
     if draws is not None and listeners >= settings.least_clusters:
         every = draws.shape[1]
-        counts = np.bincount(measured.listener, minlength=every)
+        counts = np.bincount(listener, minlength=every)
         sums = np.zeros((every, len(MEASURES)))
-        np.add.at(sums, measured.listener, measured.value)
+        np.add.at(sums, listener, values)
         with np.errstate(invalid="ignore"):
             resampled = (draws @ sums) / (draws @ counts)[:, None]
     rows = []
     for place, measure in enumerate(MEASURES):
-        chance, value = measured.chance[:, place], float(means[place])
+        chance, value = by_chance[:, place], float(means[place])
         reached = int((chance >= value - _TINY).sum())
         row: Row = {"measure": measure, "boards": boards, "listeners": listeners, "value": value}
         row |= {"chance": float(chance.mean()), "chance_high": float(np.quantile(chance, 0.95))}
@@ -484,12 +475,12 @@ def _rows(measured: _ResampledLinkability, draws: Floats | None, settings: Setti
     return rows
 
 
-def _note(source: str, left: int, measured: _ResampledLinkability, settings: Settings) -> str:
+def _note(source: str, left: int, listeners: int, settings: Settings) -> str:
     """Return why boards or intervals are missing; empty if none are."""
     notes = []
     if left:
         why = "groups were not drawn" if source == DRAWN else "no usable number of speakers was declared"
         notes.append(f"{left} board{'' if left == 1 else 's'} left out: {why}, or fewer than two such samples.")
-    if np.unique(measured.listener).size < settings.least_clusters:
+    if listeners < settings.least_clusters:
         notes.append(f"Fewer than {settings.least_clusters} listeners: no interval.")
     return " ".join(notes)

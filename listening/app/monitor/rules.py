@@ -77,17 +77,9 @@ class Record:
         return max(LEAST, ceil(SHARE_OF_SESSION * self.planned))
 
 
-@dataclass(frozen=True)
-class FlagFinding:
-    """A rule that found something: a kind of `Flag` and the numbers it rests on, never the ratings themselves."""
-
-    kind: str
-    data: dict[str, Any]
-
-
-def findings(record: Record) -> list[FlagFinding]:
-    """Return everything that the rules find, in the order of `RULES`."""
-    return [FlagFinding(kind, data) for kind, rule in RULES.items() if (data := rule(record))]
+def findings(record: Record) -> dict[str, dict[str, Any]]:
+    """Return by kind of `Flag` the numbers on which what a rule found rests, never the ratings themselves."""
+    return {kind: data for kind, rule in RULES.items() if (data := rule(record))}
 
 
 def straight_lining(record: Record) -> dict[str, Any]:

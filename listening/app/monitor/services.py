@@ -25,7 +25,7 @@ from django.db.models import Count, F, Q, QuerySet
 
 from listening.app import models
 from listening.app.models import Exclusion, ExclusionRule, Flag, Session, Study
-from listening.app.monitor.rules import FlagFinding, Record, Timing, findings
+from listening.app.monitor.rules import Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
 from listening.app.sessions.attention import is_unheard, missed_of_gold, seconds_to_hear
 from listening.app.sessions.block_leases import end_session, release_block
@@ -457,12 +457,12 @@ def _notes(keys: Sequence[int]) -> dict[int, list[frozenset[str]]]:
 # What is written -----------------------------------------------------------------------------------
 
 
-def _write(found: dict[int, list[FlagFinding]]) -> None:
+def _write(found: Mapping[int, Mapping[str, dict[str, Any]]]) -> None:
     """Write flags, but none of who withdrew meanwhile: the rows are held until the flags are there."""
     flagged = Session.objects.select_for_update(no_key=True).filter(pk__in=[pk for pk, told in found.items() if told])
     there = set(flagged.exclude(state=Session.State.WITHDRAWN).order_by("pk").values_list("pk", flat=True))
     looked_at = [pk for pk, told in found.items() if not told or pk in there]
-    caught = {(pk, one.kind): one.data for pk in looked_at for one in found[pk]}
+    caught = {(pk, kind): data for pk in looked_at for kind, data in found[pk].items()}
     keep_flags(caught, Flag.objects.filter(session__in=looked_at).exclude(kind__in=Flag.FOUND_BY_ANALYSIS))
 
 

@@ -56,10 +56,6 @@ class Shown:
     is_published: bool = False
 
     @property
-    def is_ready(self) -> bool:
-        return self.analysis is not None
-
-    @property
     def is_organizer(self) -> bool:
         return self.relation is Relation.ORGANIZER
 

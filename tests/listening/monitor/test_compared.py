@@ -21,7 +21,7 @@ TASK = "preference"
 
 
 def kinds(record):
-    return {finding.kind for finding in findings(record)}
+    return set(findings(record))
 
 
 def get(study, name, *more):

@@ -64,7 +64,7 @@ def place(once):
 
 def is_shown(user, study, part=ResultsPart.RESULTS):
     try:
-        return shown_analysis_for(user, study.name, part).is_ready
+        return shown_analysis_for(user, study.name, part).analysis is not None
     except Http404:
         return False
 
@@ -86,7 +86,7 @@ def test_published_results_are_everybodys_while_the_leaderboard_is(place):
 def test_while_a_study_recruits_its_organizers_see_no_results(place):
     Study.objects.update(state="open")
     shown = shown_analysis_for(place.organizer, place.study.name)
-    assert (shown.analysis, shown.is_ready, shown.is_organizer) == (None, False, True)
+    assert (shown.analysis, shown.is_organizer) == (None, True)
     with pytest.raises(Http404):
         _ = shown.results
     assert list_shown_analyses(place.organizer, place.study.edition) == []
