@@ -75,7 +75,7 @@ class AnnouncedArchiveSerializer(Shape):
     sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the archive, by which it is known again.")
 
 
-class UploadSerializer(Shape):
+class RecordingsUploadSerializer(Shape):
     """Where the bytes of an archive go, by tus."""
 
     address = Computed(
@@ -173,7 +173,7 @@ def create_study(api: ApiView) -> Response:
 
 
 @operation(
-    UploadSerializer,
+    RecordingsUploadSerializer,
     takes=AnnouncedArchiveSerializer,
     status=201,
     who=Who.ORGANIZER,
@@ -196,7 +196,7 @@ def begin_study_upload(api: ApiView) -> Response:
         upload = begin_upload(chosen=chosen, fields=fields, **given, by=api.user)
     except ProblemsError as error:
         raise exceptions.ValidationError({"file_name": error.problems}) from None
-    return Response(UploadSerializer(upload, context={"request": api.request}).data, status=201)
+    return Response(RecordingsUploadSerializer(upload, context={"request": api.request}).data, status=201)
 
 
 @operation(ResultsSerializer, who=Who.EVERYBODY)
