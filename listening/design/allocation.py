@@ -530,9 +530,7 @@ FEW_TRIALS = 500  # of the added blocks together: looking for a way costs little
 BEGINNINGS = 5
 
 
-def extend(
-    request: DesignRequest, design: Design, *, blocks: int, seed: int, progress: Progress | None = None
-) -> Design:
+def extend(request: DesignRequest, design: Design, *, blocks: int, seed: int) -> Design:
     """Return the whole design with `blocks` more: the old blocks first, as they were, then the new ones.
 
     Args:
@@ -556,7 +554,7 @@ def extend(
     needs = compute_requirements(whole)
     filled, random = _filled(whole, needs, blocks, already, seed)
     new = [[request.candidates[number] for number in session] for session in random.permutation(filled)]
-    ordered = order_blocks(whole, needs, new, earlier, random, progress, len(design.extensions) + 1)
+    ordered = order_blocks(whole, needs, new, earlier, random, extensions=len(design.extensions) + 1)
     return replace(
         design,
         blocks=(*design.blocks, *(tuple(trial.key for trial in block) for block in ordered)),

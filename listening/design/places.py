@@ -50,7 +50,7 @@ class _State:
 
 @cache
 def find_kinds_by_place(trials: int, originals: int, longest_run: int) -> KindsByPlace | None:
-    """Yield what all orders of kinds under the rules have in common; None where there is no such order."""
+    """Return what all orders of kinds under the rules have in common; None where there is no such order."""
     sizes, of_place = quarter_sizes(trials), quarter_of_place(trials)
 
     def go_on(state: _State, place: int) -> Iterator[_State]:

@@ -71,7 +71,6 @@ class PrecisionPlan:
     """`hours` and `cost` are of all evaluators together, `minutes` of one of them."""
 
     rows: tuple[SystemPrecision, ...]
-    expected_eer: float
     minutes: float
     hours: float
     cost: float
@@ -111,9 +110,6 @@ def plan_precision(
     other_minutes: float = OTHER_MINUTES,
     other_trials: int = 0,
     pay_per_hour: float = 0.0,
-    expected_eer: float = TYPICAL_EER,
-    inflation: float = NORMALISED_INFLATION,
-    raw_inflation: float = RAW_INFLATION,
 ) -> PrecisionPlan:
     """Return what each system's results will be worth, and what that takes.
 
@@ -133,35 +129,33 @@ def plan_precision(
             f" {len(systems)}, {evaluators}, and {originals} originals of {trials} trials."
         )
     each, more = divmod(evaluators * (trials - originals), len(systems))
-    factors = (inflation, raw_inflation)
     rows = [
-        _row(system, one, each + (number < more), evaluators * originals, expected_eer, factors)
+        _row(system, one, each + (number < more), evaluators * originals)
         for number, system in enumerate(systems)
         for one in questions
         if one.is_rated
     ]
     minutes = other_minutes + (trials + other_trials) * seconds_per_trial / 60
     hours = evaluators * minutes / 60
-    return PrecisionPlan(tuple(rows), expected_eer, minutes, hours, hours * pay_per_hour)
+    return PrecisionPlan(tuple(rows), minutes, hours, hours * pay_per_hour)
 
 
-def _row(
-    system: str, question: AskedQuestion, ratings: int, originals: int, eer: float, factors: tuple[float, float]
-) -> SystemPrecision:
+def _row(system: str, question: AskedQuestion, ratings: int, originals: int) -> SystemPrecision:
     if question.compares_voices:
         targets, nontargets = ratings - ratings // 2, ratings // 2
     else:
         targets, nontargets = originals, ratings
     is_known = min(targets, nontargets) >= FEWEST_OF_A_CLASS
     naive = (
-        interval_width(nontargets, eer, reference_trials=None if question.compares_voices else targets)
+        interval_width(nontargets, TYPICAL_EER, reference_trials=None if question.compares_voices else targets)
         if is_known
         else nan
     )
-    normalised, raw = factors
     standard = _NORMAL_95 / sqrt(ratings) if ratings else nan
-    of_means = normalised * NORMALISED_DEVIATION * standard, raw * RAW_DEVIATION * (question.points - 1) * standard
-    return SystemPrecision(system, question.key, ratings, targets, nontargets, normalised * naive, naive, *of_means)
+    rate = NORMALISED_INFLATION * naive
+    normalised = NORMALISED_INFLATION * NORMALISED_DEVIATION * standard
+    raw = RAW_INFLATION * RAW_DEVIATION * (question.points - 1) * standard
+    return SystemPrecision(system, question.key, ratings, targets, nontargets, rate, naive, normalised, raw)
 
 
 @lru_cache(maxsize=512)

@@ -242,7 +242,7 @@ def weigh_candidates(request: DesignRequest) -> dict[str, Fraction]:
 
 
 def compute_requirements(request: DesignRequest) -> DesignRequirements:
-    """Return the numbers of every constraint (head of this module) for a request that `validation` has accepted."""
+    """Return the numbers of every constraint (head of this module) for a request that is valid."""
     weight = weigh_candidates(request)
     relaxed: list[str] = []
     originals = _half(request, weight, original=True)

@@ -118,6 +118,11 @@ def padded_samples(speech_samples: int, form: StimulusFormat = USUAL) -> int:
     return -(-(speech_samples + 2 * form.silence_samples) // form.grid_samples) * form.grid_samples
 
 
+def find_shortest_s(loudness: str) -> float:
+    """Return how long a recording has to be for its loudness to be made equal."""
+    return SHORTEST_LOUDNESS_S if loudness == Loudness.PROGRAMME else SHORTEST_S
+
+
 def make_uniform(samples: Samples | Signal, rate_hz: int, form: StimulusFormat = USUAL) -> UniformSpeech:
     """Return the recording in the common form.
 
@@ -126,9 +131,9 @@ def make_uniform(samples: Samples | Signal, rate_hz: int, form: StimulusFormat =
         rate_hz: of the recording; other rates than that of the form are converted.
 
     Raises:
-        AudioError: it is silent or shorter than `SHORTEST_S`.
+        AudioError: it is silent or shorter than `find_shortest_s`.
     """
-    shortest_s = SHORTEST_LOUDNESS_S if form.loudness is Loudness.PROGRAMME else SHORTEST_S
+    shortest_s = find_shortest_s(form.loudness)
     if len(samples) < shortest_s * rate_hz:
         found = f"{len(samples) / rate_hz:.3f} s"
         raise AudioError("too-short", f"at least {shortest_s:g} s", found, "Leave this utterance out.")

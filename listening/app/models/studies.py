@@ -220,6 +220,12 @@ class Study(models.Model):
         return self.Form.ANSWERS if self.is_crossed and self.form == self.Form.RATING else self.form
 
     @property
+    def trials_beside(self) -> int:
+        """Return how many trials of a session are not scored: practice, control and bridge trials."""
+        has_others = self.is_crossed or self.form == self.Form.RATING
+        return self.practice_trials + self.gold_trials + self.bridge_trials if has_others else 0
+
+    @property
     def systems(self) -> models.QuerySet[Condition]:
         """Return the conditions that are compared with the original."""
         return self.compared.exclude(kind=Condition.Kind.ORIGINAL)

@@ -97,7 +97,8 @@ class FoundRecordings:
     def common_items(self) -> list[str]:
         """Return the items that every condition has."""
         counts = Counter(one.item for one in _scored(self.recordings))
-        return sorted(item for item, count in counts.items() if count == len(self.conditions))
+        conditions = len(self.conditions)
+        return sorted(item for item, count in counts.items() if count == conditions)
 
 
 def _scored(recordings: Iterable[FoundRecording]) -> list[FoundRecording]:

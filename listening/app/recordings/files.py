@@ -85,7 +85,8 @@ TABLES: dict[str, Mapping[str, Check]] = {
         "pages": one_of(*Study.Pages.values),
         "orders": one_of(*(name for name, _ in Study.ORDERS)),
         "seed": whole(0, 2**31 - 1),
-        "plays_at_most": whole(1, 20),
+        "plays_at_most": whole(0, 20),  # 0: no limit
+        "role_play": one_of(*Study.RolePlay.values),
         "languages": LANGUAGES,
         "pay_per_hour": (_is_amount, f"an amount from 0 to {HIGHEST_PAY}, such as 12 or 12.5"),
         "currency": matching(re.compile("[A-Z]{3}"), "a currency such as EUR"),
@@ -126,6 +127,8 @@ def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
         found[name] = tuple(found[name])
     if "pay_per_hour" in found:
         found["pay_per_hour"] = Decimal(str(found["pay_per_hour"]))
+    if "plays_at_most" in found:
+        found["plays_at_most"] = found["plays_at_most"] or None
     chosen = {name: value for name, value in found.items() if name in CHOSEN}
     return OwnTest(**chosen), {name: value for name, value in found.items() if name not in CHOSEN}
 
@@ -175,6 +178,7 @@ def write_test_file(study: Study) -> str:
         "data_sets": sorted(study.data_sets.values_list("name", flat=True)) or "",
         "questions": "",
         "trials": study.trials_per_evaluator,
+        "plays_at_most": study.plays_at_most or 0,
         "pay_per_hour": float(study.pay_per_hour),
     }
     values |= dict.fromkeys(TABLES["sound"], "") if study.edition else {}

@@ -16,6 +16,7 @@ from listening.app.recordings.services import (
     PRESETS,
     USUAL_PRESET,
     OwnTest,
+    find_original_problems,
     make_test,
 )
 from listening.app.recordings.uploads import begin_upload
@@ -34,7 +35,7 @@ from listening.app.studies.forms import (
 from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import USUAL_MONTHS
-from listening.questions import NEEDS_REFERENCE, load_preset
+from listening.questions import load_preset
 from listening.stimuli.making import Loudness
 from portal.core.fields import LineField
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS, MEGABYTE
@@ -200,11 +201,8 @@ class OwnTestForm(ArchiveForm):
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or self.cleaned_data
-        chosen = load_preset(given["preset"]) if "preset" in given else None
-        if chosen is not None and chosen.questions[0].screen in NEEDS_REFERENCE and not given.get("original"):
-            self.add_error("original", f"{chosen.title} plays a reference. Name the condition that is the original.")
-        elif given.get("anchors", "none") not in ("", "none") and not given.get("original"):
-            self.add_error("original", "Anchors are made from the original. Name the condition that is the original.")
+        if not self.errors and (problems := [*find_original_problems(self.choose()[0])]):
+            self.add_error("original", problems)
         return given
 
     def choose(self) -> tuple[OwnTest, dict[str, Any]]:

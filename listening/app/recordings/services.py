@@ -51,7 +51,7 @@ from listening.questions import (
     load_preset,
 )
 from listening.stimuli.anchors import ANCHORS_HZ, list_anchors, name_anchor, rate_of_anchor
-from listening.stimuli.making import USUAL, Loudness
+from listening.stimuli.making import USUAL, Loudness, find_shortest_s
 from portal.challenges.models import Role
 from portal.core import audit
 from portal.core.storage import adopt_file, content_key
@@ -153,9 +153,7 @@ def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> S
     if edition is None:
         raise ProblemsError([f"{chosen.edition}: expected an edition with a corpus that you organise."])
     if not are_crossed(chosen.asked):
-        raise ProblemsError(
-            [f"{chosen.preset}: expected a preset in which conditions are compared. Make it by the page."]
-        )
+        raise ProblemsError(["Expected questions in which conditions are compared. Make a test of others by the page."])
     known = {str(one.system): one for one in submissions_to_hear(edition)}
     sets = {one.name: one for one in sets_to_hear(edition) if one.role == Role.TRIAL}
     problems = [
@@ -241,7 +239,10 @@ def make_own_test(*, chosen: OwnTest, archive: Path, file_name: str, by: Any, up
 
 
 def _find_unusable(chosen: OwnTest, found: FoundRecordings) -> Iterator[str]:
-    """Yield which right answers are none, and why recordings for practice and control trials cannot be used."""
+    """Yield which recordings are too short, which right answers are none, and what is wrong with unscored trials."""
+    shortest_s = find_shortest_s(chosen.loudness)
+    if short := [f"{one.condition}/{one.item}" for one in found.recordings if one.seconds < shortest_s]:
+        yield f"{name_some(short)}: expected at least {shortest_s:g} s of sound. Leave them out, or keep the levels."
     labels = chosen.asked[0].labels("en").values() if chosen.asked[0].analysed_as == "choice" else ()
     for item in found.common_items if labels else ():
         if (answer := found.describe(item).answer) and answer not in labels:
@@ -269,12 +270,17 @@ def _find_unknown(chosen: OwnTest, conditions: Collection[str]) -> Iterator[str]
         yield f"There is no condition {name_some(unknown)} in the archive; there are: {', '.join(conditions)}."
     if chosen.original != ORIGINAL and ORIGINAL in conditions:
         yield f"A folder is called “{ORIGINAL}”, and is not chosen as the original. Choose it, or give it another name."
+    yield from find_original_problems(chosen)
+
+
+def find_original_problems(chosen: OwnTest) -> Iterator[str]:
+    """Yield what is wrong with the choice of the original, whatever the archive holds."""
     if chosen.original in chosen.references:
         yield f"{chosen.original} cannot be the original and a reference. Choose one of the two."
     if not chosen.original and chosen.screen in NEEDS_REFERENCE:
-        yield f"Every trial plays the original as its reference. Say which it is; there are: {', '.join(conditions)}."
+        yield "Every trial plays a reference. Name the condition that is the original."
     if not chosen.original and chosen.anchors:
-        yield f"Anchors are made from the original. Say which condition it is; there are: {', '.join(conditions)}."
+        yield "Anchors are made from the original. Name the condition that is the original."
 
 
 def _plan_sound(chosen: OwnTest, found: FoundRecordings) -> dict[str, Any]:

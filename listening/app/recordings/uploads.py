@@ -10,7 +10,7 @@ from django.utils import timezone
 from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.recordings.files import write_chosen
-from listening.app.recordings.services import OwnTest, check_archive
+from listening.app.recordings.services import OwnTest, check_archive, find_original_problems
 from listening.app.studies.services import check_names
 from portal.submissions.models import Upload
 from portal.submissions.resumable_uploads import create_test_upload
@@ -29,6 +29,8 @@ def begin_upload(
     if chosen.edition:
         raise ProblemsError([f"The file of the test names the edition {chosen.edition}, so no recordings are sent."])
     check_archive(file_name, size)
+    if problems := [*find_original_problems(chosen)]:
+        raise ProblemsError(problems)
     check_names(Study(name=chosen.name, title=chosen.title), by)
     return create_test_upload(
         test=write_chosen(chosen, fields),

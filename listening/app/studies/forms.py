@@ -17,7 +17,7 @@ from listening.app.models import LOUDNESS, Study
 from listening.app.studies import rules, selectors, services, settings
 from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
-from listening.app.studies.settings import DEFAULT_SCREENING
+from listening.app.studies.settings import DEFAULT_SCREENING, SHIPPED_QUESTIONS
 from listening.app.studies.sizes import describe_sizes
 from listening.questions import FEWEST_TO_SWAP, FIRST_PRESET, NEEDS_REFERENCE, PAIRED, SWITCHING, list_presets
 from listening.stimuli.anchors import list_anchors, name_anchor, rate_of_anchor
@@ -34,7 +34,6 @@ NAME_ERRORS = {
 OPTIONAL_CHECK = [("none", "None"), ("flag", "Continue after a failure, with a flag"), ("gate", "End the session")]
 RATES = [(rate, f"{rate / 1000:g} kHz") for rate in rules.RATES_HZ]
 CHANNELS = [(1, "Mono"), (2, "Stereo")]
-SHIPPED_QUESTIONS = {one["name"]: one for one in settings.DEFAULT_QUESTIONNAIRE}
 CODES = {name: f"code_{name.replace('-', '_')}" for name in settings.OUTCOMES}
 PARAMETERS = {name: f"parameter_{name}" for name in ("person", "study", "session")}
 
@@ -160,7 +159,7 @@ SECTIONS = {
         (
             *("platform", "parameter_person", "parameter_study", "parameter_session", "code_complete"),
             *("code_screened_out", "code_failed_attention", "code_technical", "confirm_by_api", "lease_minutes"),
-            *("places_per_network",),
+            "places_per_network",
         ),
     ),
 }

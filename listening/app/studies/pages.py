@@ -36,7 +36,7 @@ from listening.app.studies.settings import (
 )
 from listening.app.studies.sizes import SIZES, explain_size
 from listening.design.certificate import describe_power
-from listening.design.precision import OTHER_MINUTES, SystemPrecision, plan_precision
+from listening.design.precision import TYPICAL_EER, SystemPrecision, plan_precision
 from listening.questions import COMPARED_SLOTS, AskedQuestion, Kind, Orders
 from portal.core.clock import read_clock
 from portal.core.labels import decimals
@@ -564,7 +564,7 @@ def _form_problems(form: StudyForm) -> list[str]:
 
 def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
     """Return minutes, hours and cost; and for ratings how precise each system's results will be."""
-    beside = tried.practice_trials + tried.gold_trials + tried.bridge_trials
+    before_min = selectors.minutes_before_trials(tried)
     plan = plan_precision(
         evaluators=tried.evaluators,
         trials=tried.trials_per_evaluator,
@@ -572,13 +572,14 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
         systems=systems,
         questions=() if tried.is_crossed else tried.asked,
         seconds_per_trial=seconds_of_trial(tried, mean_s),
-        other_trials=beside if tried.form == Study.Form.RATING else 0,
+        other_minutes=before_min,
+        other_trials=tried.trials_beside,
         pay_per_hour=float(tried.pay_per_hour),
     )
     is_enough = tried.evaluators >= FEWEST_FOR_INTERVALS
-    counted = tried.trials_per_evaluator + (beside if tried.form == Study.Form.RATING else 0)
+    counted = tried.trials_per_evaluator + tried.trials_beside
     notes = [
-        f"One evaluator: {OTHER_MINUTES:.0f} min before the trials, then {counted} trials of about "
+        f"One evaluator: {before_min:.0f} min before the trials, then {counted} trials of about "
         f"{seconds_of_trial(tried, mean_s):.0f} s each, with recordings of {mean_s:.1f} s on average."
     ]
     if is_enough and any(row.eer_half_width > WIDEST for row in plan.rows):
@@ -586,7 +587,7 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
     if not is_enough and (plan.rows or tried.is_crossed):
         notes.insert(0, TOO_FEW)
     elif plan.rows:
-        notes.insert(0, NOTE.format(eer=round(100 * plan.expected_eer)))
+        notes.insert(0, NOTE.format(eer=round(100 * TYPICAL_EER)))
     return {
         "stats": [
             {"label": "One evaluator", "value": f"{plan.minutes:.0f}", "unit": "min"},

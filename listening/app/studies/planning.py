@@ -204,12 +204,11 @@ def choose_controls(
                 system = "" if is_original or not names else names[len(made) % len(names)]
                 made.append(_plan_control(supply, purpose, number, system, is_target if has_pairs(study) else None))
     except LookupError as error:
-        count = study.practice_trials + study.gold_trials + study.bridge_trials
         raise ProblemsError(
             [
-                f"The {count} practice, control and bridge trials need recordings of their own, and the data sets have "
-                f"too few: {error.args[0]} Take fewer of these trials ({len(made)} would do), or data sets with more "
-                "utterances."
+                f"The {study.trials_beside} practice, control and bridge trials need recordings of their own, and the "
+                f"data sets have too few: {error.args[0]} Take fewer of these trials ({len(made)} would do), or data "
+                "sets with more utterances."
             ]
         ) from None
     return tuple(made)

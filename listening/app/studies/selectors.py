@@ -23,6 +23,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 
+from common.errors import NotPossible
 from common.line_texts import fold_line, number_line
 from evaluation.formats.scores import read_trial_table
 from listening import texts
@@ -38,7 +39,6 @@ from portal.challenges.models import DataSet, Edition, Gender, Role, TrialList, 
 from portal.challenges.selectors import managed_editions_for
 from portal.core.counting import count_rows
 from portal.core.models import AuditEvent
-from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission, SubmittedFile
 
 CHECK_MINUTES = 0.75  # of bandwidth or environment
@@ -501,14 +501,19 @@ def read_presentations(study: Study) -> dict[int, StoredPresentation]:
     }
 
 
+def minutes_before_trials(study: Study) -> float:
+    """Return how long consent, questions, checks and instructions take."""
+    checks = sum(study.screening.get(one, "none") != "none" for one in OPTIONAL_CHECKS)
+    return OTHER_MINUTES + CHECK_MINUTES * checks
+
+
 def expected_effort(study: Study) -> dict[str, Any]:
     """Return what a session of the design takes and earns: `minutes`, the `amount` for it, 0 where nobody is paid."""
     lengths = study.stimulus_files.aggregate(mean=Avg("duration_s"))["mean"] or 0.0
     block = study.blocks.order_by("number").first()
     trials = block.trials.count() if block is not None else study.trials_per_evaluator
     trial_s = seconds_of_trial(study.asked, [lengths] * len(slots_of_trial(study)))
-    checks = sum(study.screening.get(one, "none") != "none" for one in OPTIONAL_CHECKS)
-    minutes = max(1, round(OTHER_MINUTES + CHECK_MINUTES * checks + trials * trial_s / 60))
+    minutes = max(1, round(minutes_before_trials(study) + trials * trial_s / 60))
     amount = study.pay_per_hour * minutes / 60
     return {"minutes": minutes, "amount": f"{amount:.2f}" if amount else "", "an_hour": f"{study.pay_per_hour:.2f}"}
 

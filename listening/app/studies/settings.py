@@ -234,7 +234,7 @@ def parse_screening(given: Any) -> Screening:
 # Questionnaire ------------------------------------------------------------------------------------
 
 DEFAULT_QUESTIONNAIRE = shipped_questionnaire()
-_SHIPPED = {one["name"]: one for one in DEFAULT_QUESTIONNAIRE}
+SHIPPED_QUESTIONS = {one["name"]: one for one in DEFAULT_QUESTIONNAIRE}
 _LABELS: Check = (
     lambda value: (
         isinstance(value, Mapping)
@@ -288,7 +288,7 @@ def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tu
         found = [one for one in found if one.name != HEADPHONES]
     for name in screening.needed_questions if screening else ():
         if all(one.name != name for one in found):
-            found += filter(None, [_question(_SHIPPED[name], name, problems)])
+            found += filter(None, [_question(SHIPPED_QUESTIONS[name], name, problems)])
         found = [replace(one, is_required=True) if one.name == name else one for one in found]
     return tuple(found)
 

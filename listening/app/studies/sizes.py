@@ -57,9 +57,7 @@ def choose_size(study: Study, group: str, systems: list[Submission], data_sets: 
     bare = [one | none for one in sizes if one["evaluators"] * one["trials_per_evaluator"] <= DESIGNED_AT_ONCE_AT_MOST]
     untried, end = [], thread_time() + CHOSEN_IN_REQUEST_S
     for size, is_scarce in (*((one, False) for one in sizes), *((one, True) for one in (*sizes, *bare))):
-        tried = copy(study)
-        for field, value in size.items():
-            setattr(tried, field, value)
+        tried = with_size(study, size)
         if not is_scarce and explain_room(tried, data_sets):
             continue
         seconds = max(0, min(TRIED_FOR_S, end - thread_time()))
@@ -139,8 +137,8 @@ def _size_in_words(study: Study) -> str:
         return f"{size} boards of {study.board_samples} samples"
     if study.form == Form.TRANSCRIPTION:
         return f"{size} trials"
-    beside = study.practice_trials + study.gold_trials + study.bridge_trials
-    return f"{size} trials {f'with {beside} more for' if beside else 'without'} practice and control"
+    beside = f"with {study.trials_beside} more for" if study.trials_beside else "without"
+    return f"{size} trials {beside} practice and control"
 
 
 def explain_room(study: Study, data_sets: Sequence[DataSet]) -> str:
@@ -148,7 +146,7 @@ def explain_room(study: Study, data_sets: Sequence[DataSet]) -> str:
     counts = dict.fromkeys((Role.TRIAL, Role.ENROLMENT), 0)
     for one in data_sets:
         counts[Role(one.role)] += one.utterances.exclude(audio="").count()
-    trials = study.trials_per_evaluator + study.practice_trials + study.gold_trials + study.bridge_trials
+    trials = study.trials_per_evaluator + study.trials_beside
     if study.form != Form.RATING or ROOM * trials <= min(counts.values()):
         return ""
     return (

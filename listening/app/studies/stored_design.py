@@ -354,9 +354,7 @@ def _blocks(rows: DesignRows) -> dict[str, Any]:
 
 def _positions(rows: DesignRows) -> dict[str, Any]:
     study = rows.study
-    extra = study.practice_trials + study.gold_trials + study.bridge_trials
-    has_more = study.is_crossed or study.form == Study.Form.RATING
-    length = study.trials_per_evaluator + (extra if has_more else 0)
+    length = study.trials_per_evaluator + study.trials_beside
     right = list(range(1, length + 1))
     problems = [
         f"block {block.number} has {len(block.trials)} trials"

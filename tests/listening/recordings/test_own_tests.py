@@ -150,7 +150,7 @@ def test_condition_that_is_not_there_is_refused_with_those_that_are(place):
 def test_preset_that_plays_a_reference_asks_for_the_original(place):
     reply = send_recordings(place.client, recordings(), preset="dcr")
     assert reply.status_code == 422
-    assert "plays a reference" in str(reply.context["form"].errors["original"])
+    assert "Every trial plays a reference" in str(reply.context["form"].errors["original"])
     assert not Study.objects.exists()
 
 
@@ -260,3 +260,10 @@ def test_test_is_deleted_with_its_recordings(place):
     files = set(list_files(find_rows(study)))
     assert files == set(study.stimulus_files.values_list("upload", flat=True))
     assert all(default_storage.exists(key) for key in files)
+
+
+def test_recording_too_short_for_its_loudness_is_refused_before_the_design(place):
+    files = recordings() | {"clean/a.wav": sound(300, seconds=0.2)}
+    told = errors(send_recordings(place.client, files, loudness="bs1770"))
+    assert "clean/a: expected at least 0.4 s of sound. Leave them out, or keep the levels." in told
+    assert not Study.objects.exists()

@@ -179,7 +179,7 @@ def test_file_of_a_test_of_systems_repeats_it_by_the_api():
     [
         ("", "Expected an archive of recordings, or an edition in the file of the test, found neither."),
         ('edition = "no-such"', "no-such: expected an edition with a corpus that you organise."),
-        ('edition = "{edition}"\npreset = "mos"', "mos: expected a preset in which conditions are compared"),
+        ('edition = "{edition}"\npreset = "mos"', "Expected questions in which conditions are compared"),
         ('edition = "{edition}"\npreset = "ab"\nsystems = ["T09"]', "T09: there is no such system"),
         ('edition = "{edition}"\npreset = "ab"\noriginal = "clean"', "the original is called “original”"),
         ('edition = "{edition}"\npreset = "mushra"\nanchors = [7000]', "have the anchors 3500 alone"),

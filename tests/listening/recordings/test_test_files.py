@@ -68,10 +68,11 @@ def test_api_tells_everything_that_is_wrong_with_a_file_or_an_archive():
 @pytest.mark.django_db
 def test_written_file_repeats_the_test():
     screening = DEFAULT_SCREENING | {"sound": False, "environment": "gate", "native_languages": ["fr"]}
-    study = make_own_prepared(make_organizer(), title="Two “codecs”", rate_hz=24000, screening=screening)
+    told = {"screening": screening, "role_play": "call-centre", "plays_at_most": None}
+    study = make_own_prepared(make_organizer(), title="Two “codecs”", rate_hz=24000, **told)
     chosen, fields = read_test_file(write_test_file(study))
     assert (chosen.title, chosen.rate_hz, chosen.trials, fields["seed"]) == ("Two “codecs”", 24000, 6, 2022)
-    assert fields["screening"] == screening
+    assert {name: fields[name] for name in told} == told
 
 
 @pytest.mark.django_db
