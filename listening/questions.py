@@ -259,6 +259,8 @@ def _check_types(data: Mapping[str, Any]) -> None:
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(f"no text, but {str(text)[:40]}")
+        if "\0" in text:
+            raise TypeError("a text with the character U+0000")
     if type(data.get("listen_again", False)) is not bool:
         raise TypeError(f"neither true nor false, but {str(data['listen_again'])[:40]} as listen_again")
 

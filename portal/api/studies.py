@@ -71,7 +71,7 @@ class AnnouncedArchiveSerializer(Shape):
         max_length=LARGEST_TEST_FILE, trim_whitespace=False, help_text="The file of the test, in TOML."
     )
     file_name = serializers.CharField(max_length=255, help_text="Of the archive, such as recordings.zip.")
-    size = serializers.IntegerField(min_value=0, help_text="Of the archive, in bytes.")
+    size = serializers.IntegerField(min_value=0, max_value=10**18, help_text="Of the archive, in bytes.")
     sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the archive, by which it is known again.")
 
 

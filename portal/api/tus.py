@@ -38,7 +38,7 @@ from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
 from portal.core import transfers
 from portal.corpora.forms import UploadForm
-from portal.jobs.models import Job
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import System, Upload
 from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason
 from portal.submissions.resumable_uploads import (
@@ -96,7 +96,8 @@ def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope)
         if token is None:
             raise _unknown("The access token is unknown, revoked or expired.")
         # Those who may submit may see its progress.
-        if not {scope, AccessToken.Scope.SUBMIT} & set(token.scopes):
+        also = {AccessToken.Scope.SUBMIT} if scope == AccessToken.Scope.READ else set()
+        if not {scope, *also} & set(token.scopes):
             sentence = f"The access token lacks the scope “{scope}”. Make one with it on your account page."
             raise Refused(403, sentence)
         return token.user
@@ -398,7 +399,8 @@ def as_json(upload: Upload, request: HttpRequest) -> dict[str, Any]:
     """Return the state of an upload for programs, and what a job has made of it."""
     submission = getattr(upload, "submission", None)
     job = find_import(upload) if upload.edition is None else None
-    study = Study.objects.filter(name=job.result.get("study", "")).first() if job else None
+    is_made = job is not None and job.state == JobState.SUCCEEDED
+    study = Study.objects.filter(recordings__upload=str(upload.pk)).first() if is_made else None
     return {
         "id": str(upload.pk),
         "state": upload.state,

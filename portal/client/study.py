@@ -77,6 +77,8 @@ def _send(portal: Portal, text: str, folder: Path, patience_s: float) -> Row:
     while not upload["study"]:
         if upload["job"]["state"] in {"failed", "cancelled"}:
             raise CommandError(upload["job"]["failure"] or f"The job was cancelled: {upload['job']['address']}")
+        if upload["job"]["state"] == "succeeded":
+            raise CommandError("The test was made, and has been deleted since.")
         time.sleep(ASK_EVERY_S)
         address = f"/api/uploads/{upload['id']}"
         upload = wait_for(lambda: portal.ask("GET", address).json(), patience_s=patience_s)  # noqa: B023

@@ -170,6 +170,11 @@ def create_test_upload(
     if arrived is not None and upload_files.is_there(arrived.pk):
         if (job := find_import(arrived)) is None or job.has_ended:  # it failed: what was wrong is corrected now
             _import_upload(_change(arrived, {"imported_as": wanted}, by), by)
+        elif arrived.imported_as != wanted:
+            test = arrived.imported_as["name"]
+            raise NotPossible(
+                f"These recordings are being made into the test “{test}”. Wait until it is made.", code=Reason.FORBIDDEN
+            )
         return arrived
     if (unfinished := same.filter(state__in=UNFINISHED, expires_at__gt=now).first()) is not None:
         return _change(unfinished, {"imported_as": wanted}, by)

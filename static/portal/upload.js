@@ -130,8 +130,9 @@ async function begin(file, sha256) {
     let error;
     try {
       const answer = form.dataset.announce ? await announce(file, sha256) : await ask("POST", form.dataset.endpoint, headers);
-      if (answer.ok) return { address: answer.headers.get("Location"), isNew: answer.status === 201 };
-      error = await refusalOf(answer);
+      const address = answer.headers.get("Location");
+      if (answer.ok && address) return { address, isNew: answer.status === 201 };
+      error = answer.redirected ? { status: 401, sentence: "" } : await refusalOf(answer);
     } catch {
       error = { status: 0, sentence: "" };
     }

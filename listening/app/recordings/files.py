@@ -212,7 +212,7 @@ def _write_question(question: AskedQuestion) -> Iterator[str]:
     wording, results = values.pop("wording"), values.pop("results", {})
     yield from ("", "[[questions]]", *(_line(name, value) for name, value in values.items()))
     if results:
-        yield from ("", "[questions.results]", *(_line(name, value) for name, value in results.items()))
+        yield from ("", "[questions.results]", *(_line(_in_toml(name), value) for name, value in results.items()))
     for language, words in wording.items():
         yield from ("", f"[questions.wording.{_in_toml(language)}]")
         yield from (_line(name, value) for name, value in words.items() if value)

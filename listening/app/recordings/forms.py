@@ -54,7 +54,7 @@ class AnnouncedArchiveForm(forms.Form):
     """An archive that is sent afterwards; its SHA-256, by which it is known again."""
 
     file_name = forms.CharField(max_length=255)
-    size = forms.IntegerField(min_value=0)
+    size = forms.IntegerField(min_value=0, max_value=10**18)
     sha256 = forms.RegexField("^[0-9a-f]{64}$")
 
 

@@ -11,7 +11,7 @@ from common.errors import NotPossible, ProblemsError
 from listening.app.models import Study
 from listening.app.recordings.files import read_test_file
 from listening.app.recordings.services import make_own_test
-from listening.app.studies.services import design_and_prepare
+from listening.app.studies.services import design_and_prepare, prepare_study
 from portal.core import upload_files
 from portal.jobs.kinds import JobFailure, Obstacle, job_kind
 from portal.jobs.models import Actor, Job, Queue
@@ -19,6 +19,7 @@ from portal.jobs.runner import JobContext
 from portal.submissions.models import TEST_JOB, Upload
 from portal.submissions.resumable_uploads import hash_upload
 
+MOST_SENTENCES = 50
 REMEDY = "Correct what is named above and make the test again; an archive that has not changed is not sent again."
 
 
@@ -45,11 +46,18 @@ def make(context: JobContext) -> dict[str, Any]:
         study = Study.objects.filter(recordings__upload=wanted["upload"]).first()
         if study is None:
             study = _make(context, upload, by)
-        elif not study.is_designed:
-            design_and_prepare(study, by)
+        elif study.job is None or study.job.has_ended:
+            if not study.is_designed:
+                design_and_prepare(study, by)
+            elif study.state == Study.State.DRAFT:
+                prepare_study(study, by)
     except (ProblemsError, ValidationError, NotPossible) as error:
-        sentences = error.messages if isinstance(error, ValidationError) else [str(error)]
-        raise JobFailure(" ".join(sentences), actor=Actor.ORGANIZER, remedy=REMEDY) from None
+        if isinstance(error, ValidationError):
+            sentences = error.messages
+        else:
+            sentences = error.problems if isinstance(error, ProblemsError) else [str(error)]
+        told = [*sentences[:MOST_SENTENCES], *(["…"] if len(sentences) > MOST_SENTENCES else [])]
+        raise JobFailure(" ".join(told), actor=Actor.ORGANIZER, remedy=REMEDY) from None
     finally:
         upload_files.drop_copy(upload.pk)
     upload_files.remove(upload.pk)
@@ -57,12 +65,15 @@ def make(context: JobContext) -> dict[str, Any]:
 
 
 def _make(context: JobContext, upload: Upload, by: Any) -> Study:
+    if by is None or not by.is_organizer:
+        raise NotPossible("Only organizers make listening tests, and who sent these recordings is none any more.")
     try:
         archive = upload_files.fetch(upload.pk)
     except FileNotFoundError:
         raise NotPossible(f"The archive {upload.file_name} is no longer here.") from None
     reading = "Reading the archive"
     if not hash_upload(upload, lambda done, total: context.progress(reading, done >> 20, max(1, total >> 20))):
+        upload_files.remove(upload.pk)  # else it would be taken for what its sender sends again
         raise NotPossible(f"The archive {upload.file_name} was damaged on its way.")
     chosen, fields = read_test_file(context.parameters["test"])
     context.progress("Checking the recordings", 0, 1)

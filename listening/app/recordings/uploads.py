@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from common.errors import ProblemsError
 from listening.app.models import Study
-from listening.app.recordings.files import write_chosen
+from listening.app.recordings.files import read_test_file, write_chosen
 from listening.app.recordings.services import OwnTest, check_archive, find_original_problems
 from listening.app.studies.services import check_names
 from portal.submissions.models import Upload
@@ -32,8 +32,10 @@ def begin_upload(
     if problems := [*find_original_problems(chosen)]:
         raise ProblemsError(problems)
     check_names(Study(name=chosen.name, title=chosen.title), by)
+    test = write_chosen(chosen, fields)
+    read_test_file(test)  # as its job will
     return create_test_upload(
-        test=write_chosen(chosen, fields),
+        test=test,
         title=chosen.title,
         file_name=file_name,
         size=size,

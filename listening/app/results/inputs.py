@@ -170,7 +170,10 @@ def count_people(study: Study) -> int:
 
 def _counted_answers(study: Study) -> QuerySet[Answer]:
     wanted = Answer.objects.filter(session__study=study, session__is_preview=False, session__state__in=COUNTED)
-    return wanted.exclude(trial__presentation__purpose=Presentation.Purpose.PRACTICE)
+    unscored = [Presentation.Purpose.PRACTICE]
+    if study.form_of_results == Study.Form.ANSWERS:
+        unscored.append(Presentation.Purpose.GOLD)
+    return wanted.exclude(trial__presentation__purpose__in=unscored)
 
 
 def session_key(study: Study, session: int) -> str:

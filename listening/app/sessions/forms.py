@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from listening.app.sessions.pre_screening import CHECKS, FEWEST_TONES, MOST_TONES, Kind
-from listening.app.studies.settings import BackgroundQuestion, label_in
+from listening.app.studies.settings import ATTEMPTS_AT_MOST, BackgroundQuestion, label_in
 
 MISSING = gettext_lazy("Please answer this question.")
 # By their own names, where Django has English ones, other forms or none that many evaluators of crowd platforms speak.
@@ -108,7 +108,8 @@ class CheckForm(forms.Form):
         """`unheard`: places from 1 on whose sound was never fetched, so that nobody can have heard it."""
         super().__init__(data)
         self.kind, self.unheard, self.places = kind, unheard, range(1, CHECKS[kind].rounds + 1)
-        self.fields["attempt"] = forms.IntegerField(widget=forms.HiddenInput)
+        numbers = [(number, number) for number in range(1, ATTEMPTS_AT_MOST + 1)]
+        self.fields["attempt"] = forms.TypedChoiceField(choices=numbers, coerce=int, widget=forms.HiddenInput)
         for place in self.places:
             self.fields[f"answer{place}"] = forms.TypedChoiceField(
                 label=self.label_of(place),

@@ -534,7 +534,8 @@ def _make_controls(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> 
     items = [str(one) for one in rng.permutation(np.array(stored_design.draw_aside(study, codes, pool), dtype=object))]
     versions = list_versions(screen, codes, stored_design.read_against(study))
     drawn = sorted((versions[place] for place in rng.permutation(len(versions))), key=lambda one: "" not in one)
-    answers = dict(study.items.exclude(answer="").values_list("name", "answer"))
+    answered = study.items.exclude(answer="") if screen == Screen.SINGLE else study.items.none()
+    answers = dict(answered.values_list("name", "answer"))
     practice, gold = stored_design.count_made(study)
     for number in range(practice):
         version, item = drawn[number % len(drawn)], items.pop()

@@ -30,6 +30,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from common.errors import ProblemsError
+from common.line_texts import find_hidden_character
 from listening.app.models import Study
 from listening.texts import shipped_questionnaire
 
@@ -148,7 +149,7 @@ OBJECT: Check = (lambda value: isinstance(value, Mapping), "an object")
 
 
 def text(longest: int) -> Check:
-    return lambda value: isinstance(value, str) and len(value) <= longest and value.isprintable(), (
+    return lambda value: isinstance(value, str) and len(value) <= longest and not find_hidden_character(value), (
         f"a text of at most {longest} characters"
     )
 

@@ -76,6 +76,35 @@ def test_what_was_wrong_with_the_choices_is_corrected_without_another_sending():
     assert sender.client.get(again["address"]).json()["study"]["title"] == "Codecs"
 
 
+def test_archive_that_was_damaged_on_its_way_is_sent_again():
+    sender = Sender(pack(recordings()).read())
+    whole = sender.content
+    sender.content = whole[:-1] + bytes([whole[-1] ^ 1])
+    damaged = sender.announce(sha256=hashlib.sha256(whole).hexdigest()).json()["address"]
+    sender.send(damaged, 0)
+    run_jobs()
+    assert "was damaged on its way" in sender.client.get(damaged).json()["job"]["failure"]
+    sender.content = whole
+    assert sender.deliver()["study"]["title"] == "Codecs"
+
+
+def test_archive_of_a_test_that_is_being_made_is_taken_for_no_other():
+    sender = Sender(pack(recordings()).read())
+    sender.send(sender.announce().json()["address"], 0)
+    refused = sender.announce(test='title = "Another"')
+    assert refused.status_code == 409
+    assert "These recordings are being made into the test “Codecs”." in refused.json()["detail"]
+
+
+def test_token_that_may_only_submit_neither_sends_nor_discards_them():
+    sender = Sender(pack(recordings()).read())
+    address = sender.announce().json()["address"]
+    secret = create_token(user=Upload.objects.get().created_by, name="s", scopes=["submit"], expires_at=None)[1]
+    sender.client = Client(headers={"Authorization": f"Bearer {secret}"})
+    assert sender.send(address, 0).status_code == 403
+    assert sender.client.delete(address, headers=TUS).status_code == 403
+
+
 @pytest.mark.parametrize(
     ("given", "field", "sentence"),
     [

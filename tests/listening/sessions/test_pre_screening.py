@@ -166,6 +166,16 @@ def test_what_was_not_listened_to_cannot_be_answered():
     assert visit.session.screening_results.get().is_passed is None
 
 
+@pytest.mark.parametrize("attempt", ["01", "1.0", " 1"])
+def test_attempt_written_in_another_way_is_none(attempt):
+    visit = make_visit({"headphones": "huggins"})
+    visit.page()
+    right = visit.session.screening_results.get().secret["right"]
+    given = {f"answer{place}": one for place, one in enumerate(right, 1)}
+    assert visit.post("headphones", kind="huggins", attempt=attempt, **given).status_code == 422
+    assert visit.session.screening_results.get().is_passed is None
+
+
 def test_untouched_or_crafted_answers_are_no_attempt():
     visit = make_visit({"headphones": "huggins"})
     visit.page()
