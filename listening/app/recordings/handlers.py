@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -11,6 +12,7 @@ from common.errors import NotPossible, ProblemsError
 from listening.app.models import Study
 from listening.app.recordings.files import read_test_file
 from listening.app.recordings.services import make_own_test
+from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import design_and_prepare, prepare_study
 from portal.core import upload_files
 from portal.jobs.kinds import JobFailure, Obstacle, job_kind
@@ -76,6 +78,8 @@ def _make(context: JobContext, upload: Upload, by: Any) -> Study:
         upload_files.remove(upload.pk)  # else it would be taken for what its sender sends again
         raise NotPossible(f"The archive {upload.file_name} was damaged on its way.")
     chosen, fields = read_test_file(context.parameters["test"])
+    if Study.objects.filter(name=chosen.name).exists():  # taken since the archive was announced
+        chosen = replace(chosen, name=free_study_name(chosen.title))
     context.progress("Checking the recordings", 0, 1)
     return make_own_test(
         chosen=chosen, archive=archive, file_name=upload.file_name, by=by, upload=str(upload.pk), **fields

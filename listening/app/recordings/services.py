@@ -265,7 +265,8 @@ def _find_unusable(chosen: OwnTest, found: FoundRecordings) -> Iterator[str]:
 
 
 def _find_unknown(chosen: OwnTest, conditions: Collection[str]) -> Iterator[str]:
-    unknown = sorted({*chosen.references, *filter(None, [chosen.original])} - set(conditions))
+    wanted = {*chosen.references, *filter(None, [chosen.original, chosen.against])}
+    unknown = sorted(wanted - {*conditions, *map(name_anchor, ANCHORS_HZ)})
     if unknown:
         yield f"There is no condition {name_some(unknown)} in the archive; there are: {', '.join(conditions)}."
     if chosen.original != ORIGINAL and ORIGINAL in conditions:

@@ -219,10 +219,9 @@ def change_questions(*, study: Study, by: Any, questions: Sequence[AskedQuestion
             setattr(study, name, 0)
     study.against = study.against if study.screen in PAIRED else ""
     problems = _find_number_problems(study)
-    lowest, highest = study.asked[0].ends
     for item in study.items.filter(stimuli__condition__kind=Condition.Kind.CONTROL):
         if not rules.read_known_answer(study.asked[0], item.answer):
-            sentence = f"The right answer to {item}, {item.answer}, is not on a scale from {lowest} to {highest}."
+            sentence = f"The right answer to {item}, {item.answer}, would be none of the answers any more."
             problems.append(sentence)
     if problems:
         raise ValidationError({"questions": problems})

@@ -9,7 +9,7 @@ from listening.app.models import Study
 from portal.accounts.tokens import create_token
 from portal.core import upload_files
 from portal.submissions.models import Upload
-from tests.listening.own_factories import pack, recordings, run_jobs
+from tests.listening.own_factories import make_own_draft, pack, recordings, run_jobs
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -94,6 +94,16 @@ def test_archive_of_a_test_that_is_being_made_is_taken_for_no_other():
     refused = sender.announce(test='title = "Another"')
     assert refused.status_code == 409
     assert "These recordings are being made into the test “Codecs”." in refused.json()["detail"]
+
+
+def test_name_that_was_taken_while_recordings_came_is_another_one():
+    sender = Sender(pack(recordings()).read())
+    address = sender.announce().json()["address"]
+    make_own_draft(make_organizer(), name="codecs", title="Codecs of others")
+    sender.send(address, 0)
+    run_jobs()
+    made = sender.client.get(address).json()["study"]
+    assert (made["title"], made["name"] != "codecs") == ("Codecs", True)
 
 
 def test_token_that_may_only_submit_neither_sends_nor_discards_them():
