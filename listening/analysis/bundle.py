@@ -58,7 +58,7 @@ def read_inputs(source: Path | bytes, name: str = "") -> tuple[Inputs, Settings]
 
 
 def compute_fingerprint(inputs: Inputs, settings: Settings) -> str:
-    """SHA-256 over the inputs, the settings and the version of the analysis: equal ones need not be computed again."""
+    """Return the SHA-256 of inputs, settings and version of the analysis: equal ones need not be computed again."""
     digest = hashlib.sha256(f"analysis {ANALYSIS_VERSION}\n".encode())
     for name, content in write_files(inputs, settings).items():
         digest.update(f"{name} {len(content)}\n".encode())
@@ -85,7 +85,7 @@ def write_bundle(inputs_zip: bytes, results: Results, figures: Mapping[str, byte
 
 
 def write_results(results: Results) -> dict[str, bytes]:
-    """`results.json` and the CSV file of each table, by their names in a bundle."""
+    """Write `results.json` and the CSV file of each table, by their names in a bundle."""
     files = {RESULTS: results.as_json().encode()}
     return files | {f"{TABLES}{path}.csv": results.tables[path].csv().encode() for path in sorted(results.tables)}
 
@@ -149,7 +149,7 @@ def _unzipped(archive: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo], plac
 
 
 def _folder_of(names: list[str]) -> str:
-    """The folder in which everything lies, as in a zip of an unpacked bundle; empty where nothing is put into one."""
+    """Return the folder in which everything lies, as in a zip of an unpacked bundle; empty where there is none."""
     study = next((name for name in names if name.rsplit("/", 1)[-1] == STUDY), "")
     folder = study.removesuffix(STUDY).removesuffix(INPUTS)
     return folder if all(name.startswith(folder) for name in names) else ""
@@ -272,7 +272,7 @@ def _first_difference(name: str, before: bytes, made: bytes) -> str:
 
 
 def _damaged(held: Mapping[str, bytes]) -> Iterator[str]:
-    """Files whose bytes are not those that the list of hashes says, that are missing, or that it does not name.
+    """Yield files whose bytes are not those of the list of hashes, that are missing, or that it does not name.
 
     A zip of inputs alone has no list.
     """

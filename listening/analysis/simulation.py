@@ -104,7 +104,7 @@ class SystemModel:
     word_error_rate: float = 0.04
 
     def quality(self, task: str) -> tuple[float, float]:
-        """Latent quality of nontargets and of targets."""
+        """Return the latent quality of nontargets and of targets."""
         if task == "verifiability":
             return 1 - self.different_distance, 1 - self.same_distance
         value = self.naturalness if task == "naturalness" else self.intelligibility
@@ -147,7 +147,7 @@ def simulate_ratings(
     numbers: np.random.Generator,
     model: ListenerModel | None = None,
 ) -> Ints:
-    """Simulated ratings, one for each trial, in their order: whole numbers on the scale of the task.
+    """Simulate ratings, one for each trial, in their order: whole numbers on the scale of the task.
 
     Args:
         trials: all of a study at once, for effects are newly drawn in each call.
@@ -188,7 +188,7 @@ def simulate_boards(
     dimensions: int = 2,
     model: ListenerModel | None = None,
 ) -> list[SimulatedPlacement]:
-    """Where listeners put the samples of their boards, in the order of the samples, and the groups that they draw.
+    """Simulate where listeners put the samples of their boards, in their order, and the groups that they draw.
 
     Each listener draws as many groups as speakers are declared: the true number, or one beside it, at most 16.
 
@@ -254,7 +254,7 @@ def simulate_transcripts(
 def _qualities(
     system: Texts, is_target: Ints, task_names: list[str], number: Ints, systems: Mapping[str, SystemModel]
 ) -> Floats:
-    """Latent quality of each trial."""
+    """Return the latent quality of each trial."""
     names, code = np.unique(system, return_inverse=True)
     table = np.array([[systems[name].quality(task) for task in task_names] for name in names.tolist()])
     return np.asarray(table[code, number, (is_target > 0).astype(np.int64)])
@@ -308,7 +308,7 @@ def _map(perceived: Floats, dimensions: int, numbers: np.random.Generator) -> li
 
 
 def _groups(perceived: Floats, count: int) -> list[str]:
-    """Letters of as many groups of the closest samples."""
+    """Return letters of as many groups of the closest samples."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     if len(perceived) == 1:

@@ -126,7 +126,7 @@ _ROUNDING = 1e-6  # far above the error of a sum of shares, far below the smalle
 
 
 def divide(left: Family, right: Family, parts: int, random: np.random.Generator) -> Ints:
-    """Part of each item, 0 to parts - 1: parts of equal shares.
+    """Divide the items: the part of each, 0 to parts - 1, in equal shares.
 
     Args:
         left, right: the two families; the items as a whole are a group of both.
@@ -194,7 +194,7 @@ class _Network:
         self.spans: list[Ints] = []
 
     def add_tree(self, family: Family, shares: Floats, *, is_left: bool) -> tuple[int, Ints]:
-        """A node for the whole and for each group; returns the root and for each item the node of its finest group."""
+        """Add a node for the whole and each group; return the root and for each item the node of its finest group."""
         root = self.nodes
         self.nodes += 1
         above = np.full(shares.size, root, dtype=np.int64)
@@ -212,7 +212,7 @@ class _Network:
         return root, above
 
     def add_arcs(self, tails: Ints, heads: Ints, sums: Floats) -> slice:
-        """Arcs that must carry the floor or the ceil of a sum; returns where their flow will stand."""
+        """Add arcs that must carry the floor or the ceil of a sum; return where their flow will stand."""
         start = sum(part.size for part in self.tails)
         low = np.floor(sums + _ROUNDING).astype(np.int64)
         self.tails.append(tails.astype(np.int64))
@@ -222,7 +222,7 @@ class _Network:
         return slice(start, start + tails.size)
 
     def solve(self, random: np.random.Generator) -> Ints:
-        """A whole flow within all bounds: a maximum flow from where the lower bounds bring too much to too little."""
+        """Find a whole flow within all bounds: a maximum flow from where lower bounds bring too much to too little."""
         from scipy.sparse import coo_array, csr_array
         from scipy.sparse.csgraph import maximum_flow
 
@@ -266,7 +266,7 @@ class _Dealing:
         )
 
     def deal_ratings(self) -> Ints | str:
-        """Ratings of each candidate in the new blocks, shape (candidates,), or what was in the way of a choice."""
+        """Return the ratings of each candidate in the new blocks, shape (candidates,), or what prevented a choice."""
         already = self.already
         fixed, shares = np.zeros(already.size, dtype=np.int64), np.zeros(already.size)
         for members, ratings in self._totals():
@@ -284,7 +284,7 @@ class _Dealing:
         return self._repaired(fixed, has_more, shares > 0)
 
     def deal_sessions(self, ratings: Ints) -> Ints:
-        """Candidates by number in each block, shape (blocks, trials), the originals first."""
+        """Return candidates by number in each block, shape (blocks, trials), the originals first."""
         parts = []
         for half, trials, evenly in self.halves:
             rated = np.repeat(half, ratings[half])
@@ -297,7 +297,7 @@ class _Dealing:
         return [member[:, k] for k in evenly], [member[:, k] for k in (SEX, SPEAKER, SOURCE)]
 
     def _totals(self) -> list[tuple[Ints, int]]:
-        """The candidates of each system with the ratings that they get; the least rated system gets the next one."""
+        """Return candidates of each system with their number of ratings; the least rated system gets the next one."""
         found = []
         system = self.groups.member[:, SYSTEM]
         for half, trials, _ in self.halves:
@@ -469,7 +469,7 @@ def fill_blocks(
     random: np.random.Generator,
     progress: Progress | None = None,
 ) -> Ints:
-    """Candidates by number in each of `blocks` new blocks, shape (blocks, trials), the originals first.
+    """Fill `blocks` new blocks with candidates by number, shape (blocks, trials), the originals first.
 
     Args:
         already: shape (candidates,), how often each is rated in earlier blocks.
@@ -565,7 +565,7 @@ def extend(request: DesignRequest, design: Design, *, blocks: int, seed: int) ->
 def _filled(
     whole: DesignRequest, needs: DesignRequirements, blocks: int, already: Ints, seed: int
 ) -> tuple[Ints, np.random.Generator]:
-    """The new blocks and the generator that goes on; where few have no way from one beginning, others are tried."""
+    """Return the new blocks and the generator that goes on; where few have no way, other beginnings are tried."""
     beginnings = BEGINNINGS if blocks * whole.trials <= FEW_TRIALS else 1
     for beginning in range(beginnings):
         random = np.random.default_rng([seed, beginning] if beginning else seed)

@@ -87,7 +87,7 @@ Blocks = Sequence[Sequence[Candidate]]
 
 
 def check_order(request: DesignRequest, needs: DesignRequirements, blocks: Blocks, extensions: int) -> Iterable[Check]:
-    """All constraints on the order within sessions, and on the places of systems over sessions."""
+    """Check all constraints on the order within sessions, and on the places of systems over sessions."""
     yield _runs(needs, blocks)
     yield _distances(needs, blocks)
     yield _neighbours(needs, blocks)
@@ -203,7 +203,7 @@ def _stands(
 def _guesses(
     what: str, group_of: Callable[[Candidate], str], total: Counter[str], kinds: KindsByPlace, blocks: Blocks
 ) -> Check:
-    """How often the group is guessed from the place, and from that and two kinds before, as other evaluators had it."""
+    """Check how often a group is guessed from place, and from that and two kinds before, as other evaluators had it."""
     usual = max(total.values(), default=0) / max(1, total.total())
     by_rules = kinds.guessed if what == "kind" else (usual, usual)
     required, found, problems = [], [], []
@@ -227,7 +227,7 @@ def _guesses(
 
 
 def describe_power(name: str, required: str, numbers: Mapping[str, int]) -> str:
-    """What a check that allows for chance can find at all, in a sentence; empty for one that fails by a single breach.
+    """Say what a check that allows for chance can find at all; empty for one that fails by a single breach.
 
     Args:
         name, required: of the check.
@@ -289,7 +289,7 @@ class Certificate:
         return tuple(check for check in self.checks if not check.passed)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, equal whenever request and design are."""
+        """Return plain values, equal whenever request and design are."""
         told = {"certificate": CERTIFICATE_VERSION, "version": self.design_version, "seed": self.seed}
         told |= {"sha256": self.sha256, "passes": self.passes, "numbers": dict(self.numbers)}
         return told | {"relaxed": list(self.relaxed), "checks": [asdict(check) for check in self.checks]}
@@ -329,7 +329,7 @@ def make_certificate(
 
 
 def compute_digest(request: Any, design: Any) -> str:
-    """SHA-256 of request and design as JSON with sorted keys and no spaces."""
+    """Return the SHA-256 of request and design as JSON with sorted keys and no spaces."""
     whole = {"request": request, "design": design}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), default=_as_plain)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -486,7 +486,7 @@ def _candidates(request: DesignRequest) -> Iterable[Check]:
 
 
 def _pairs(request: DesignRequest) -> Check:
-    """Targets tell whose an enrolment utterance is; other trials must agree."""
+    """Check that targets tell whose an enrolment utterance is; other trials must agree."""
     owner: dict[str, Candidate] = {}
     problems = []
     for trial in request.candidates:

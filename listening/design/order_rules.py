@@ -14,7 +14,7 @@ SPEAKER_GAP = 3
 
 
 def longest_run(originals: int, anonymised: int) -> int:
-    """Two, or half a trial more than come to one of the rarer kind, rounded up; all where there is one kind only.
+    """Return two, or half a trial more than come to one of the rarer kind, rounded up; all if there is one kind.
 
     Less would leave hardly any order but one, in which every place tells its kind.
     """
@@ -23,7 +23,9 @@ def longest_run(originals: int, anonymised: int) -> int:
 
 
 def speaker_gap(trials: int, most: Mapping[str, int]) -> int:
-    """At a gap of g, g - 1 speakers are barred from each place: as many again, and one, must be left to choose from.
+    """Return the gap between trials of one speaker.
+
+    At a gap of g, g - 1 speakers are barred from each place: as many again, and one, must be left to choose from.
 
     And all trials of each speaker, T/g of them at most, must find places that far apart.
 

@@ -68,7 +68,7 @@ class Quarters:
         self.heard: Ints = np.zeros((len(request.systems), QUARTERS), dtype=np.int64)
 
     def place(self, trials: Sequence[Candidate], start: int = 0) -> list[int] | None:
-        """Quarter of each trial of a block; None where no table of classes by quarters exists.
+        """Return the quarter of each trial of a block; None where no table of classes by quarters exists.
 
         Args:
             start: how often this block could not be ordered so far: the more, the less counts what is heard elsewhere.
@@ -113,7 +113,7 @@ class Quarters:
                     crowd[*name, target] += 1
 
     def _table(self, tables: Sequence[Table], start: int) -> Table:
-        """One of the tables; at first of some the one that evens out the quarters of anonymised trials."""
+        """Return one of the tables; at first of some the one that evens out the quarters of anonymised trials."""
         drawn = [tables[place] for place in self.random.integers(len(tables), size=1 if start else _TABLES).tolist()]
         heard = self.heard.sum(axis=0)
 
@@ -165,7 +165,7 @@ class Quarters:
         )
 
     def choose_to_redo(self, ordered: Sequence[Sequence[Candidate]], uneven: Ints) -> int:
-        """A block that puts a system where it is heard too often, or else one with a system heard too seldom there."""
+        """Choose a block that puts a system where it is heard too often, else one with one heard too seldom there."""
         share = (np.maximum(uneven, 0) + uneven.any(axis=1, keepdims=True)).tolist()
         weight = [
             sum(
@@ -193,7 +193,7 @@ class Quarters:
 
 @cache
 def _tables(cells: tuple[tuple[Cell, int], ...], sizes: tuple[int, ...]) -> list[Table]:
-    """All tables of trials by cell and quarter that give every quarter its part of each kind, class and size.
+    """Return all tables of trials by cell and quarter that give every quarter its part of each kind, class and size.
 
     Where none gives also every cell its part (floor or ceil), those that miss it by one.
     """
@@ -346,7 +346,7 @@ class _Filling:
         return run
 
     def _has_way_on(self, waiting: Sequence[Candidate], place: int) -> bool:
-        """Whether what remains, of the session and of the quarter, can still be parted and still finds its places."""
+        """Return whether what remains, of session and quarter, can still be parted and still finds its places."""
         run, last = self._run(), self.order[-1].is_original
         longest, gap = self.needs.longest_run, self.needs.speaker_gap
         here = sum(trial.is_original == last for trial in waiting)
@@ -383,7 +383,7 @@ class _Filling:
 def insert_controls(
     design: Design, *, practice: Sequence[str], gold: Sequence[str], bridge: Sequence[str], seed: int
 ) -> tuple[tuple[str, ...], ...]:
-    """All keys of each block in the order of hearing.
+    """Return all keys of each block in the order of hearing.
 
     Raises:
         ProblemsError: a key occurs twice, or the blocks are too short to keep gold and bridge trials apart.

@@ -93,7 +93,7 @@ def find_kinds_by_place(trials: int, originals: int, longest_run: int) -> KindsB
 
 
 def guess_held_out(sessions: Sequence[Sequence[tuple[object, str]]]) -> tuple[int, int]:
-    """How many labels are guessed right, of how many: each from what other sessions have where the cue is the same.
+    """Return how many labels are guessed right, of how many: each from other sessions where the cue is the same.
 
     Args:
         sessions: of each evaluator a cue and a label for each trial; a quarter of the evaluators is held out at a time.
@@ -113,13 +113,19 @@ def guess_held_out(sessions: Sequence[Sequence[tuple[object, str]]]) -> tuple[in
 
 
 def bound_guesses(share: float, trials: int) -> float:
-    """The part of so many trials that may be guessed right where any order gives a share: two points and noise more."""
+    """Return the part of so many trials that may be guessed right where any order gives a share.
+
+    Two points and noise more.
+    """
     return min(1.0, share + _MORE + _DEVIATIONS * sqrt(share * (1 - share) / max(1, trials)))
 
 
 @cache
 def bound_by_chance(number: int, share: float) -> Bounds:
-    """Between which counts all but one in a hundred million of so many independent draws lie, on either side."""
+    """Return between which counts so many independent draws lie.
+
+    All but one in a hundred million do, on either side.
+    """
     if not 0 < share < 1:
         return Bounds(round(number * share), round(number * share))
     ways = (lgamma(number + 1) - lgamma(count + 1) - lgamma(number - count + 1) for count in range(number + 1))

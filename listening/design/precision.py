@@ -79,7 +79,7 @@ class PrecisionPlan:
 def interval_width(
     trials_per_class: int, eer: float, *, reference_trials: int | None = None, inflation: float = 1.0
 ) -> float:
-    """Half-width of the 95 % interval of an equal error rate.
+    """Return the half-width of the 95 % interval of an equal error rate.
 
     Args:
         trials_per_class: ratings of each class; of the system where there are `reference_trials`.

@@ -125,7 +125,7 @@ class DesignRequest:
 
     @property
     def anonymised(self) -> int:
-        """Anonymised trials in each session."""
+        """Return how many anonymised trials each session has."""
         return self.trials - self.originals
 
 
@@ -156,7 +156,7 @@ class Bounds:
 
     @classmethod
     def around(cls, share: Fraction) -> Bounds:
-        """Floor and ceil of what would be exactly proportional."""
+        """Return floor and ceil of what would be exactly proportional."""
         return cls(floor(share), ceil(share))
 
     def __contains__(self, count: object) -> bool:
@@ -213,13 +213,13 @@ class DesignRequirements:
 
 
 def quarter_sizes(trials: int) -> tuple[int, ...]:
-    """Places in each quarter of a session."""
+    """Return how many places each quarter of a session has."""
     edges = [quarter * trials // QUARTERS for quarter in range(QUARTERS + 1)]
     return tuple(after - before for before, after in pairwise(edges))
 
 
 def quarter_of_place(trials: int) -> list[int]:
-    """For each place from 0 the quarter, 0 to 3, that it lies in."""
+    """Return for each place from 0 the quarter, 0 to 3, that it lies in."""
     return [quarter for quarter, size in enumerate(quarter_sizes(trials)) for _ in range(size)]
 
 
@@ -280,7 +280,7 @@ def compute_requirements(request: DesignRequest) -> DesignRequirements:
 def sum_weights(
     candidates: Iterable[Candidate], name: Callable[[Candidate], Name], weight: Mapping[str, Fraction]
 ) -> dict[Name, Fraction]:
-    """Weight of all candidates that share a name."""
+    """Sum the weight of all candidates that share a name."""
     found: dict[Name, Fraction] = defaultdict(Fraction)
     counts = Counter((name(candidate), weight[candidate.key]) for candidate in candidates)  # few different weights
     for (of, each), count in counts.items():
@@ -314,7 +314,7 @@ def _limit(
     may_repeat: bool,
     relaxed: list[str],
 ) -> int:
-    """How often an utterance may occur in a session: once, or where it may repeat twice, or its share rounded up."""
+    """Return how often an utterance may occur in a session: once; if it may repeat, twice or its share rounded up."""
     if not may_repeat:
         return 1
     shares = sum_weights(request.candidates, lambda candidate: str(getattr(candidate, what)), weight)
@@ -412,7 +412,7 @@ def _uncovered(request: DesignRequest) -> Iterable[str]:
 
 
 def _unbalanced(request: DesignRequest) -> Iterable[str]:
-    """In each system, and in the originals, as many targets as non-targets and as many female as male."""
+    """Yield what is uneven: in each system and the originals, as many targets as non-targets, female as male."""
     rows: dict[str, Counter[object]] = defaultdict(Counter)
     for candidate in request.candidates:
         rows[candidate.system].update([candidate.sex, candidate.is_target])

@@ -110,7 +110,7 @@ class _Choice:
         return Candidate(key, system, trial.speaker, trial.sex, target, trial.key, compared)
 
     def shared_by_systems(self) -> list[PoolUtterance]:
-        """Trial utterances that every system has; a problem for each system that has none."""
+        """Return trial utterances that every system has; a problem for each system that has none."""
         wanted = frozenset(self.numbers.systems)
         shared = [one for one in self.trials if wanted <= one.systems]
         without = [system for system in self.numbers.systems if not any(system in one.systems for one in self.trials)]
@@ -125,7 +125,7 @@ class _Choice:
     def pairs(
         self, trials: Sequence[PoolUtterance], count: int, per_session: float, what: str, turn: int = 0
     ) -> list[Pair]:
-        """At most `count` pairs, half of them target, of each sex its part, spread over speakers."""
+        """Return at most `count` pairs, half of them target, of each sex its part, spread over speakers."""
         groups = self._groups(trials, what)
         if not groups:
             return []
@@ -138,7 +138,7 @@ class _Choice:
         return [made[place] for place in self.random.permutation(len(made))]
 
     def _groups(self, trials: Sequence[PoolUtterance], what: str) -> Groups:
-        """Trial utterances by speaker of everybody who can be target and non-target, by sex and class."""
+        """Group trial utterances by speaker of everybody who can be target and non-target, by sex and class."""
         own: dict[str, int] = defaultdict(int)
         of_sex: dict[str, set[str]] = defaultdict(set)
         for one in self.enrolments:
@@ -179,7 +179,10 @@ class _Choice:
         ]
 
     def _parts(self, groups: Groups, count: int, turn: int = 0) -> dict[tuple[str, bool | None], int]:
-        """How many pairs of each sex and class, alike to 1 unless sexes are as in the pool; odd ones by turns."""
+        """Return how many pairs there are of each sex and class.
+
+        Alike to 1 unless sexes are as in the pool; odd ones by turns.
+        """
         speakers = {sex: len({name for key in groups if key[0] == sex for name in groups[key]}) for sex in ("f", "m")}
         share = speakers["f"] / sum(speakers.values()) if self.numbers.sexes_as_in_pool else 0.5
         is_male_turn = count == 1 and turn % 4 > 1  # where systems have one trial each, sexes take turns, too
@@ -197,7 +200,7 @@ class _Choice:
     def _spread(
         self, speakers: dict[str, list[PoolUtterance]], number: int, target: bool | None, share: float
     ) -> list[Pair]:
-        """Pairs of one sex and class: the speaker with fewest of them next, then what sessions meet least."""
+        """Spread pairs of one sex and class: the speaker with fewest of them next, then what sessions meet least."""
         made: list[Pair] = []
         waiting = [
             (0, self.spoken[name], chance, name)

@@ -93,7 +93,7 @@ class _Shuffling:
         ]
 
     def run(self, random: np.random.Generator, progress: Progress | None = None) -> None:
-        """All steps."""
+        """Run all steps."""
         sessions, trials = self.order.shape
         for step in range(SWEEPS * trials):
             if progress is not None and step % trials == 0:

@@ -98,7 +98,7 @@ BoardPlan = UnratedPlan[Board]
 
 
 def plan_boards(request: BoardRequest) -> BoardPlan:
-    """Boards for every evaluator, balanced over systems, speakers and sexes.
+    """Plan boards for every evaluator, balanced over systems, speakers and sexes.
 
     Raises:
         ProblemsError: if the request cannot be met, with the numbers that would do.
@@ -117,7 +117,7 @@ def needed_of_each_kind(samples: int, speakers: int) -> int:
 
 
 def usable_speakers(pool: Sequence[PoolUtterance], systems: Iterable[str], samples: int) -> dict[str, str]:
-    """Sex by speaker, of those who have enough for one board: enrolments, and trial utterances from every system."""
+    """Return the sex of speakers with enough for one board: enrolments, and trial utterances from every system."""
     needed = needed_of_each_kind(samples, SPEAKERS[0])
     held: Counter[tuple[str, str]] = Counter()
     sexes = {}
@@ -147,7 +147,7 @@ def _wrong_boards(request: BoardRequest) -> list[str]:
 
 
 def _too_many_boards(request: BoardRequest) -> str:
-    """Nobody meets a recording twice, so the speakers can run out of them; say how many boards do work."""
+    """Say how many boards do work: nobody meets a recording twice, so the speakers can run out of them."""
     words = (
         f"{request.boards} boards of {request.samples} samples for one evaluator: the speakers have too few "
         "utterances, as nobody hears a recording twice."
@@ -204,14 +204,14 @@ class _BoardMaker:
         return Board(key, system, tuple(samples[place] for place in order))
 
     def _least(self, choices: Sequence[tuple[_Choice, str]]) -> tuple[_Choice, str]:
-        """The choice made least often so far; among those, the one made least often in its company; then by lot."""
+        """Return the choice made least often so far; among those, in its company; then by lot."""
         chosen = min(choices, key=lambda one: (self.chosen[one[0]], self.chosen[one], self.rng.random()))
         self.chosen[chosen[0]] += 1
         self.chosen[chosen] += 1
         return chosen
 
     def _shares(self, speakers: int) -> list[tuple[int, int]]:
-        """Originals and anonymised samples of each speaker: equal shares, and half of each kind, as far as they go."""
+        """Share out originals and anonymised samples of speakers: equally, and half of each kind, as far as they go."""
         samples = self.request.samples
         sizes = [samples // speakers + (place < samples % speakers) for place in range(speakers)]
         odd = [place for place, size in enumerate(sizes) if size % 2]
@@ -224,7 +224,7 @@ class _BoardMaker:
         return [shares[place] for place in self.rng.permutation(speakers)]
 
     def _take(self, speaker: str, role: str, system: str, count: int) -> list[BoardSample]:
-        """Utterances of a speaker that this evaluator has not met, those used least first; fewer if they run out."""
+        """Take utterances of a speaker not met by this evaluator, those used least first; fewer if they run out."""
         fresh = [key for key in self.utterances[speaker, role] if key not in self.heard]
         fresh.sort(key=lambda key: (self.uses_of_version[key, system], self.uses[key], self.rng.random()))
         for key in fresh[:count]:
@@ -237,7 +237,7 @@ class _BoardMaker:
 def system_orders(
     evaluators: int, places: int, systems: Sequence[str], rng: np.random.Generator
 ) -> list[tuple[str, ...]]:
-    """Systems by place for each evaluator: every system equally often in all, for each evaluator and at each place.
+    """Return systems by place for each evaluator: each equally often in all, for each evaluator and at each place.
 
     Evaluators take windows of one endless row of the systems, so that totals and each window are even and no system
     follows itself. A window starts where the last one ended; once the starts repeat, they move on by one, so that in
@@ -252,7 +252,7 @@ def system_orders(
 
 
 def _groups(speakers: dict[str, str]) -> dict[str, list[str]]:
-    """Speakers who may stand on one board: those of one sex, or all where a sex has too few of them."""
+    """Group speakers who may stand on one board: those of one sex, or all where a sex has too few of them."""
     by_sex: dict[str, list[str]] = defaultdict(list)
     for name, sex in speakers.items():
         by_sex[sex].append(name)
@@ -303,7 +303,7 @@ TranscriptionPlan = UnratedPlan[Writing]
 
 
 def plan_transcription(request: TranscriptionRequest) -> TranscriptionPlan:
-    """Trials for every evaluator, balanced over systems, speakers, sexes and forms of each utterance.
+    """Plan trials for every evaluator, balanced over systems, speakers, sexes and forms of each utterance.
 
     Raises:
         ProblemsError: if the request cannot be met, with the numbers that would do.
@@ -320,7 +320,7 @@ def plan_transcription(request: TranscriptionRequest) -> TranscriptionPlan:
 
 
 def usable_utterances(request: TranscriptionRequest) -> list[PoolUtterance]:
-    """Trial utterances that every system has anonymised and whose words are known."""
+    """Return trial utterances that every system has anonymised and whose words are known."""
     wanted = frozenset(request.systems)
     return [
         one
@@ -390,7 +390,7 @@ class _TranscriptionMaker:
         return rows
 
     def _utterances(self) -> list[PoolUtterance] | None:
-        """Utterances of one evaluator: sexes in turn, then the speaker and the utterance that were heard least."""
+        """Return utterances of one evaluator: sexes in turn, then the speaker and the utterance heard least."""
         said: set[str] = set()
         chosen: list[PoolUtterance] = []
         here: Counter[str] = Counter()
@@ -416,7 +416,7 @@ class _TranscriptionMaker:
         return None
 
     def _in_forms(self, chosen: Sequence[PoolUtterance], forms: Sequence[str]) -> list[Writing]:
-        """Utterance by utterance the form in which it was heard least, all of them together; then so for speakers."""
+        """Return each utterance in the form in which it was heard least, all of them together; then so for speakers."""
         from scipy.optimize import linear_sum_assignment
 
         heard = np.array([[self.in_form[one.key, form] for form in forms] for one in chosen], float)
@@ -447,7 +447,7 @@ def order_trials(trials: Sequence[Writing], rng: np.random.Generator) -> list[Wr
 
 
 def _kinds(trials: Sequence[Writing], rng: np.random.Generator) -> list[bool]:
-    """Place by place whether an original stands there."""
+    """Return place by place whether an original stands there."""
     total, originals = len(trials), sum(not one.system for one in trials)
     bounds = [total * quarter // 4 for quarter in range(5)]
     until = [round(originals * bound / total) for bound in bounds]

@@ -25,7 +25,7 @@ from listening.design.unrated import Board, BoardPlan, BoardRequest, Transcripti
 
 
 def certify_boards(request: BoardRequest, plan: BoardPlan) -> Certificate:
-    """All checks of a plan of boards."""
+    """Make all checks of a plan of boards."""
     boards = [board for block in plan.blocks for board in block]
     systems = [[board.system for board in block] for block in plan.blocks]
     checks = [
@@ -48,7 +48,7 @@ def certify_boards(request: BoardRequest, plan: BoardPlan) -> Certificate:
 
 
 def certify_transcription(request: TranscriptionRequest, plan: TranscriptionPlan) -> Certificate:
-    """All checks of a plan of transcriptions."""
+    """Make all checks of a plan of transcriptions."""
     trials = [trial for block in plan.blocks for trial in block]
     systems = [[trial.system for trial in block] for block in plan.blocks]
     checks = [
@@ -208,7 +208,7 @@ def _sexes(request: BoardRequest, boards: Sequence[Board]) -> Check:
 
 
 def _able(request: BoardRequest) -> dict[str, set[str]]:
-    """By sex the speakers with utterances enough for a board of three speakers."""
+    """Return by sex the speakers with utterances enough for a board of three speakers."""
     needed = (request.samples + 5) // 6
     kinds: dict[str, Counter[bool]] = defaultdict(Counter)
     for one in request.pool:
@@ -280,7 +280,7 @@ def _sexes_of_blocks(request: TranscriptionRequest, blocks: Sequence[Sequence[Wr
 
 
 def _forms(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
-    """Over the study an utterance that is heard in a form again was heard in all that are due to it about as often."""
+    """Check that, over the study, an utterance heard in a form again was heard in all due to it about as often."""
     share = {system: (request.trials - request.originals) / len(request.systems) for system in request.systems}
     share[""] = float(request.originals)
     in_form: dict[str, Counter[str]] = defaultdict(Counter)
@@ -297,7 +297,7 @@ def _forms(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
 
 
 def _speakers_apart(blocks: Sequence[Sequence[Writing]]) -> Check:
-    """Sessions aside in which one speaker has more than half of the trials."""
+    """Check that speakers are apart, sessions aside in which one speaker has more than half of the trials."""
     speakers = [[trial.speaker for trial in block] for block in blocks]
     most = [max(Counter(names).values(), default=0) for names in speakers]
     due = [names if 2 * count <= len(names) + 1 else [] for names, count in zip(speakers, most, strict=True)]

@@ -101,7 +101,7 @@ class UniformSpeech:
 
     @property
     def speech(self) -> Samples:
-        """Without the silence."""
+        """Return the speech without the silence."""
         return self.samples[self.form.silence_samples : self.form.silence_samples + self.speech_samples]
 
     @property
@@ -114,7 +114,7 @@ class UniformSpeech:
 
 
 def padded_samples(speech_samples: int, form: StimulusFormat = USUAL) -> int:
-    """Length on the grid of that much speech, with silence before and at least as much behind it."""
+    """Return the length on the grid of that much speech, with silence before and at least as much behind it."""
     return -(-(speech_samples + 2 * form.silence_samples) // form.grid_samples) * form.grid_samples
 
 

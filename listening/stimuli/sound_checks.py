@@ -58,7 +58,7 @@ def counting_tones(counts: Sequence[int]) -> Sound:
 
 
 def huggins_round(answer: int, rng: Generator) -> Sound:
-    """Three noises; the one with that number, from 1, has the faint tone.
+    """Return three noises; the one with that number, from 1, has the faint tone.
 
     Raises:
         ValueError: there is no such interval.
@@ -68,7 +68,7 @@ def huggins_round(answer: int, rng: Generator) -> Sound:
 
 
 def woods_round(answer: int, rng: Generator) -> Sound:
-    """Three tones; the one with that number, from 1, is the quietest, and another one is inverted in one ear.
+    """Return three tones; the one with that number, from 1, is the quietest; another is inverted in one ear.
 
     Raises:
         ValueError: there is no such interval.
@@ -119,7 +119,7 @@ def _check(answer: int) -> None:
 
 
 def _huggins(rng: Generator, *, is_shifted: bool) -> Sound:
-    """White noise, the same in both ears but for the band that is inverted in the right one."""
+    """Return white noise, the same in both ears but for the band that is inverted in the right one."""
     left = rng.standard_normal(round(INTERVAL_S * RATE_HZ))
     right = left
     if is_shifted:
@@ -148,7 +148,7 @@ def _silence(seconds: float) -> Sound:
 
 
 def _ramped(sound: Sound, seconds: float, rate_hz: int = RATE_HZ) -> Sound:
-    """With a raised-cosine start and end."""
+    """Return the sound with a raised-cosine start and end."""
     ramp = np.sin(np.linspace(0, np.pi / 2, round(seconds * rate_hz)))[:, None] ** 2
     ramped = sound.copy()
     ramped[: len(ramp)] *= ramp

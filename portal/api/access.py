@@ -53,7 +53,7 @@ class HasScope(BasePermission):
 
 
 def require_scope(request: Request, *scopes: Scope) -> None:
-    """With a session, all that is allowed on the pages is allowed; with a token, only what its scopes allow.
+    """Require a scope: with a session, all that pages allow is allowed; with a token, only what its scopes allow.
 
     Raises:
         MissingScope: the token has none of these.

@@ -91,15 +91,15 @@ class ApiView(APIView):
     scopes: ClassVar[Mapping[str, tuple[Scope, ...]]] = {}
 
     def scopes_for(self, method: str | None) -> tuple[Scope, ...]:
-        """The scopes of which a token needs one."""
+        """Return the scopes of which a token needs one."""
         return (Scope.READ,) if method in READS else self.scopes.get(method or "", (Scope.ORGANIZE,))
 
     def who_for(self, method: str | None) -> Who:
-        """Who may use a method."""
+        """Return who may use a method."""
         return self.who.get("GET" if method in READS else method or "", Who.ORGANIZERS)
 
     def is_open_for(self, method: str | None) -> bool:
-        """Whether visitors who say not who they are learn something by it."""
+        """Return whether visitors who say not who they are learn something by it."""
         return self.who_for(method) is Who.EVERYBODY
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -118,7 +118,7 @@ class ApiView(APIView):
         raise NotAllowed("OPTIONS", ", ".join(self.allowed_methods))
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """What is answered depends on who asks, and nobody in between keeps it; it says by which version."""
+        """Finish the response: it depends on who asks, and nobody in between keeps it; it says by which version."""
         final = super().finalize_response(request, response, *args, **kwargs)
         final[PORTAL_VERSION] = RELEASE
         patch_cache_control(final, private=True, no_store=True)
@@ -127,7 +127,7 @@ class ApiView(APIView):
     def paginated(
         self, found: QuerySet[Any] | list[Any], serializer: type[Serializer[Any]], **context: Any
     ) -> Response:
-        """One page of what was found."""
+        """Return one page of what was found."""
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(found, self.request, view=self)
         shown = serializer(page, many=True, context={"request": self.request, **context})
@@ -140,19 +140,19 @@ class ApiView(APIView):
         return dict(found.validated_data)
 
     def body(self, serializer: type[Serializer[Any]], *, partial: bool = False, **context: Any) -> dict[str, Any]:
-        """The body of the request, read strictly; with `partial` any of its fields may be left out."""
+        """Read the body of the request strictly; with `partial` any of its fields may be left out."""
         found = serializer(data=self.request.data, partial=partial, context=context)
         found.is_valid(raise_exception=True)
         return dict(found.validated_data)
 
     @property
     def user(self) -> Any:
-        """Who asks."""
+        """Return who asks."""
         return self.request.user
 
     @property
     def wants_csv(self) -> bool:
-        """Whether the asker prefers rows."""
+        """Return whether the asker prefers rows."""
         return bool(self.request.accepted_renderer.format == "csv")
 
 
@@ -229,7 +229,7 @@ def operation(
 
 
 def address(route: str, name: str, **operations: Callable[..., HttpResponse]) -> URLPattern:
-    """An address of the API with an operation for each method."""
+    """Return an address of the API with an operation for each method."""
     first = next(iter(operations.values()))
     access = {method.upper(): one.access for method, one in operations.items()}  # type: ignore[attr-defined]
     members: dict[str, Any] = {
@@ -278,7 +278,7 @@ def _as_method(function: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 
 @csrf_exempt  # it changes nothing, and says so in the same words to everybody
 def nothing_here(_: Any, rest: str) -> HttpResponse:
-    """Below /api/, where there is no address."""
+    """Answer below /api/, where there is no address."""
     return problem(404, f"The API has no address /api/{rest[:200]}. All of its addresses are listed at /api/.")
 
 

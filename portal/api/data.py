@@ -231,7 +231,7 @@ def download_data(api: ApiView, edition: str, file: str) -> HttpResponse:
 
 
 def _require_taking_part(user: Any, edition: Edition) -> None:
-    """Names and hashes of the originals are for those who were given the corpus."""
+    """Require taking part: names and hashes of the originals are for those who were given the corpus."""
     team = team_of(user, edition)
     takes_part = team is not None and team.state == Team.State.APPROVED
     if not takes_part and not edition.organizers.filter(pk=user.pk).exists():

@@ -38,7 +38,7 @@ def show_schema(api: ApiView) -> Response:  # noqa: ARG001
 
 @open_read
 def documentation(request: HttpRequest) -> HttpResponse:
-    """The page that explains the API."""
+    """Show the page that explains the API."""
     described = schema()
     groups = [
         {
@@ -61,7 +61,7 @@ def documentation(request: HttpRequest) -> HttpResponse:
 
 
 def marked(text: str) -> SafeString:
-    """Text whose words between backquotes are code."""
+    """Return text whose words between backquotes are code."""
     pieces = enumerate(text.split("`"))
     return format_html_join(
         "", "{}", ((format_html("<code>{}</code>", one) if place % 2 else one,) for place, one in pieces)
@@ -138,7 +138,7 @@ def _shape(name: str, component: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reference(one: dict[str, Any]) -> str:
-    """The name of the shape that a schema refers to; empty for none."""
+    """Return the name of the shape that a schema refers to; empty for none."""
     for each in (one, *one.get("allOf", ()), *one.get("oneOf", ()), *one.get("anyOf", ())):
         if "$ref" in each:
             return str(each["$ref"]).rpartition("/")[2]
@@ -146,7 +146,7 @@ def _reference(one: dict[str, Any]) -> str:
 
 
 def kind_of(one: dict[str, Any]) -> str:
-    """A schema in words, such as ``time or null``."""
+    """Return a schema in words, such as ``time or null``."""
     if name := _reference(one):
         choices = schema()["components"]["schemas"].get(name, {}).get("enum")
         words = f"one of {', '.join(map(str, choices))}" if choices else name
@@ -168,7 +168,7 @@ def _kind(kind: str, one: dict[str, Any]) -> str:
 
 
 def _curl(path: str, method: str, operation: dict[str, Any]) -> str:
-    """A line for the shell; words in capitals are to be replaced."""
+    """Return a line for the shell; words in capitals are to be replaced."""
     for parameter in operation.get("parameters", []):
         path = path.replace(f"{{{parameter['name']}}}", parameter["name"].upper())
     address = absolute(path.replace("{", "").replace("}", ""))

@@ -71,7 +71,7 @@ class EditionFieldsSerializer(ModelShape):
         }
 
     def validate_corpus(self, name: str | None) -> Corpus | None:
-        """One that the asker may choose."""
+        """Return a corpus that the asker may choose."""
         if name is None:
             return None
         corpora = corpora_for_edition(self.context["user"], self.context.get("edition"))
@@ -81,7 +81,7 @@ class EditionFieldsSerializer(ModelShape):
         return found
 
     def validate_organizers(self, addresses: list[str]) -> list[User]:
-        """The accounts of the addresses; the person who asks stays among them."""
+        """Return the accounts of the addresses; the person who asks stays among them."""
         edition = self.context.get("edition")
         try:
             return find_organizers(
@@ -91,7 +91,7 @@ class EditionFieldsSerializer(ModelShape):
             raise serializers.ValidationError(error.problems) from None
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """One recipe: a shipped one has no text of its own."""
+        """Require one recipe: a shipped one has no text of its own."""
         if {"protocol", "recipe_text"} <= attrs.keys():
             raise serializers.ValidationError({"recipe_text": "Give a protocol or a custom recipe, not both."})
         if "protocol" in attrs:
@@ -325,12 +325,12 @@ class LeaderboardSerializer(Shape):
 
 # Operations ----------------------------------------------------------------------------------------------
 def _context(user: Any) -> dict[str, Any]:
-    """What the asker is in every edition."""
+    """Return what the asker is in every edition."""
     return {"teams": teams_by_edition(user), "organised": editions_organised_by(user)}
 
 
 def shown(user: Any, edition: Edition, status: int = 200) -> Response:
-    """An edition as the asker sees it."""
+    """Return an edition as the asker sees it."""
     return Response(EditionSerializer(edition, context=_context(user)).data, status=status)
 
 
@@ -458,7 +458,7 @@ def show_leaderboard(api: ApiView, edition: str) -> HttpResponse:
 
 
 def _changed(api: ApiView, edition: str, service: Callable[..., Edition], **given: Any) -> Response:
-    """What an organizer does with a leaderboard; the answer is the edition as it then is."""
+    """Do what an organizer does with a leaderboard; the answer is the edition as it then is."""
     managed = managed_edition_for(api.user, edition)
     return shown(api.user, service(edition=managed, by=api.user, **given))
 

@@ -245,7 +245,7 @@ def start_retraining(api: ApiView, pk: int) -> Response:
 
 
 def _changed(api: ApiView, pk: int, run: int, service: Callable[..., None]) -> Response:
-    """What the organizer does with a run; the answer is the run as it then is."""
+    """Do what the organizer does with a run; the answer is the run as it then is."""
     found = EvaluationRun.objects.filter(submission=managed_submission_for(api.user, pk))
     chosen = get_object_or_404(found, kind__in=[one.kind for one in CHAINED_KINDS], pk=run)
     service(chosen, by=api.user)

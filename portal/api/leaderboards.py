@@ -66,7 +66,7 @@ class RecipeTextSerializer(Shape):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """One recipe."""
+        """Require one recipe."""
         if ("protocol" in attrs) is ("recipe_text" in attrs):
             raise serializers.ValidationError({"recipe_text": "Give recipe_text, or a protocol instead."})
         return attrs

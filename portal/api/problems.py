@@ -30,14 +30,14 @@ log = logging.getLogger("django.request")
 
 
 def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None, **members: Any) -> JsonResponse:
-    """A error as a response; `members` are what a program may want to know beyond the sentence."""
+    """Return an error as a response; `members` are what a program may want to know beyond the sentence."""
     title = OWN_TITLES.get(status) or HTTPStatus(status).phrase
     content = {"type": "about:blank", "title": title, "status": status, "detail": sentence} | members
     return JsonResponse(content, status=status, content_type=CONTENT_TYPE, headers=dict(headers or {}))
 
 
 def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
-    """The problem document of whatever a view raised."""
+    """Return the problem document of whatever a view raised."""
     request = context["request"]
     if isinstance(error, Http404):
         return problem(404, NOT_FOUND) if request.user.is_authenticated else _who_are_you(UNKNOWN_ASKER)
@@ -88,7 +88,7 @@ def _who_are_you(sentence: str) -> JsonResponse:
 
 
 def _list_errors(detail: Any, field: str = "") -> Iterator[dict[str, str]]:
-    """Each sentence of a refused body with the field that it is about, nested fields with dots."""
+    """Yield each sentence of a refused body with the field that it is about, nested fields with dots."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
             here = "" if name == "non_field_errors" else str(name)
@@ -116,12 +116,12 @@ class MissingScope(exceptions.PermissionDenied):
 
 
 def answer_under_maintenance(sentence: str) -> HttpResponse:
-    """What every address of the API answers while there is maintenance; who asks is told when to ask again."""
+    """Return what every address of the API answers while there is maintenance; who asks is told when to ask again."""
     return problem(503, sentence)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """In place of Django's page for requests that reach no view: a problem document below /api/."""
+    """Answer with a problem document below /api/, in place of Django's page for requests that reach no view."""
     is_large = isinstance(exception, RequestDataTooBig)
     if request.path.startswith("/api/"):
         return problem(413, TOO_LARGE) if is_large else problem(400, "The request cannot be read.")
@@ -129,5 +129,5 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """In place of Django's page for a failure outside of a view: a problem document below /api/."""
+    """Answer with a problem document below /api/, in place of Django's page for a failure outside of a view."""
     return problem(500, FAILED) if request.path.startswith("/api/") else internal_error()

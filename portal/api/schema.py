@@ -57,7 +57,7 @@ class PortalSchema(AutoSchema):
 
 
 def list_error_statuses(operation: dict[str, Any], method: str) -> set[int]:
-    """The errors that an operation may answer."""
+    """Return the errors that an operation may answer."""
     found = {401, 403, 406, 429, 500}
     places = {parameter["in"] for parameter in operation.get("parameters", [])}
     names = {parameter["name"] for parameter in operation.get("parameters", [])}
@@ -73,7 +73,7 @@ def list_error_statuses(operation: dict[str, Any], method: str) -> set[int]:
 
 
 def describe_error(status: int) -> dict[str, Any]:
-    """A error as an answer of an operation."""
+    """Describe an error as an answer of an operation."""
     answer = _describe_problem(WORDS[status])
     if status == 429:
         answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
@@ -85,7 +85,7 @@ def _describe_problem(words: str) -> dict[str, Any]:
 
 
 def describe_uploads() -> dict[str, Any]:
-    """The operations of uploads by address and method, each with the errors that it may answer."""
+    """Describe the operations of uploads by address and method, each with the errors that it may answer."""
     paths: dict[str, Any] = deepcopy(_WRITTEN["uploads"])
     for methods in paths.values():
         for method, operation in methods.items():
@@ -110,7 +110,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
 
 def only_ours(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
-    """Of all addresses those of the API that are described by their views."""
+    """Return, of all addresses, those of the API that are described by their views."""
     return [endpoint for endpoint in endpoints if endpoint[0].startswith("/api/")]
 
 
@@ -153,6 +153,6 @@ def _list_schemas(part: Any, schemas: dict[str, Any]) -> set[str]:
 
 @cache
 def schema() -> dict[str, Any]:
-    """The whole description; it is the same for everybody."""
+    """Return the whole description; it is the same for everybody."""
     found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
     return found

@@ -221,7 +221,7 @@ class ReportSerializer(Shape):
 
 
 def shown(submission: Submission) -> Response:
-    """A submission with all that its page shows."""
+    """Return a submission with all that its page shows."""
     progress = summarize_progress(submission)
     submission.jobs, submission.is_under_way = progress.jobs, progress.is_active  # type: ignore[attr-defined]
     submission.data_sets = data_set_rows(submission)  # type: ignore[attr-defined]

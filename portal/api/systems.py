@@ -193,13 +193,13 @@ def list_file_measures(api: ApiView, name: str) -> Response:
 
 
 def system_view(api: ApiView, name: str) -> View:
-    """A system whose numbers the asker may see, and the version that they ask for."""
+    """Return a system whose numbers the asker may see, and the version that they ask for."""
     api.query(VersionQuerySerializer)
     return _view(api, name, SystemPart.NUMBERS)
 
 
 def _view(api: ApiView, name: str, part: SystemPart) -> View:
-    """A system of which the asker may see a part, and the version that they meet."""
+    """Return a system of which the asker may see a part, and the version that they meet."""
     view = make_view(api.request, system_for(api.user, name, part))
     if str(view.submission.version) != api.request.query_params.get("version", str(view.submission.version)):
         raise Http404

@@ -242,6 +242,6 @@ def revoke_invitation(api: ApiView, pk: int, invitation: int) -> Response:
 
 
 def full(team: Team, status: int = 200) -> Response:
-    """A team with its people."""
+    """Return a team with its people."""
     prefetch_related_objects([team], "memberships__user")
     return Response(FullTeamSerializer(team).data, status=status)

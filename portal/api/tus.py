@@ -78,14 +78,14 @@ Action = Callable[..., HttpResponse]
 
 
 def read_method(request: HttpRequest) -> str:
-    """The method that the client means; those that cannot send others say so in a header of a POST."""
+    """Return the method that the client means; those that cannot send others say so in a header of a POST."""
     override = request.headers.get("X-HTTP-Method-Override")
     return override.upper() if override and request.method == "POST" else request.method or ""
 
 
 # Sender -------------------------------------------------------------------------------------------
 def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope) -> Any:
-    """Who asks: the owner of the bearer token, or the person who is logged in.
+    """Return who asks: the owner of the bearer token, or the person who is logged in.
 
     Raises:
         Refused: nobody is known, the token lacks the scope, or a change was asked for without the CSRF token.
@@ -120,7 +120,7 @@ def _lacks_csrf_token(request: HttpRequest) -> bool:
 
 # Numbers and bytes --------------------------------------------------------------------------------
 def number_in(request: HttpRequest, header: str) -> int:
-    """The whole number in a header that must be there."""
+    """Return the whole number in a header that must be there."""
     text = request.headers.get(header, "")
     if not re.fullmatch(r"[0-9]{1,18}", text):
         raise Refused(400, f"The header {header} must be a whole number of bytes, found {text[:40] or 'none'}.")
@@ -128,7 +128,7 @@ def number_in(request: HttpRequest, header: str) -> int:
 
 
 def announced_length(request: HttpRequest) -> int | None:
-    """How long the body is; None where only its end will tell."""
+    """Return how long the body is; None where only its end will tell."""
     if _is_chunked(request):
         return None
     return number_in(request, "Content-Length") if "Content-Length" in request.headers else 0
@@ -139,7 +139,7 @@ def _is_chunked(request: HttpRequest) -> bool:
 
 
 def body_reader(request: HttpRequest) -> Read:
-    """What reads the body as it comes; the web server (`portal.core.web_worker`) gives up a client that falls silent.
+    """Return what reads the body as it comes; the web server (`portal.core.web_worker`) gives up a silent client.
 
     It would keep its upload to itself else, also against its own next try.
     """
@@ -148,7 +148,7 @@ def body_reader(request: HttpRequest) -> Read:
 
 
 def _unchunked(read: Read) -> Read:
-    """Reads a chunked body; where it turns out to be no such, the connection is as good as broken."""
+    """Read a chunked body; where it turns out to be no such, the connection is as good as broken."""
     from gunicorn.http.errors import ParseException
 
     def next_bytes(size: int) -> bytes:
@@ -161,7 +161,7 @@ def _unchunked(read: Read) -> Read:
 
 
 def parse_checksum(request: HttpRequest) -> Checksum | None:
-    """What ``Upload-Checksum: sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=`` says."""
+    """Return what ``Upload-Checksum: sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=`` says."""
     text = request.headers.get("Upload-Checksum")
     if text is None:
         return None
@@ -179,7 +179,7 @@ def parse_checksum(request: HttpRequest) -> Checksum | None:
 
 # Metadata -----------------------------------------------------------------------------------------
 def parse_metadata(request: HttpRequest) -> dict[str, str]:
-    """The pairs of Upload-Metadata: key, space, value in base64, with commas between them; `KEYS` are always there."""
+    """Return the pairs of Upload-Metadata: key, space, base64 value, commas between them; `KEYS` are always there."""
     found = dict.fromkeys(KEYS, "")
     for pair in filter(None, map(str.strip, request.headers.get("Upload-Metadata", "").split(","))):
         key, _, value = pair.partition(" ")
@@ -201,7 +201,7 @@ def parse_metadata(request: HttpRequest) -> dict[str, str]:
 
 
 def metadata_header(upload: Upload) -> str:
-    """What Upload-Metadata says of an upload that is here."""
+    """Return what Upload-Metadata says of an upload that is here."""
     kept = {} if "test" in upload.imported_as else upload.imported_as  # the file of a test is too long for a header
     wanted = {name: "on" if value is True else value or "" for name, value in kept.items()}
     found = {("corpus" if name == "name" else name): value for name, value in wanted.items()}
@@ -218,7 +218,7 @@ def metadata_header(upload: Upload) -> str:
 
 
 def _file_name(text: str) -> str:
-    """The last part of a path of any system, short enough to be kept; its ending stays."""
+    """Return the last part of a path of any system, short enough to be kept; its ending stays."""
     return _line(re.split(r"[/\\]", text)[-1])[-255:]
 
 
@@ -227,7 +227,7 @@ def _line(text: str) -> str:
 
 
 def plan_upload(user: Any, metadata: dict[str, str]) -> UploadPlan:
-    """What the file shall become. A sender who names no team means their own, an organizer a baseline.
+    """Return what the file shall become. A sender who names no team means their own, an organizer a baseline.
 
     Raises:
         Refused: edition, team or system are none of the sender's.
@@ -244,7 +244,7 @@ def plan_upload(user: Any, metadata: dict[str, str]) -> UploadPlan:
 
 
 def plan_corpus(metadata: dict[str, str]) -> CorpusPlan:
-    """What the archive of a corpus shall become, read as the form of the page.
+    """Return what the archive of a corpus shall become, read as the form of the page.
 
     Raises:
         Refused: with every error of the form.
@@ -278,7 +278,7 @@ def _team(user: Any, edition: Edition, key: str) -> Team | None:
 
 
 def _address(actions: dict[str, Action]) -> Callable[..., HttpResponse]:
-    """An address with an action for each method; the sender is known by session (with its CSRF token) or by token."""
+    """Return an address with an action for each method; the sender is known by session (CSRF token) or by token."""
 
     @csrf_exempt  # checked in `identify_sender` for those who come by session
     def answer(request: HttpRequest, **address: Any) -> HttpResponse:

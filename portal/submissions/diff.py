@@ -60,7 +60,7 @@ class ComparedSection:
     after: Mapping[str, _Held]
 
     def of(self, *changes: Change, most: int | None = None) -> list[Difference]:
-        """Files that changed so, by name; the first ones where `most` is given."""
+        """Return the files that changed so, by name; the first ones where `most` is given."""
         found = {name: change for change in changes for name in self.names[change][:most]}
         return [self._difference(name, found[name]) for name in sorted(found)[:most]]
 
@@ -78,7 +78,7 @@ class ComparedSection:
 
 
 def compare_submissions(before: Submission, after: Submission) -> list[ComparedSection]:
-    """Each data set that either has, by name, then the documents; in six queries whatever their number."""
+    """Compare each data set that either has, by name, then the documents; in six queries whatever their number."""
     files = _files(before), _files(after)
     parts = [(name, files[0].get(name, {}), files[1].get(name, {})) for name in sorted({*files[0], *files[1]})]
     documents = _documents(before), _documents(after)
@@ -87,12 +87,12 @@ def compare_submissions(before: Submission, after: Submission) -> list[ComparedS
 
 
 def totals(sections: list[ComparedSection]) -> dict[Change, int]:
-    """How many files of each change there are in all."""
+    """Return how many files of each change there are in all."""
     return {change: sum(section.counts[change] for section in sections) for change in Change}
 
 
 def difference_rows(sections: list[ComparedSection]) -> Iterator[tuple[Any, ...]]:
-    """Every file as a row of a CSV file."""
+    """Yield every file as a row of a CSV file."""
     yield "part", "name", "change", "content before", "content after"
     for section in sections:
         for one in section.of(*Change):

@@ -81,7 +81,7 @@ Row = TypeVar("Row", SubmittedFile, SubmittedDocument)
 
 @job_kind("intake", title="Check of a submission", queue=Queue.INTAKE, comes_first=True)
 def run_intake(context: JobContext) -> dict[str, Any]:
-    """Body of the job; returns how the check ended."""
+    """Run the body of the job; return how the check ended."""
     tidy_machine()
     submission = load_submission(context.parameters["submission"])
     staging = Staging(submission)
@@ -129,7 +129,7 @@ def _begin(context: JobContext, submission: Submission) -> Inheritance:
 
 
 def _give_way(context: JobContext, submission: Submission) -> None:
-    """While an archive of this team is read, let one of a team of which none is be read first: however many a team
+    """Let an archive of a team of which none is read be read first, while one of this team is: however many a team
     sends, and however long each takes, nobody else waits for more than the one that is being read.
     """
     checks = Job.objects.filter(kind=context.job.kind)
@@ -195,14 +195,14 @@ class StagedFiles:
         self.documents[found.path] = SubmittedDocument(path=found.path, kind=kind, key=key, bytes=size)
 
     def told(self) -> dict[str, Any]:
-        """What was staged, as JSON can hold it."""
+        """Return what was staged, as JSON can hold it."""
         speech = [[*place, *(getattr(row, name) for name in _TOLD_OF_SPEECH)] for place, row in self.speech.items()]
         documents = [[getattr(row, name) for name in _TOLD_OF_DOCUMENTS] for row in self.documents.values()]
         return {"speech": speech, "documents": documents, "staged": self.staging.staged()}
 
     @classmethod
     def from_told(cls, staging: Staging, told: Mapping[str, Any]) -> StagedFiles:
-        """What another process has staged in the same folder, as `told` says."""
+        """Return what another process has staged in the same folder, as `told` says."""
         found = cls(staging)
         staging.adopt(told["staged"])
         for data_set, utterance, *values in told["speech"]:
@@ -253,7 +253,7 @@ def _check(
 
 
 def _is_fetched(upload: Upload) -> bool:
-    """Whether the archive is on this machine now."""
+    """Return whether the archive is on this machine now."""
     try:
         upload_files.fetch(upload.pk)
     except FileNotFoundError:
@@ -262,13 +262,13 @@ def _is_fetched(upload: Upload) -> bool:
 
 
 def _refused(file_name: str, edition: Edition, kind: str, **values: Any) -> IntakeReport:
-    """The report on an archive that is not read: not the one that its sender meant, or a version already."""
+    """Return the report on an archive that is not read: not the one that its sender meant, or a version already."""
     findings = (describe(kind, file_name, **values),)
     return IntakeReport(archive=file_name, edition=edition.name, findings=findings, is_refused=True)
 
 
 def _find_twin(submission: Submission, sha256: str) -> Submission | None:
-    """The newest version of the system that was accepted with the same bytes, and stands."""
+    """Return the newest version of the system that was accepted with the same bytes, and stands."""
     earlier = submission.system.submissions.filter(version__lt=submission.version, upload__sha256=sha256)
     return earlier.exclude(state__in=UNCOUNTED).order_by("-version").first()
 
@@ -334,7 +334,7 @@ def read_apart(
 
 
 def child_limits(archive_bytes: int) -> ChildLimits:
-    """What the check of an archive of this size may use: it grows with the size, as an honest one does.
+    """Return what the check of an archive of this size may use: it grows with the size, as an honest one does.
 
     Args:
         archive_bytes: with those of the documents that it inherits, which are read beside it.
@@ -377,7 +377,7 @@ def _keep(
 
 
 def _listen(context: JobContext, files: list[SubmittedFile]) -> list[Problem]:
-    """Warnings of a sample of each data set: recordings that are damaged, or sound broken to a network, while their
+    """Return warnings of samples of data sets: recordings that are damaged, or sound broken to a network, while their
     originals are and do not."""
     by_set: dict[int, list[SubmittedFile]] = {}
     for row in files:
@@ -430,7 +430,7 @@ def _broken_warnings(file: str, audio: _Audio, original: _Audio | None) -> Itera
 
 
 def _find_equal_speech(submission: Submission, files: list[SubmittedFile]) -> Submission | None:
-    """A submission of another system of the same team that was accepted with the very same recordings."""
+    """Return a submission of another system of the same team that was accepted with the very same recordings."""
     team = submission.system.team
     if team is None or not files:
         return None
@@ -446,7 +446,7 @@ def _find_equal_speech(submission: Submission, files: list[SubmittedFile]) -> Su
 
 
 def _is_standing(submission: Submission, *, lock: bool = False) -> bool:
-    """Whether nobody has withdrawn or settled the submission meanwhile; its state is then what the row says."""
+    """Return whether nobody has withdrawn or settled the submission meanwhile; its state is then what the row says."""
     rows = Submission.objects.select_for_update() if lock else Submission.objects.all()
     submission.state = rows.values_list("state", flat=True).get(pk=submission.pk)
     return submission.state in CHECKABLE
@@ -476,7 +476,7 @@ def _sets(submission: Submission) -> list[DataSet]:
 
 
 def _new_files(submission: Submission, report: IntakeReport, staged: StagedFiles) -> list[SubmittedFile]:
-    """Rows of the speech of this archive.
+    """Return the rows of the speech of this archive.
 
     An utterance whose new file is faulty gets none, not even an old one: a corrected archive has to bring it.
     """
@@ -492,14 +492,14 @@ def _new_files(submission: Submission, report: IntakeReport, staged: StagedFiles
 
 
 def _new_documents(submission: Submission, staged: StagedFiles) -> list[SubmittedDocument]:
-    """Rows of the documents of this archive."""
+    """Return the rows of the documents of this archive."""
     for one in staged.documents.values():
         one.submission = submission
     return list(staged.documents.values())
 
 
 def _inherited(row: Row, submission: Submission) -> Row:
-    """The row of an earlier version as one of this submission."""
+    """Return the row of an earlier version as one of this submission."""
     row.pk, row.submission, row.is_inherited = None, submission, True
     row._state.adding = True
     return row
@@ -513,5 +513,5 @@ def _clean_up(submission: Submission, staging: Staging) -> None:
 
 
 def _in_megabytes(context: JobContext, stage: str) -> Any:
-    """Progress in bytes as the job counts it: a job's counters end at two thousand million."""
+    """Return what takes progress in bytes as the job counts it: a job's counters end at two thousand million."""
     return lambda done, total: context.progress(stage, done // MEGABYTE, total // MEGABYTE)

@@ -45,22 +45,22 @@ class Inheritance:
 
     @property
     def newest(self) -> Submission | None:
-        """The version that a page names first."""
+        """Return the version that a page names first."""
         return self.versions[0] if self.versions else None
 
     def count_document_bytes(self) -> int:
-        """Of all documents that may be read beside an archive."""
+        """Count the bytes of all documents that may be read beside an archive."""
         return sum({one.pk: one.bytes for one in (*self.documents, *self.newest_documents)}.values())
 
     def by_data_set(self) -> dict[str, frozenset[str]]:
-        """The utterances of each data set that need not come."""
+        """Return the utterances of each data set that need not come."""
         found: dict[str, set[str]] = {}
         for data_set, name in self.speech:
             found.setdefault(data_set, set()).add(name)
         return {data_set: frozenset(names) for data_set, names in found.items()}
 
     def told(self, system: System) -> Inherited:
-        """The same as a team's own machine is told it."""
+        """Return the same as a team's own machine is told it."""
         return Inherited(
             system=str(system),
             version=self.newest.version if self.newest else 0,
@@ -70,7 +70,7 @@ class Inheritance:
         )
 
     def files(self, sent: Collection[Place], faulty: Collection[str]) -> Iterator[SubmittedFile]:
-        """The stored rows of recordings that the archive neither held nor brought broken."""
+        """Yield the stored rows of recordings that the archive neither held nor brought broken."""
         origins = self.speech
         for version in self.versions:
             for row in version.files.select_related("data_set", "utterance").iterator(chunk_size=BATCH):
@@ -79,7 +79,7 @@ class Inheritance:
                     yield row
 
     def documents_beside(self, sent: Collection[str]) -> list[SubmittedDocument]:
-        """The documents that stay although an archive with the paths `sent` has come."""
+        """Return the documents that stay although an archive with the paths `sent` has come."""
         chosen = select_offered(self.documents, self.newest_documents, sent, path=lambda one: one.path)
         stays = set(select_staying([one.path for one in chosen], sent))
         return [one for one in chosen if one.path in stays]
@@ -91,7 +91,7 @@ class Inheritance:
         files: Iterable[SubmittedFile],
         documents: Iterable[SubmittedDocument],
     ) -> IntakeReport:
-        """The report with a note on whatever is inherited from before a version that brought it broken."""
+        """Return the report with a note on whatever is inherited from before a version that brought it broken."""
         notes, newest = ProblemList(), self.newest
         if newest is None:
             return report
@@ -107,7 +107,7 @@ class Inheritance:
 
 
 def find_inheritance(system: System, *, before: int | None = None) -> Inheritance:
-    """What a version of this system inherits: the one with the number `before`, or the next one."""
+    """Return what a version of this system inherits: the one with the number `before`, or the next one."""
     speech: dict[Place, Submission] = {}
     documents: dict[str, list[SubmittedDocument]] = {}
     newest: tuple[SubmittedDocument, ...] = ()
@@ -129,7 +129,7 @@ def find_inheritance(system: System, *, before: int | None = None) -> Inheritanc
 
 
 def _holding(system: System, before: int | None) -> Iterator[Submission]:
-    """The versions that were not withdrawn and hold anything, the newest first."""
+    """Yield the versions that were not withdrawn and hold anything, the newest first."""
     held = Exists(SubmittedFile.objects.filter(submission=OuterRef("pk"))) | Exists(
         SubmittedDocument.objects.filter(submission=OuterRef("pk"))
     )
@@ -138,7 +138,7 @@ def _holding(system: System, before: int | None) -> Iterator[Submission]:
 
 
 def _find_faulty_parts(version: Submission) -> set[str]:
-    """The parts of the documents in which the check of a version found errors."""
+    """Return the parts of the documents in which the check of a version found errors."""
     stored = read_stored(version.report) if version.errors and version.report else None
     if stored is None:
         return set()

@@ -56,7 +56,7 @@ class System(models.Model):
 
     @property
     def place_of_work(self) -> dict[str, Any]:
-        """Whose jobs on it are: of its edition, or else of its corpus, and of its team (arguments of `create_job`)."""
+        """Return whose jobs on it are: of its edition, or else corpus, and of its team (arguments of `create_job`)."""
         corpus = self.corpus.name if self.corpus else ""
         place = {"edition": self.edition.name} if self.edition else {"corpus": corpus}
         return place | {"team": self.team_id or 0}

@@ -14,14 +14,14 @@ EXAMPLES_IN_MAIL = 10
 
 
 def counts_in_words(submission: Submission) -> str:
-    """Such as ``2 errors, 1 warning, 14 notes.``"""
+    """Return counts such as ``2 errors, 1 warning, 14 notes.``"""
     counts = (("error", submission.errors), ("warning", submission.warnings), ("note", submission.notes))
     told = [f"{count:,} {word}{'' if count == 1 else 's'}" for word, count in counts if count]
     return f"{', '.join(told) or 'No problems'}."
 
 
 def tell_checked(submission: Submission, state: Submission.State) -> None:
-    """The team and the organizers: what the check of an archive found, by the state that it led to."""
+    """Tell the team and the organizers what the check of an archive found, by the state that it led to."""
     team = submission.system.team
     if team is None:
         return
@@ -44,7 +44,7 @@ def tell_checked(submission: Submission, state: Submission.State) -> None:
 
 
 def tell_withdrawn(submission: Submission, *, by: Any) -> None:
-    """The team and the organizers: a submission was taken back."""
+    """Tell the team and the organizers that a submission was taken back."""
     if (team := submission.system.team) is not None:
         mail = render_mail("submissions/mail/withdrawn.txt", {"submission": submission, "by": by or "The portal"})
         for notify in (notify_team, notify_organizers):
@@ -53,7 +53,7 @@ def tell_withdrawn(submission: Submission, *, by: Any) -> None:
 
 
 def tell_released(submission: Submission, what: str, *, by: Any) -> None:
-    """The team: its submission stands on the leaderboard, or what it offered is public."""
+    """Tell the team that its submission stands on the leaderboard, or what it offered is public."""
     if (team := submission.system.team) is not None:
         mail = render_mail(f"submissions/mail/{what}.txt", {"submission": submission})
         url = submission.system.get_absolute_url()
@@ -61,7 +61,7 @@ def tell_released(submission: Submission, what: str, *, by: Any) -> None:
 
 
 def tell_offered(submission: Submission, *, by: Any) -> None:
-    """The organizers: a team offers samples or its description to everybody."""
+    """Tell the organizers that a team offers samples or its description to everybody."""
     system = submission.system
     if system.team is not None:
         mail = render_mail("submissions/mail/offered.txt", {"submission": submission})

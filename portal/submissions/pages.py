@@ -90,7 +90,7 @@ def list_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
 
 
 def _refusal(user: Any, edition: Edition) -> str:
-    """Why this person cannot submit to the edition now, for their team."""
+    """Return why this person cannot submit to the edition now, for their team."""
     team = team_of(user, edition)
     return submission_problem(edition, team, by=user, now=timezone.now())
 
@@ -122,12 +122,12 @@ class SubmissionProgress(JobsProgress):
 
     @property
     def check(self) -> Job | None:
-        """The job that reads the archive, until it has succeeded."""
+        """Return the job that reads the archive, until it has succeeded."""
         return next((job for job in self.jobs if job.kind == "intake" and job.state != JobState.SUCCEEDED), None)
 
     @property
     def parts(self) -> list[Job]:
-        """The jobs of the work under way: anonymisation by the portal until all of it succeeded, then evaluation."""
+        """Return the jobs of the work under way: anonymisation by the portal until all succeeded, then evaluation."""
         making = [job for job in self.jobs if job.kind.startswith("anonymize")]
         if any(job.state != JobState.SUCCEEDED for job in making):
             return making
@@ -135,19 +135,19 @@ class SubmissionProgress(JobsProgress):
 
     @property
     def work(self) -> str:
-        """What these jobs do: anonymisation or evaluation."""
+        """Return what these jobs do: anonymisation or evaluation."""
         return "anonymisation" if any(job.kind.startswith("anonymize") for job in self.parts) else "evaluation"
 
     @property
     def failed(self) -> list[Job]:
-        """Of the newest evaluation: what failed in one before is past."""
+        """Return what failed of the newest evaluation: what failed in one before is past."""
         evaluations = [job.created_at for job in self.jobs if job.kind == "objective"]
         since = evaluations[-2] if len(evaluations) > 1 else None
         return [job for job in super().failed if since is None or job.created_at > since]
 
     @property
     def mismatches(self) -> int:
-        """How many numbers are reported otherwise than the files give, as the newest finished evaluation says."""
+        """Return how many numbers are reported otherwise than the files give, by the newest finished evaluation."""
         found = [job for job in self.jobs if job.kind == "objective" and job.state == JobState.SUCCEEDED]
         return found[-1].result.get("disagreements", 0) if found else 0
 
@@ -164,7 +164,7 @@ class ReportSection(NamedTuple):
 
 
 def report_sections(submission: Submission) -> list[ReportSection]:
-    """The stored summary of the report, data set by data set in its order."""
+    """Return the stored summary of the report, data set by data set in its order."""
     sections = groupby(submission.report_summary, key=itemgetter("data_set"))
     return [ReportSection(name, list(causes)) for name, causes in sections]
 
@@ -206,7 +206,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
 
 
 def withdrawing(submission: Submission, relation: Relation) -> dict[str, Any]:
-    """What a page says before a submission is withdrawn."""
+    """Return what a page says before a submission is withdrawn."""
     problem = withdrawal_problem(submission, relation)
     later = submission.system.submissions.filter(version__gt=submission.version).order_by("version")
     facts = [("Title", submission.system.title), ("State", submission.get_state_display().capitalize())]
@@ -228,7 +228,7 @@ def withdrawing(submission: Submission, relation: Relation) -> dict[str, Any]:
 
 
 def _consequences(submission: Submission) -> list[str]:
-    """What a withdrawal changes for this submission."""
+    """Return what a withdrawal changes for this submission."""
     if submission.state == Submission.State.REFUSED:
         return [
             "It was refused, so no leaderboard shows it, and it does not count against the quota. Later versions "
@@ -250,7 +250,7 @@ def _consequences(submission: Submission) -> list[str]:
 
 
 def _is_on_behalf(submission: Submission) -> bool:
-    """Whether the archive was sent by somebody who does not belong to its team."""
+    """Return whether the archive was sent by somebody who does not belong to its team."""
     upload, team = submission.upload, submission.system.team
     if upload is None or team is None:
         return False
@@ -258,7 +258,7 @@ def _is_on_behalf(submission: Submission) -> bool:
 
 
 def data_set_rows(submission: Submission) -> list[dict[str, Any]]:
-    """Of each data set: how many files there are, how many were inherited, how many converted."""
+    """Return how many files each data set has, how many were inherited, how many converted."""
     counted = (
         submission.files.order_by("data_set__name")
         .values("data_set__name")
@@ -272,7 +272,7 @@ def data_set_rows(submission: Submission) -> list[dict[str, Any]]:
 
 
 def data_sets_table(files: Iterable[Mapping[str, Any]], *, is_sent: bool) -> Table:
-    """The files of each data set, and where they came from. `is_sent`: in an archive."""
+    """Return the files of each data set, and where they came from. `is_sent`: in an archive."""
     heads = ["Data set", "Files", "From this archive" if is_sent else "Made here", "Inherited", "Converted"]
     rows = (
         [row["name"], *(f"{row[counted]:,}" for counted in ("files", "new", "inherited", "converted"))] for row in files
@@ -296,7 +296,7 @@ class DocumentGroup:
 
 
 def document_groups(submission: Submission) -> list[DocumentGroup]:
-    """The documents by kind, in the order of the kinds."""
+    """Return the documents by kind, in the order of the kinds."""
     documents = submission.documents.order_by("path")
     counted = documents.order_by("kind").values_list("kind").annotate(Count("pk"), Sum("bytes"))
     counts = {kind: (count, size) for kind, count, size in counted}
@@ -310,7 +310,7 @@ def document_groups(submission: Submission) -> list[DocumentGroup]:
 
 # Two submissions -----------------------------------------------------------------------------------
 def diff_page(before: Submission, after: Submission) -> dict[str, Any]:
-    """The older one first, whichever was named first in the address."""
+    """Put the older one first, whichever was named first in the address."""
     before, after = sorted((before, after), key=lambda one: (one.created_at, one.pk))
     sections = compare_submissions(before, after)
     return {
@@ -353,7 +353,7 @@ class Asked:
 
 
 def ask(edition: Edition) -> Asked | None:
-    """None where the recipe of the edition cannot be read."""
+    """Return what is asked; None where the recipe of the edition cannot be read."""
     try:
         requirements = list_requirements(edition)
     except ProblemsError:
@@ -370,7 +370,7 @@ def ask(edition: Edition) -> Asked | None:
 
 
 def example_tree(requirements: ArchiveRequirements) -> str:
-    """The folders and files of a complete archive."""
+    """Return the folders and files of a complete archive."""
     entries = [(f"{one.directory}/", [f"UTTERANCE.wav  ({one.utterances:,} files)"]) for one in requirements.data_sets]
     if requirements.result_kinds:
         heard = [one for one in requirements.data_sets if one.role == Role.ENROLMENT]
@@ -392,7 +392,7 @@ def example_tree(requirements: ArchiveRequirements) -> str:
 
 
 def upload_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
-    """For a member their team; an organizer chooses one, or none for a baseline."""
+    """Offer a member their team; an organizer chooses one, or none for a baseline."""
     user = request.user
     is_organizer = edition.organizers.filter(pk=user.pk).exists()
     team = _chosen_team(request, edition)
@@ -421,7 +421,7 @@ def upload_page(request: HttpRequest, edition: Edition) -> dict[str, Any]:
 
 
 def _ending_invitations(team: Team | None, *, is_organizer: bool, now: datetime, by: Any) -> list[str]:
-    """The open invitations that the first accepted submission revokes: their addresses for those who steer the team."""
+    """Return the open invitations that the first accepted submission revokes: addresses for who steers the team."""
     if team is None or team.members_frozen_at is not None:
         return []
     found = list(list_open_invitations(team, now).values_list("email", flat=True))
@@ -430,7 +430,7 @@ def _ending_invitations(team: Team | None, *, is_organizer: bool, now: datetime,
 
 
 def _ranked_systems(edition: Edition) -> str:
-    """Which systems of a team are ranked, as a sentence; empty where nothing is."""
+    """Return which systems of a team are ranked, as a sentence; empty where nothing is."""
     try:
         policy = make_policy(edition.recipe, edition.track, edition.leaderboard_policy)
     except InputError:
@@ -439,7 +439,7 @@ def _ranked_systems(edition: Edition) -> str:
 
 
 def upload_corpus_page(request: HttpRequest) -> dict[str, Any]:
-    """For an organizer: what the archive of a corpus shall become, and their unfinished ones."""
+    """Tell an organizer what the archive of a corpus shall become, and their unfinished ones."""
     return {
         "form": UploadForm(initial=request.GET.dict()),
         "uploads": unfinished_imports(request.user).exclude(imported_as__has_key="test"),
@@ -449,13 +449,13 @@ def upload_corpus_page(request: HttpRequest) -> dict[str, Any]:
 
 
 def upload_of_tests(user: Any) -> dict[str, Any]:
-    """For an organizer: what the page needs that uploads own recordings, and their unfinished ones."""
+    """Return for an organizer what the page needs that uploads own recordings, and their unfinished ones."""
     uploads = unfinished_imports(user).filter(imported_as__has_key="test")
     return {"uploads": uploads, "largest": LARGEST_RECORDINGS_BYTES, **_ARCHIVES}
 
 
 def _terminal(request: HttpRequest, edition: Edition, team: Team | None, system: System | None) -> dict[str, Any]:
-    """The lines for a shell: a further version of the system that is offered first, or else a new one.
+    """Return the lines for a shell: a further version of the system that is offered first, or else a new one.
 
     `expected`: where the file for `vp verify` without a connection lies; empty while the team is not approved.
     """
@@ -479,7 +479,7 @@ def _terminal(request: HttpRequest, edition: Edition, team: Team | None, system:
 
 
 def address_of_page(upload: Upload) -> str:
-    """The page on which an unfinished upload stands."""
+    """Return the page on which an unfinished upload stands."""
     if upload.edition is None:
         return reverse("studies:own" if "test" in upload.imported_as else "submissions:upload-corpus")
     address = reverse("submissions:new", args=[upload.edition.name])

@@ -34,6 +34,6 @@ def tidy_checks() -> None:
 
 
 def _remove_stored_strays() -> None:
-    """The same for uploads in the bucket; one that is just being completed is not in it yet under its name."""
+    """Do the same for uploads in the bucket; one that is just being completed is not in it yet under its name."""
     for name in leftovers.find_strays(default_storage.listdir(upload_files.FOLDER)[1]):
         delete_old(f"{upload_files.FOLDER}/{name}", time.time() - leftovers.STRAY_AFTER_S)

@@ -58,7 +58,7 @@ class Checksum:
 
 
 def free_bytes() -> int:
-    """What the disk that receives uploads can still hold.
+    """Return what the disk that receives uploads can still hold.
 
     Raises:
         NotPossible: it is not there.
@@ -82,7 +82,7 @@ def _disk(besides: type[OSError] | tuple[()] = ()) -> Iterator[None]:
 
 @contextmanager
 def held(upload: UUID, *, is_new: bool) -> Iterator[int]:
-    """The open file of an upload, held by nobody else meanwhile.
+    """Yield the open file of an upload, held by nobody else meanwhile.
 
     Args:
         is_new: no byte of it is here yet, so that the file may have to be made.
@@ -201,7 +201,7 @@ class UploadPart:
             yield end
 
     def _synced(self) -> int:
-        """Where the bytes end that are on disk for sure, which are all."""
+        """Return where the bytes end that are on disk for sure, which are all."""
         with _disk():
             os.fdatasync(self._file)
         return self.end

@@ -26,12 +26,12 @@ from portal.teams.models import Membership, Team
 
 
 def system_trail(system: System) -> list[tuple[str, str]]:
-    """The pages above those of a system."""
+    """Return the pages above those of a system."""
     return edition_trail(system.edition) if system.edition else [("Systems", reverse("systems:list"))]
 
 
 def _own_systems(user: Any) -> QuerySet[System]:
-    """Those who see a corpus see its baselines, but manage none of others."""
+    """Return the systems a person manages: who sees a corpus sees its baselines, but manages none of others."""
     rows = System.objects.select_related("edition", "corpus", "team")
     if user.is_staff:
         return rows
@@ -51,7 +51,7 @@ def _own_submissions(user: Any) -> QuerySet[Submission]:
 
 
 def may_manage(user: Any, system: System, relation: Relation, *, is_owner: bool) -> bool:
-    """Whether somebody may rename a system, at least.
+    """Return whether somebody may rename a system, at least.
 
     Args:
         relation: what they are to it.
@@ -97,7 +97,7 @@ def _edition_problem(edition: Edition) -> str:
 
 
 def _removed_with(submission: Submission) -> System | Submission:
-    """A system without any submission has no page: it goes with its only one."""
+    """Return what goes: a system without any submission has no page, and goes with its only one."""
     has_others = submission.system.submissions.exclude(pk=submission.pk).exists()
     return submission if has_others else submission.system
 

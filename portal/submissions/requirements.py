@@ -82,7 +82,7 @@ class ArchiveRequirements:
 
 
 def list_requirements(edition: Edition) -> ArchiveRequirements:
-    """What an archive of this edition must hold, in a few queries whatever the size of its corpus."""
+    """Return what an archive of this edition must hold, in a few queries whatever the size of its corpus."""
     recipe, sets = edition.recipe, expected_sets(edition)
     counted = DataSet.utterances.through.objects.filter(dataset__in=sets).order_by()
     counts = dict(counted.values_list("dataset").annotate(Count("pk")))
@@ -114,7 +114,7 @@ def list_requirements(edition: Edition) -> ArchiveRequirements:
 
 
 def expected_set_for(edition: Edition, name: str) -> DataSet:
-    """A data set that the edition asks for.
+    """Return a data set that the edition asks for.
 
     Raises:
         Http404: it asks for none of this name.
@@ -126,26 +126,26 @@ def expected_set_for(edition: Edition, name: str) -> DataSet:
 
 
 def list_expected(data_set: DataSet) -> Iterator[tuple[Any, ...]]:
-    """The utterances of a data set in the order of their names, with samples and rate; the heading first."""
+    """Yield the utterances of a data set in the order of their names, with samples and rate; the heading first."""
     yield "utterance", "samples", "rate_hz"
     rows = data_set.utterances.order_by("name").values_list("name", "samples", "rate_hz")
     yield from rows.iterator(chunk_size=BATCH)
 
 
 def requires_audio(edition: Edition) -> bool:
-    """Whether an archive without speech is refused: always where the portal computes from it."""
+    """Return whether an archive without speech is refused: always where the portal computes from it."""
     return edition.corpus_id is not None and (edition.audio_required or edition.recipe.evaluation.by_portal)
 
 
 def requires_scores(edition: Edition) -> bool:
-    """Whether an archive without score files is refused: never where the portal alone evaluates."""
+    """Return whether an archive without score files is refused: never where the portal alone evaluates."""
     return edition.scores_required and edition.recipe.evaluation.by_teams
 
 
 def describe_requirements(
     edition: Edition, progress: Progress | None = None, *, system: System | None = None
 ) -> ExpectedSubmission:
-    """What the archives of this edition are held against; without a corpus no audio is expected.
+    """Return what the archives of this edition are held against; without a corpus no audio is expected.
 
     Args:
         system: of which a further version is expected; then what it would inherit now is told, too.
@@ -173,7 +173,7 @@ def describe_requirements(
 
 
 def _optional_sets(edition: Edition, sets: Iterable[DataSet]) -> frozenset[str]:
-    """Training speech is needed by no number unless the portal trains an attacker on it."""
+    """Return the sets no number needs: training speech, unless the portal trains an attacker on it."""
     if edition.recipe.evaluation.training:
         return frozenset()
     return frozenset(one.name for one in sets if one.role == Role.TRAINING)
@@ -192,7 +192,7 @@ def _members(sets: list[DataSet]) -> dict[str, tuple[str, ...]]:
 
 
 def _trial_counts(sets: list[DataSet]) -> dict[str, tuple[int, int]]:
-    """Target and nontarget trials of each trial set that is compared with one enrolment set."""
+    """Return the target and nontarget trials of each trial set that is compared with one enrolment set."""
     counts: dict[str, list[tuple[int, int]]] = {}
     columns = ("trial_set__name", "target_count", "nontarget_count")
     for name, targets, nontargets in TrialList.objects.filter(trial_set__in=sets).values_list(*columns):
@@ -201,7 +201,7 @@ def _trial_counts(sets: list[DataSet]) -> dict[str, tuple[int, int]]:
 
 
 def _word_counts(edition: Edition, sets: list[DataSet]) -> dict[str, int]:
-    """Words of the recognition sets of which the recipe does not say how many they have, where all are written down."""
+    """Count words of the recognition sets whose number the recipe does not say, where all are written down."""
     by_name, counts = {one.name: one for one in sets}, {}
     for one in edition.recipe.sets("recognition"):
         parts = [by_name[name] for name in edition.recipe.list_parts(one, by_name)] if one.words is None else []

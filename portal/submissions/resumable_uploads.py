@@ -64,24 +64,24 @@ class CorpusPlan:
 
 
 def upload_path(upload: Upload) -> Path:
-    """Where the bytes of a complete upload lie on this machine, once they are fetched."""
+    """Return where the bytes of a complete upload lie on this machine, once they are fetched."""
     return upload_files.readable_path(upload.pk)
 
 
 def used_submissions(team: Team) -> int:
-    """How many submissions of a team count against its quota; what was evaluated counts even if withdrawn."""
+    """Return how many submissions of a team count against its quota; what was evaluated counts even if withdrawn."""
     counted = ~Q(state__in=UNCOUNTED) | Q(evaluated_at__isnull=False)
     return Submission.objects.filter(counted, system__team=team).count()
 
 
 def unfinished_uploads(edition: Edition, team: Team | None) -> QuerySet[Upload]:
-    """What this team, or the organizers with their baselines, have begun to send and not made a submission of."""
+    """Return what this team, or the organizers with baselines, began to send and did not make a submission of."""
     found = Upload.objects.filter(edition=edition, team=team, state__in=UNFINISHED, expires_at__gt=timezone.now())
     return found.select_related("edition", "team", "system", "created_by")
 
 
 def submission_problem(edition: Edition, team: Team | None, *, by: Any, now: datetime) -> str:
-    """Why `by` cannot submit for this team now; "" where all is well."""
+    """Return why `by` cannot submit for this team now; "" where all is well."""
     by_organizer = by is not None and edition.organizers.filter(pk=by.pk).exists()
     if team is not None and not by_organizer and not team.memberships.filter(user=by).exists():
         return f"Only members of the team “{team}” and the organizers of its edition can submit for it."
@@ -403,7 +403,7 @@ def _settle(upload: Upload, now: datetime, by: Any) -> tuple[Upload, NotPossible
 
 @transaction.atomic
 def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submission:
-    """The submission of a complete upload, made unless it exists. `by`: who asks for it; None for who began the upload.
+    """Return the submission of a complete upload, made unless it exists. `by`: who asks; None for who began it.
 
     Team or edition is locked meanwhile, so that of two that ask for the last place of a quota one gets it.
 
@@ -448,7 +448,7 @@ def _import_upload(upload: Upload, by: Any) -> None:
 
 
 def _lock_owner(edition: Any, team: int | None) -> tuple[Edition, Team | None]:
-    """Edition and team of an upload as they are now; the team, or without one the edition, is locked."""
+    """Lock the team of an upload, or without one its edition; return both as they are now."""
     if team is None:
         return Edition.objects.select_for_update(no_key=True).get(pk=edition), None
     locked = Team.objects.select_for_update(of=("self",), no_key=True).select_related("edition").get(pk=team)

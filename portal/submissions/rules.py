@@ -43,7 +43,7 @@ _NOT_APPROVED = {
 
 
 def refusal(edition: Edition, team: Team | None, *, used: int, by_organizer: bool, now: datetime) -> str:
-    """Why this team (None: the organizers, with a baseline) cannot submit to its edition.
+    """Return why this team (None: the organizers, with a baseline) cannot submit to its edition.
 
     An organizer of the edition who acts for a team is bound by approval and quota, but not by the time.
 
@@ -73,12 +73,12 @@ def refusal(edition: Edition, team: Team | None, *, used: int, by_organizer: boo
 
 
 def is_late(edition: Edition, now: datetime) -> bool:
-    """Whether a submission made now is marked late: from the deadline on, the organizer's own for a team included."""
+    """Return whether a submission made now is late: from the deadline on, the organizer's own for a team included."""
     return submission_phase(edition, now) in {Phase.LATE, Phase.CLOSED}
 
 
 def size_problem(edition: Edition, size: int) -> str:
-    """Why an archive of this size is not taken."""
+    """Return why an archive of this size is not taken."""
     if size < 1:
         return "The file is empty. Choose the archive that you want to submit."
     if size > edition.largest_archive_bytes:
@@ -88,7 +88,7 @@ def size_problem(edition: Edition, size: int) -> str:
 
 
 def corpus_size_problem(size: int) -> str:
-    """Why the archive of a corpus of this size is not taken."""
+    """Return why the archive of a corpus of this size is not taken."""
     if size < 1:
         return "The file is empty. Choose the archive of the corpus."
     if size > LARGEST_CORPUS_BYTES:
@@ -111,7 +111,7 @@ def recordings_size_problem(size: int) -> str:
 
 
 def name_problem(file_name: str) -> str:
-    """Why a file of this name is no archive that could be read."""
+    """Return why a file of this name is no archive that could be read."""
     if not file_name:
         return "The archive has no name: send it as “filename” in Upload-Metadata."
     if not file_name.lower().endswith(ARCHIVE_ENDINGS):
@@ -153,7 +153,7 @@ def unfinished_problem(largest: int, size: int, *, unfinished: int, held: int) -
 
 
 def next_label(prefix: str, taken: Iterable[str]) -> str:
-    """The first label after those taken: ``T11-p3`` for the prefix ``T11-p`` where ``T11-p2`` is the last."""
+    """Return the first label after those taken: ``T11-p3`` for the prefix ``T11-p`` where ``T11-p2`` is the last."""
     numbers = (re.fullmatch(re.escape(prefix) + r"(\d+)", label) for label in taken)
     return f"{prefix}{max((int(found[1]) for found in numbers if found), default=0) + 1}"
 
@@ -184,7 +184,7 @@ class SystemPart(StrEnum):
 
 
 def may_see(part: SystemPart, relation: Relation, *, is_published: bool) -> bool:
-    """Whether somebody in this relation to a system may see this part of it.
+    """Return whether somebody in this relation to a system may see this part of it.
 
     Args:
         is_published: whether the system stands on a published leaderboard (`is_on_leaderboard`).
@@ -195,7 +195,7 @@ def may_see(part: SystemPart, relation: Relation, *, is_published: bool) -> bool
 def is_on_leaderboard(
     *, published_at: datetime | None, frozen_at: datetime | None, evaluated_at: datetime | None, is_held: bool
 ) -> bool:
-    """Whether a submission evaluated at `evaluated_at` stands on its edition's public leaderboard.
+    """Return whether a submission evaluated at `evaluated_at` stands on its edition's public leaderboard.
 
     Args:
         frozen_at: the leaderboard rests on what had been evaluated by then; None for everything.
@@ -206,7 +206,7 @@ def is_on_leaderboard(
 
 
 def is_frozen(*, frozen_at: datetime | None, evaluated_at: datetime | None) -> bool:
-    """Whether a leaderboard that was frozen at `frozen_at` rests on a submission evaluated at `evaluated_at`."""
+    """Return whether a leaderboard that was frozen at `frozen_at` rests on a submission evaluated at `evaluated_at`."""
     return frozen_at is not None and evaluated_at is not None and evaluated_at <= frozen_at
 
 
@@ -219,7 +219,7 @@ def withdrawing_problem(
     evaluated_at: datetime | None,
     is_held: bool,
 ) -> str:
-    """Why somebody in this relation to a submission may not withdraw it, as a sentence; empty where they may.
+    """Return why somebody in this relation to a submission may not withdraw it, as a sentence; empty where they may.
 
     Args:
         published_at, frozen_at: of the leaderboard of its edition.
@@ -243,7 +243,7 @@ def withdrawing_problem(
 def release_problem(
     *, is_held: bool, is_evaluated: bool, frozen_at: datetime | None, evaluated_at: datetime | None
 ) -> str:
-    """Why a submission cannot be released to the leaderboard, as a sentence; empty where it can."""
+    """Return why a submission cannot be released to the leaderboard, as a sentence; empty where it can."""
     if not is_held:
         return "This submission is not held back."
     if not is_evaluated:
@@ -254,7 +254,7 @@ def release_problem(
 
 
 def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool, archived: str = "it") -> str:
-    """Why submissions, and what holds them, cannot be deleted.
+    """Return why submissions, and what holds them, cannot be deleted.
 
     Args:
         accepted: how many of them passed the check and were not withdrawn.
@@ -270,7 +270,7 @@ def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool, arch
 
 
 def sharing_problem(relations: Collection[Relation], *, is_baseline: bool, is_accepted: bool) -> str:
-    """Why somebody in these relations to a submission cannot offer parts of it to everybody; empty where they can."""
+    """Return why somebody in these relations to a submission cannot offer parts of it to all; empty if they can."""
     if (Relation.ORGANIZER if is_baseline else Relation.TEAM) not in relations:
         return "Only the team of a submission, or the organizers for their baselines, let others hear it."
     if not is_accepted:

@@ -52,7 +52,7 @@ ON_LEADERBOARD &= Q(edition__recipe_changed_at=None) | Q(submissions__evaluated_
 
 
 def _own(user: Any) -> Q:
-    """Systems whose organizer or team member this person is."""
+    """Match systems whose organizer or team member this person is."""
     if not user.is_authenticated:
         return Q(pk__in=[])
     own = Q(edition__organizers=user) | Q(team__memberships__user=user)
@@ -60,7 +60,7 @@ def _own(user: Any) -> Q:
 
 
 def systems_for(user: Any, part: SystemPart = SystemPart.SPEECH) -> QuerySet[System]:
-    """The systems of which this person may see `part`."""
+    """Return the systems of which this person may see `part`."""
     seen = _own(user)
     if may_see(part, Relation.OTHER, is_published=True):
         seen |= Q(edition__published_at__isnull=False) & ON_LEADERBOARD
@@ -69,7 +69,7 @@ def systems_for(user: Any, part: SystemPart = SystemPart.SPEECH) -> QuerySet[Sys
 
 
 def listed_systems_for(user: Any, part: SystemPart = SystemPart.SPEECH) -> QuerySet[System]:
-    """Those of them that lists show, newest first: neither they nor their editions are archived."""
+    """Return those of them that lists show, newest first: neither they nor their editions are archived."""
     found = systems_for(user, part).filter(archived_at=None).exclude(edition__archived_at__isnull=False)
     return found.order_by("-created_at", "-pk")
 
@@ -79,7 +79,7 @@ def system_for(user: Any, name: str, part: SystemPart = SystemPart.SPEECH) -> Sy
 
 
 def corrected_system_for(user: Any, edition: Edition, name: str) -> System:
-    """A system of an edition, by name or label, of whose files this person may know."""
+    """Return a system of an edition, by name or label, of whose files this person may know."""
     if "\0" in name:  # which PostgreSQL takes in no text
         raise Http404
     found = systems_for(user, SystemPart.FILES).filter(Q(name=name) | Q(label__iexact=name), edition=edition)
@@ -87,17 +87,17 @@ def corrected_system_for(user: Any, edition: Edition, name: str) -> System:
 
 
 def relation_to(user: Any, system: System) -> Relation:
-    """What this person is to a system: who organizes its edition and belongs to its team is an organizer."""
+    """Return what this person is to a system: who organizes its edition and belongs to its team is an organizer."""
     return relations_to(user, system)[0]
 
 
 def relations_to(user: Any, system: System) -> tuple[Relation, ...]:
-    """Everything that this person is to a system, what allows most first."""
+    """Return everything that this person is to a system, what allows most first."""
     return relations_and_ownership(user, system)[0]
 
 
 def relations_and_ownership(user: Any, system: System) -> tuple[tuple[Relation, ...], bool]:
-    """Everything that this person is to a system, what allows most first, and whether they own its team."""
+    """Return everything that this person is to a system, what allows most first, and whether they own its team."""
     if not user.is_authenticated:
         return (Relation.OTHER,), False
     if system.edition is None and system.team is None:
@@ -116,7 +116,7 @@ def relations_and_ownership(user: Any, system: System) -> tuple[tuple[Relation, 
 def shown_submission(
     system: System, relation: Relation, submissions: Sequence[Submission] | None = None
 ) -> Submission | None:
-    """The submission whose numbers somebody meets: the newest evaluated one; for others, the one on the leaderboard.
+    """Return the submission whose numbers somebody meets: the newest evaluated; for others, that on the leaderboard.
 
     While none has been evaluated, team and organizer meet the newest, one that was withdrawn last.
 
@@ -138,7 +138,7 @@ def shown_submission(
 
 
 def find_shown(systems: Iterable[System]) -> dict[int, Submission]:
-    """As `shown_submission` for its own people, of several systems by the key of each, in one query."""
+    """Find submissions as `shown_submission` for its own people, by the key of each system, in one query."""
     withdrawn, evaluated = Q(state=Submission.State.WITHDRAWN), Q(evaluated_at__isnull=False)
     rank = Case(When(withdrawn, then=2), When(evaluated, then=0), default=1)
     found: dict[int, Submission] = {}
@@ -148,12 +148,12 @@ def find_shown(systems: Iterable[System]) -> dict[int, Submission]:
 
 
 def with_stopped(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """Each with `is_stopped`: nothing goes on with it until somebody starts its check or its anonymisation again."""
+    """Add `is_stopped` to each: nothing goes on with it until somebody starts its check or anonymisation again."""
     return submissions.annotate(is_stopped=IS_STOPPED)
 
 
 def with_what_can_be_offered(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """Each with `has_files` and `has_description`, which can be offered to readers, and `has_offers` that wait."""
+    """Add `has_files` and `has_description`, which can be offered to readers, and `has_offers` that wait."""
     descriptions = SubmittedDocument.objects.filter(kind=SubmittedDocument.Kind.DESCRIPTION)
     return submissions.annotate(
         has_files=Exists(SubmittedFile.objects.filter(submission=OuterRef("pk"))),
@@ -163,7 +163,7 @@ def with_what_can_be_offered(submissions: QuerySet[Submission]) -> QuerySet[Subm
 
 
 def submissions_for(user: Any, part: SystemPart = SystemPart.REPORT) -> QuerySet[Submission]:
-    """The submissions of which this person may see a part that is never public."""
+    """Return the submissions of which this person may see a part that is never public."""
     if part is SystemPart.NUMBERS:
         raise ValueError("Numbers are seen by system: use systems_for.")
     found = Submission.objects.filter(system__in=systems_for(user, part))
@@ -183,7 +183,7 @@ def submission_for(user: Any, pk: int) -> Submission:
 
 
 def managed_submission_for(user: Any, pk: int) -> Submission:
-    """A submission of an edition that this person organises, or of a baseline of the organizers."""
+    """Return a submission of an edition that this person organises, or of a baseline of the organizers."""
     submission = submission_for(user, pk)
     if relation_to(user, submission.system) is not Relation.ORGANIZER:
         raise Http404
@@ -191,7 +191,7 @@ def managed_submission_for(user: Any, pk: int) -> Submission:
 
 
 def load_stored_report(submission: Submission) -> bytes:
-    """The whole report of what was found in the archive as JSON; "not found" until there is one."""
+    """Return the whole report of what was found in the archive as JSON; "not found" until there is one."""
     content = read_stored(submission.report) if submission.report else None
     if content is None:
         raise Http404
@@ -199,12 +199,12 @@ def load_stored_report(submission: Submission) -> bytes:
 
 
 def load_report(submission: Submission) -> IntakeReport:
-    """The report as an object; reading a very long one takes seconds."""
+    """Return the report as an object; reading a very long one takes seconds."""
     return IntakeReport.from_json(load_stored_report(submission))
 
 
 def edition_submissions_for(user: Any, edition: Edition) -> QuerySet[Submission]:
-    """The submissions to an edition that this person may see, the newest first: all, or those of their team.
+    """Return the submissions to an edition that this person may see, the newest first: all, or those of their team.
 
     Those who neither organise it nor take part get "not found".
     """
@@ -224,12 +224,12 @@ def list_jobs(submission: Submission) -> QuerySet[Job]:
 
 
 def list_chained_jobs(runs: Iterable[int]) -> QuerySet[Job]:
-    """The jobs of attacks, recognition and trainings, by the keys of their runs, that come before the last of each."""
+    """List jobs of attacks, recognition and trainings, by the keys of their runs, that come before each one's last."""
     return Job.objects.filter(kind__in=OF_ENGINES, parameters__run__in=list(runs))
 
 
 def list_stopped(edition: Edition) -> list[tuple[Submission, str]]:
-    """Accepted submissions whose evaluation stopped, the oldest first, each with what is missing: for organizers."""
+    """List accepted submissions whose evaluation stopped, oldest first, each with what is missing: for organizers."""
     found = Submission.objects.filter(system__edition=edition, state=Submission.State.FAILED)
     shown = found.select_related("system__team").prefetch_related("events").order_by("created_at", "pk")
     return [(one, _last_note(one)) for one in shown]
@@ -241,7 +241,7 @@ def _last_note(submission: Submission) -> str:
 
 
 def explain_hold(submission: Submission) -> str:
-    """What keeps the evaluation of a submission from going on and what to do, in words; empty where nothing does."""
+    """Return what keeps the evaluation of a submission from going on and what to do, in words; else empty."""
     if submission.state == Submission.State.FAILED:
         return _last_note(submission)
     if submission.state != Submission.State.EVALUATING:
@@ -255,7 +255,7 @@ def explain_hold(submission: Submission) -> str:
 
 
 def count_mismatches(submissions: Iterable[Submission], as_of: datetime | None = None) -> dict[int, int]:
-    """How many numbers each submission reports otherwise than its files give, where it does: one query.
+    """Return how many numbers each submission reports otherwise than its files give, where it does: one query.
 
     As its newest finished evaluation says, or the newest that had finished by a time.
     """
@@ -269,13 +269,13 @@ def count_mismatches(submissions: Iterable[Submission], as_of: datetime | None =
 
 
 def document_for(user: Any, submission: int, pk: int) -> SubmittedDocument:
-    """A document of a submission of which this person may see the files."""
+    """Return a document of a submission of which this person may see the files."""
     documents = SubmittedDocument.objects.filter(submission__in=submissions_for(user, SystemPart.FILES))
     return get_object_or_404(documents.select_related("submission__system"), submission__pk=submission, pk=pk)
 
 
 def uploads_for(user: Any) -> QuerySet[Upload]:
-    """Uploads of this person's teams and editions; of an organizer their own corpora, too."""
+    """Return the uploads of this person's teams and editions; of an organizer their own corpora, too."""
     if not user.is_authenticated:
         return Upload.objects.none()
     own = Q(edition__organizers=user) | Q(team__memberships__user=user)
@@ -297,12 +297,12 @@ def file_for(user: Any, system: str, pk: int) -> SubmittedFile:
 
 
 def list_parts(submission: Submission) -> list[SharedPart]:
-    """What is offered of a submission or released, with its files: samples first, each set and speaker in turn."""
+    """List what is offered of a submission or released, with files: samples first, each set and speaker in turn."""
     return list_parts_and_descriptions(submission)[0]
 
 
 def list_parts_and_descriptions(submission: Submission) -> tuple[list[SharedPart], list[SharedPart]]:
-    """As `list_parts`, and the released descriptions of all versions of its system, the newest first."""
+    """List as `list_parts`, and the released descriptions of all versions of its system, the newest first."""
     related = ("file__utterance__speaker", "file__data_set", "document", "submission__system")
     of_system = Q(submission__system=submission.system_id, document__isnull=False, released_at__isnull=False)
     found = SharedPart.objects.filter(Q(submission=submission) | of_system).select_related(*related)
@@ -314,34 +314,34 @@ def list_parts_and_descriptions(submission: Submission) -> tuple[list[SharedPart
 
 
 def list_offered(submission: Submission) -> list[SharedPart]:
-    """What waits for its release by an organizer."""
+    """Return what waits for its release by an organizer."""
     return [part for part in list_parts(submission) if part.released_at is None]
 
 
 def count_offered(submissions: Iterable[Submission]) -> int:
-    """How many parts of these wait for their release."""
+    """Return how many parts of these wait for their release."""
     return SharedPart.objects.filter(submission__in=[one.pk for one in submissions], released_at=None).count()
 
 
 def count_released(submissions: Iterable[Submission]) -> int:
-    """How many parts of submissions everybody hears or reads while these stand on a published leaderboard."""
+    """Return how many parts of submissions everybody hears or reads while these stand on a published leaderboard."""
     return SharedPart.objects.filter(submission__in=[one.pk for one in submissions], released_at__isnull=False).count()
 
 
 def list_samples(parts: Iterable[SharedPart], submission: Submission) -> list[SharedPart]:
-    """The samples among them that may be heard now, while no listening test plays them."""
+    """Return the samples among them that may be heard now, while no listening test plays them."""
     samples = [(part, part.file.utterance_id) for part in parts if part.file]
     played = find_played(submission=submission, utterances=[one for _, one in samples]) if samples else ()
     return [part for part, utterance in samples if utterance not in played]
 
 
 def find_description(submission: Submission) -> SubmittedDocument | None:
-    """The system description that came with a submission."""
+    """Return the system description that came with a submission."""
     return submission.documents.filter(kind=SubmittedDocument.Kind.DESCRIPTION).order_by("path").first()
 
 
 def propose_samples(submission: Submission) -> list[SubmittedFile]:
-    """Utterances of trial sets, each of another speaker, and the same ones for every system of a corpus."""
+    """Propose utterances of trial sets, each of another speaker, and the same ones for every system of a corpus."""
     files = submission.files.select_related("utterance", "data_set")
     chosen = files.filter(data_set__role=Role.TRIAL)
     found = sorted(

@@ -48,7 +48,7 @@ start_evaluation = Step("evaluation.app.submission_evaluation.services.start_eva
 
 @transaction.atomic
 def create_baseline(*, name: str, title: str, corpus: Corpus, by: Any = None) -> Submission:
-    """A system of the organizer's own with its first, still empty submission."""
+    """Create a system of the organizer's own with its first, still empty submission."""
     system = System.objects.create(name=name, title=title, corpus=corpus, is_baseline=True, created_by=by)
     audit.record("system.created", system, actor=by)
     return Submission.objects.create(system=system, version=1)
@@ -56,7 +56,7 @@ def create_baseline(*, name: str, title: str, corpus: Corpus, by: Any = None) ->
 
 @transaction.atomic
 def create_edition_baseline(*, edition: Edition, label: str, title: str, by: Any = None) -> Submission:
-    """A system of the organizers' own in an edition, with its first submission: received, and to be made by the portal.
+    """Create a system of the organizers' own in an edition, with its first submission: received, the portal makes it.
 
     Args:
         label: under which the leaderboard shows it; `baseline_problem` says which are none.
@@ -69,7 +69,7 @@ def create_edition_baseline(*, edition: Edition, label: str, title: str, by: Any
 def create_system(
     *, edition: Edition, label: str, title: str, team: Team | None = None, kind: str = "", by: Any
 ) -> System:
-    """A system in an edition; without a team a baseline of the organizers. Within a transaction."""
+    """Create a system in an edition; without a team a baseline of the organizers. Within a transaction."""
     return System.objects.create(
         name=new_name(edition, label),
         label=label,
@@ -103,7 +103,7 @@ def rename_system(*, thing: System, by: Any, title: str, name: str = "") -> Syst
 
 
 def create_submission(*, system: System, upload: Upload | None = None, note: str, by: Any, **fields: Any) -> Submission:
-    """The next version of a system, received; `note` is the first step of its timeline. Within a transaction."""
+    """Create the next version of a system, received; `note` is the first step of its timeline. In a transaction."""
     last, state = system.submissions.order_by("-version").first(), Submission.State.RECEIVED
     submission = Submission.objects.create(
         system=system, version=last.version + 1 if last else 1, state=state, upload=upload, submitted_by=by, **fields
@@ -115,7 +115,7 @@ def create_submission(*, system: System, upload: Upload | None = None, note: str
 
 
 def baseline_problem(edition: Edition, label: str) -> str:
-    """Why no new baseline of an edition can have this label; empty where it can."""
+    """Return why no new baseline of an edition can have this label; empty where it can."""
     if not slugify(label) or len(label) > LONGEST_LABEL:
         return (
             f"A baseline needs a title of {LONGEST_LABEL} characters at most, as the leaderboard shows it, such as "
@@ -128,14 +128,14 @@ def baseline_problem(edition: Edition, label: str) -> str:
 
 
 def propose_label(edition: Edition, wanted: str) -> str:
-    """The wanted label of a new baseline, with a number where the edition has it already: B2, B2-2, B2-3."""
+    """Return the wanted label of a new baseline, with a number where the edition has it already: B2, B2-2, B2-3."""
     taken = {fold_line(one) for one in System.objects.filter(edition=edition).values_list("label", flat=True)}
     labels = (f"{wanted[: LONGEST_LABEL - 4]}{f'-{number}' if number > 1 else ''}" for number in count(1))
     return next(label for label in labels if fold_line(label) not in taken)
 
 
 def new_name(edition: Edition, label: str) -> str:
-    """A name for addresses that no system has yet, made of an edition's name and a label."""
+    """Return a name for addresses that no system has yet, made of an edition's name and a label."""
     wanted = f"{edition.name}-{slugify(label.replace('.', '-'))}"[:56]
     name, number = wanted, 1
     while System.objects.filter(name=name).exists():
@@ -206,7 +206,7 @@ def withdraw(*, submission: Submission, by: Any, relation: Relation, note: str =
 
 
 def withdrawal_problem(submission: Submission, relation: Relation) -> str:
-    """Why this submission may not be withdrawn now; empty where it may."""
+    """Return why this submission may not be withdrawn now; empty where it may."""
     edition = submission.system.edition
     return withdrawing_problem(
         relation,
@@ -258,7 +258,7 @@ def check_again(*, submission: Submission, by: Any) -> Submission:
 
 
 def evaluation_problem(submission: Submission) -> str:
-    """Why this submission may not be evaluated again now; empty where it may."""
+    """Return why this submission may not be evaluated again now; empty where it may."""
     edition = submission.system.edition
     if edition is None or submission.state not in EVALUABLE:
         return f"A submission that is {submission.get_state_display().lower()} cannot be evaluated."
@@ -321,7 +321,7 @@ def offer_parts(
 
 @transaction.atomic
 def carry_offers(*, submission: Submission) -> None:
-    """What was offered of the version before goes on for an accepted one that holds the same recording or document.
+    """Carry what was offered of the version before on to an accepted one with the same recording or document.
 
     What waits for its release moves; what is released stays with the version that others meet meanwhile, too.
     """
@@ -344,7 +344,7 @@ def carry_offers(*, submission: Submission) -> None:
 
 
 def _same_part(part: SharedPart, submission: Submission) -> SubmittedFile | SubmittedDocument | None:
-    """The same recording of the same utterance, or the same document, in another version."""
+    """Return the same recording of the same utterance, or the same document, in another version."""
     if part.file is not None:
         of_file = {"data_set": part.file.data_set_id, "utterance": part.file.utterance_id, "audio": part.file.audio}
         return submission.files.filter(**of_file).first()
@@ -355,7 +355,7 @@ def _same_part(part: SharedPart, submission: Submission) -> SubmittedFile | Subm
 
 @transaction.atomic
 def take_part_back(*, part: SharedPart, by: Any, relations: Collection[Relation]) -> None:
-    """Nobody else hears or reads this part any more, nor does it wait for its release; its team may offer it again.
+    """Take this part back: nobody else hears or reads it, nor does it wait for release; its team may offer it again.
 
     The same recording or document of other versions is taken back with it, and with a released description those of
     earlier versions, which would be public again.
@@ -402,7 +402,7 @@ def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime, 
 
 
 def refuse_removed(submissions: Iterable[Submission]) -> None:
-    """Nothing begins to use what a job is deleting. The submissions come with their systems.
+    """Refuse to begin to use what a job is deleting. The submissions come with their systems.
 
     Raises:
         NotPossible: one of them is being deleted, or what it belongs to is.
@@ -417,7 +417,7 @@ def refuse_removed(submissions: Iterable[Submission]) -> None:
 
 
 def refuse_without_speech(submissions: Iterable[Submission]) -> None:
-    """Nothing is computed from recordings that are gone, nor are they heard. The submissions come with their systems.
+    """Refuse to compute from recordings that are gone, or hear them. The submissions come with their systems.
 
     Raises:
         NotPossible: the speech of their edition was deleted on the date that its organizers chose.
@@ -428,7 +428,7 @@ def refuse_without_speech(submissions: Iterable[Submission]) -> None:
 
 
 def _explain_no_speech(submission: Submission) -> str:
-    """That the recordings of a submission were deleted; empty where they were not."""
+    """Say that the recordings of a submission were deleted; empty where they were not."""
     edition = submission.system.edition
     if edition is None or not edition.speech_deleted_at or not submission.files.filter(audio="").exists():
         return ""

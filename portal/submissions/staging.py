@@ -33,12 +33,12 @@ DOCUMENT_SUFFIX = ".document"
 
 
 def folders() -> list[Path]:
-    """The staging folders that there are."""
+    """Return the staging folders that there are."""
     return [path for path in _root().glob("submission-*") if path.is_dir()]
 
 
 def submission_of(folder: Path) -> int:
-    """The primary key of the submission that a staging folder belongs to."""
+    """Return the primary key of the submission that a staging folder belongs to."""
     return int(folder.name.rpartition("-")[2])
 
 
@@ -61,7 +61,7 @@ class Staging:
 
     @property
     def documents(self) -> Path:
-        """A folder in which the documents lie under their own paths while they are checked."""
+        """Return a folder in which the documents lie under their own paths while they are checked."""
         return self.folder / "documents"
 
     def keep_speech(self, samples: NDArray[np.int16], rate_hz: int, pcm_sha256: str) -> str:
@@ -91,7 +91,7 @@ class Staging:
         return self._stage(path, digest.hexdigest(), DOCUMENT_SUFFIX), size
 
     def staged(self) -> dict[str, str]:
-        """The names of the files that were staged, by their keys: what another process needs to promote them."""
+        """Return the names of the files that were staged, by their keys: what another process needs to promote them."""
         return {key: path.name for key, path in self._staged.items()}
 
     def adopt(self, staged: Mapping[str, str]) -> None:
@@ -118,12 +118,12 @@ class Staging:
         return key
 
     def _draft(self) -> Path:
-        """Where a file is written before it gets its name: under its name it is complete."""
+        """Return where a file is written before it gets its name: under its name it is complete."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder / f".{uuid.uuid4().hex}.part"
 
     def _intact(self) -> dict[str, tuple[Path, str]]:
-        """Staged speech of an earlier attempt by the hash and rate of its samples; everything else is removed."""
+        """Return staged speech of an earlier attempt by the hash and rate of its samples; remove everything else."""
         if not self.folder.is_dir():
             return {}
         shutil.rmtree(self.documents, ignore_errors=True)

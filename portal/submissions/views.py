@@ -39,7 +39,7 @@ from portal.submissions.selectors import (
 
 @member_read
 def submission_list(request: HttpRequest, edition: str) -> HttpResponse:
-    """What was submitted to an edition: everything for its organizers, their own for a team."""
+    """Show what was submitted to an edition: everything for its organizers, their own for a team."""
     chosen = edition_for(request.user, edition)
     return render(request, "submissions/list.html", pages.list_page(request, chosen))
 
@@ -52,7 +52,7 @@ def submission_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 @member_read
 def submission_progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """The live part of `submission_detail`; when the check or all work has ended, the whole page is loaded again."""
+    """Show the live part of `submission_detail`; when check or all work has ended, the whole page loads again."""
     submission = submission_for(request.user, pk)
     progress = pages.summarize_progress(submission)
     has_checked = request.GET.get("of") == "check" and progress.check is None
@@ -76,7 +76,7 @@ def report_json(request: HttpRequest, pk: int) -> HttpResponse:
 
 @member_read
 def submission_diff(request: HttpRequest, pk: int, other: int) -> HttpResponse:
-    """What differs between any two submissions that this person may see."""
+    """Show what differs between any two submissions that this person may see."""
     both = submission_for(request.user, pk), submission_for(request.user, other)
     return render(request, "submissions/diff.html", pages.diff_page(*both))
 
@@ -90,12 +90,12 @@ def diff_csv(request: HttpRequest, pk: int, other: int) -> HttpResponse:
 
 @member_read
 def document(request: HttpRequest, pk: int, document: int) -> HttpResponse:
-    """A document as it was sent: to be saved, never shown, because a stranger wrote it."""
+    """Send a document as it was sent: to be saved, never shown, because a stranger wrote it."""
     return send_document(document_for(request.user, pk, document))
 
 
 def send_document(chosen: SubmittedDocument) -> HttpResponse:
-    """The file of a document as an answer that no browser shows or guesses at."""
+    """Send the file of a document as an answer that no browser shows or guesses at."""
     response = FileResponse(
         open_stored(chosen.key),
         as_attachment=True,
@@ -107,7 +107,7 @@ def send_document(chosen: SubmittedDocument) -> HttpResponse:
 
 
 def file_name(chosen: SubmittedDocument) -> str:
-    """The name under which a document is saved: that of a description says of which system, such as T02-p1."""
+    """Return the name under which a document is saved: that of a description says of which system, such as T02-p1."""
     if chosen.kind == SubmittedDocument.Kind.DESCRIPTION:
         return f"{chosen.submission.system}-description.pdf"
     return chosen.path.rpartition("/")[2]
@@ -115,7 +115,7 @@ def file_name(chosen: SubmittedDocument) -> str:
 
 @member_page
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
-    """What goes with a withdrawal, and why it is not possible; withdraws."""
+    """Show what goes with a withdrawal, and why it is not possible; withdraw."""
     submission = submission_for(request.user, pk)
     relation = relation_to(request.user, submission.system)
     if request.method != "POST":
@@ -152,7 +152,7 @@ def _act(
 
 
 def file_stem(submission: Submission) -> str:
-    """Beginning of the names of files about a submission, such as ``vpc2022-t11-p1-v2``."""
+    """Return the beginning of the names of files about a submission, such as ``vpc2022-t11-p1-v2``."""
     return f"{submission.system.name}-v{submission.version}"
 
 

@@ -78,7 +78,7 @@ def ordinal(votes: Votes) -> Votes:
 
 
 def krippendorff_alpha(votes: Votes, weights: Floats) -> Floats:
-    """1 − observed / expected disagreement with squared distances (interval); with `ordinal` votes, ordinal.
+    """Return 1 − observed / expected disagreement with squared distances (interval); of `ordinal` votes, ordinal.
 
     Observed: mean squared difference of two listeners in an item, items weighted by their votes. Expected: that of any
     two votes. Items with one vote do not count. NaN where all votes are equal.
@@ -87,7 +87,7 @@ def krippendorff_alpha(votes: Votes, weights: Floats) -> Floats:
 
 
 def one_way_icc(votes: Votes, weights: Floats) -> Floats:
-    """ICC(1,1): share of the variance that is due to items, where each item has other raters, and not equally many.
+    """Return ICC(1,1), the share of variance due to items, where each has other raters, and not equally many.
 
     One-way random effects by analysis of variance: within = Σ_i SS_i / Σ_i (n_i − 1); between by the method of moments,
     σ²_b = (SS_between − (I − 1) within) / (N − Σ n_i² / N); ICC = σ²_b / (σ²_b + within). With n_0 = (N − Σ n_i² / N) /
@@ -98,7 +98,7 @@ def one_way_icc(votes: Votes, weights: Floats) -> Floats:
 
 
 def mean_raters(votes: Votes) -> float:
-    """n_0 of `one_way_icc`: the number of raters of an item that stands for unequal ones."""
+    """Return n_0 of `one_way_icc`: the number of raters of an item that stands for unequal ones."""
     counts = np.bincount(votes.item, minlength=votes.items)
     counts = counts[counts > 1]
     total = counts.sum()
@@ -106,14 +106,17 @@ def mean_raters(votes: Votes) -> float:
 
 
 def of_mean(reliability: Floats, raters: float) -> Floats:
-    """Reliability of the mean of that many raters (Spearman-Brown): ICC(1,k) from ICC(1,1), ICC(2,k) from ICC(2,1)."""
+    """Return the reliability of the mean of that many raters (Spearman-Brown).
+
+    That is ICC(1,k) from ICC(1,1), and ICC(2,k) from ICC(2,1).
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         stepped = raters * reliability / (1 + (raters - 1) * reliability)
     return np.where(reliability > -1 / max(raters - 1, 1e-12), stepped, np.nan)
 
 
 def two_way_icc(matrix: Floats, weights: Floats) -> Floats:
-    """ICC(2,1): absolute agreement of single ratings, where every listener rated every item.
+    """Return ICC(2,1): absolute agreement of single ratings, where every listener rated every item.
 
     In terms of the items × listeners matrix: c, mean covariance over items of two different listeners; v, mean variance
     over items of a listener; b, variance over listeners of their means. MS_items = v + (k − 1) c, MS_error = v − c,
@@ -139,7 +142,7 @@ def two_way_icc(matrix: Floats, weights: Floats) -> Floats:
 
 
 def _sums(votes: Votes, weights: Floats) -> Iterator[_Sums]:
-    """Sums over the items that two listeners rated, for a few resamples at a time; values less their mean."""
+    """Yield the sums over the items that two listeners rated, for a few resamples at a time; values less their mean."""
     from scipy.sparse import csr_array
 
     kept = np.bincount(votes.item, minlength=votes.items)[votes.item] > 1
@@ -184,7 +187,7 @@ def _one_way(sums: _Sums) -> Floats:
 
 
 def _nothing(total: Floats, squares: Floats) -> Floats:
-    """Variance that is nothing but rounding."""
+    """Return the variance that is nothing but rounding."""
     return 1e-12 * (1 + squares / np.maximum(total, 1.0))
 
 
@@ -222,7 +225,7 @@ class Repeats:
 
 
 def make_reliability_tables(all_ratings: Ratings, scored: Scored, settings: Settings) -> list[DataTable]:
-    """``reliability``: for each task the bridge set, repeatedly rated items, and repeats; or why there is none.
+    """Make ``reliability``: for each task the bridge set, repeatedly rated items, and repeats; or why there is none.
 
     Args:
         all_ratings: of every purpose, for those of the bridge set.
@@ -347,7 +350,7 @@ class _Rows:
         ]
 
     def _alphas(self, row: Row, votes: Votes, note: str = "") -> list[Row]:
-        """Both alphas; in resamples the ranks of ordinal votes stay those of all votes."""
+        """Return both alphas; in resamples the ranks of ordinal votes stay those of all votes."""
         counts, ranked = _counts(votes), ordinal(votes)
         if not (np.bincount(votes.item) > 1).any():
             note = "No item was rated by two listeners."

@@ -81,13 +81,13 @@ class FilledBoard:
 
     @property
     def distances(self) -> Floats:
-        """Shape (pairs,), shares of the diagonal."""
+        """Return shares of the diagonal, shape (pairs,)."""
         first, second = index_pairs(self.slot.size)
         away = np.sqrt(((self.place[first] - self.place[second]) ** 2).sum(1) / self.dimensions)
         return np.asarray(np.round(away, _DECIMALS))
 
     def distances_as(self, kind: str, settings: Settings) -> Floats:
-        """Distances, shape (pairs,): ``raw``, or ranked within this board and ``normalised`` by the named formula."""
+        """Return distances, shape (pairs,): ``raw``, or ranked within the board and ``normalised`` by that formula."""
         if kind != NORMALISED:
             return self.distances
         together = np.zeros(self.distances.size, np.int64)
@@ -95,7 +95,7 @@ class FilledBoard:
 
 
 def index_pairs(samples: int) -> tuple[Ints, Ints]:
-    """Places of the first and of the second sample of each pair, shape (pairs,) each."""
+    """Return the places of the first and of the second sample of each pair, shape (pairs,) each."""
     first, second = np.triu_indices(samples, 1)
     return first, second
 
@@ -141,7 +141,7 @@ def _twice(rows: Placements) -> list[str]:
 
 
 def _misplaced(rows: Placements) -> list[str]:
-    """Both coordinates within the board, on all samples of a filled board alike."""
+    """Return problems of coordinates beyond the board, or not alike on all samples of a filled board."""
     problems = []
     has_y = np.isfinite(rows.y)
     board = np.cumsum(_changes(rows.listener, rows.session, rows.board)) - 1
@@ -358,7 +358,7 @@ def drawn_groups(board: FilledBoard) -> Ints | None:
 
 
 def cut_groups(board: FilledBoard) -> Ints | None:
-    """Average linkage of the distances, cut into the declared number of groups, shape (samples,).
+    """Cut the average linkage of the distances into the declared number of groups, shape (samples,).
 
     None where the listener declared no number, or more speakers than there are samples. Of clusters that are equally
     near the ones merged first are those of the earlier slots.
@@ -379,7 +379,7 @@ def cut_groups(board: FilledBoard) -> Ints | None:
 
 
 def measure_grouping(groups: Ints, speakers: Ints) -> Floats:
-    """All `MEASURES` of groups against speakers, for many labellings at once.
+    """Measure groups against speakers by all `MEASURES`, for many labellings at once.
 
     Args:
         groups: shape (samples,), numbers from 0.
@@ -410,7 +410,7 @@ def _harmonic(first: Floats, second: Floats) -> Floats:
 
 
 def _adjusted_rand(counts: Floats, of_group: Floats, of_speaker: Floats, samples: int) -> Floats:
-    """Hubert & Arabie's equation 5: pairs that agree, corrected for what fixed sizes let agree by chance."""
+    """Return Hubert & Arabie's equation 5: pairs that agree, corrected for what fixed sizes let agree by chance."""
     together, grouped, spoken = _pairs(counts).sum((1, 2)), _pairs(of_group).sum(1), _pairs(of_speaker).sum(1)
     expected = grouped * spoken / max(samples * (samples - 1) / 2, 1)
     above, room = together - expected, (grouped + spoken) / 2 - expected

@@ -45,14 +45,14 @@ _ONE_POINT = 1e-9  # share of the longest distance
 
 
 def is_connected(distances: Floats) -> bool:
-    """Whether known distances lead from every sample to every other one; without this, parts could lie anywhere."""
+    """Return whether known distances lead from every sample to every other one; else parts could lie anywhere."""
     from scipy.sparse.csgraph import connected_components
 
     return bool(connected_components(np.isfinite(distances), directed=False)[0] <= 1)
 
 
 def add_shortest_paths(distances: Floats) -> Floats:
-    """Known distances, and for each pair that is not known the shortest way over known ones.
+    """Return known distances, and for each pair that is not known the shortest way over known ones.
 
     Args:
         distances: connected, see `is_connected`.
@@ -64,7 +64,7 @@ def add_shortest_paths(distances: Floats) -> Floats:
 
 
 def majorise_stress(distances: Floats, start: Floats) -> Floats:
-    """Places of least raw stress over the known pairs, weighted 1 each, pairs that are not known 0.
+    """Return the places of least raw stress over the known pairs, weighted 1 each, pairs that are not known 0.
 
     Args:
         distances: connected, see `is_connected`; the diagonal is not looked at.
@@ -94,7 +94,7 @@ def majorise_stress(distances: Floats, start: Floats) -> Floats:
 
 
 def _apart(places: Floats, asked: Floats) -> Floats:
-    """Places, a little shifted where two that should be apart lie on each other: no step would ever part them."""
+    """Return places, those that should be apart but coincide a little shifted: no step would ever part them."""
     away = np.sqrt(((places[:, None] - places[None]) ** 2).sum(2))
     if not (away[asked > 0] < _ONE_POINT * away.max()).any():
         return places
@@ -110,7 +110,7 @@ _Voice = tuple[str, bool]
 
 
 def make_map_tables(placements: Placements, settings: Settings) -> list[DataTable]:
-    """The tables ``map`` and ``map_fit``: boards of several listeners by name, then systems on boards of one listener.
+    """Make the tables ``map`` and ``map_fit``: boards of several listeners by name, then systems on boards of one.
 
     Raises:
         ProblemsError: boards that cannot be read, see `read_boards`.
@@ -133,7 +133,7 @@ def make_map_tables(placements: Placements, settings: Settings) -> list[DataTabl
 
 
 def scale_classically(distances: Floats, dimensions: int) -> Floats:
-    """Places whose distances are near the given ones, by Torgerson's double centring.
+    """Return the places whose distances are near the given ones, by Torgerson's double centring.
 
     Args:
         distances: shape (samples, samples), symmetric, zeros on the diagonal, finite.
@@ -152,7 +152,7 @@ def scale_classically(distances: Floats, dimensions: int) -> Floats:
 
 
 def turn_onto(places: Floats, reference: Floats) -> tuple[Floats, float]:
-    """Places turned or mirrored onto a reference, and how unlike both are then.
+    """Turn or mirror places onto a reference, and tell how unlike both are then.
 
     Source: Schönemann, "A generalized solution of the orthogonal Procrustes problem", Psychometrika 31 (1966).
 
@@ -171,7 +171,7 @@ def turn_onto(places: Floats, reference: Floats) -> tuple[Floats, float]:
 
 
 def stress_1(dissimilarities: Floats, distances: Floats) -> float:
-    """Kruskal's stress-1: how far distances are from rising with the dissimilarities, ties free to be broken.
+    """Return Kruskal's stress-1: how far distances are from rising with the dissimilarities, ties free to be broken.
 
     sqrt(Σ (d − d̂)² / Σ d²), d̂ the monotone regression of d on the order of the dissimilarities, ties in the order
     that fits best (Kruskal's primary approach).
@@ -212,7 +212,7 @@ def _make_map(boards: Sequence[FilledBoard], settings: Settings) -> tuple[list[R
 
 
 def _laid_out(averages: Floats, boards: Sequence[FilledBoard], dimensions: int) -> Floats:
-    """Classical scaling of averaged distances, turned onto the placing that is most alike; the first of equal ones."""
+    """Scale averaged distances classically and turn them onto the placing most alike; the first of equal ones."""
     samples = boards[0].slot.size
     first, second = index_pairs(samples)
     distances = np.zeros((samples, samples))
@@ -286,7 +286,7 @@ def _voices_of(board: FilledBoard, system: str) -> list[_Voice | None]:
 
 
 def _averages(system: str, boards: Sequence[FilledBoard], voices: Sequence[_Voice], settings: Settings) -> Floats:
-    """Mean ranked distance of each two voices, shape (voices, voices); 0 to itself, NaN if never on one board."""
+    """Return mean ranked distances of each two voices, shape (voices, voices); 0 to itself, NaN if never together."""
     place = {voice: number for number, voice in enumerate(voices)}
     sums, counts = np.zeros((2, len(voices), len(voices)))
     for board in boards:
@@ -304,7 +304,7 @@ def _averages(system: str, boards: Sequence[FilledBoard], voices: Sequence[_Voic
 
 
 def _on_axes(places: Floats) -> Floats:
-    """Turned so that the longest axis is first, and on each axis what lies furthest from the middle is positive."""
+    """Turn places so that the longest axis is first, and on each what lies furthest from the middle is positive."""
     axes = np.linalg.svd(places - places.mean(0), full_matrices=False)[2]
     turned = np.round((places - places.mean(0)) @ axes.T, _DECIMALS)
     furthest = turned[np.abs(turned).argmax(0), np.arange(turned.shape[1])]

@@ -21,7 +21,7 @@ _COMMON = (boards.grouping_figures, boards.map_figures, detection.transcription_
 
 
 def list_figures(results: Results) -> list[Figure]:
-    """Every figure that the tables give, in the order of a page: raw scores, normalised ones, what rests on neither.
+    """List every figure that the tables give, in the order of a page: raw scores, normalised ones, then the others.
 
     Cheap: nothing is drawn and no plotting library is imported before `Figure.draw`. A table that is missing or empty
     gives no figure.

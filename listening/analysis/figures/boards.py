@@ -14,7 +14,7 @@ _MAP_COLUMNS = "system label speaker x y listeners"
 
 
 def grouping_figures(view: View) -> Iterator[Figure]:
-    """One figure of all measures, by where groups come from and which samples count; beside each what chance gives."""
+    """Yield one figure of all measures, by where groups come from and which samples count; beside each, chance."""
     rows = [row for row in view.rows("common", "grouping") if row["value"] is not None]
     if not rows:
         return
@@ -53,7 +53,7 @@ def _p_value(row: Record, view: View) -> str:
 
 
 def map_figures(view: View) -> Iterator[Figure]:
-    """One averaged map for each board that several listeners filled, and for each system where boards have one
+    """Yield an averaged map for each board that several listeners filled, and for each system where boards have one
     listener: what listeners placed close to each other lies close."""
     boards = group_rows((row for row in view.rows("common", "map") if row["x"] is not None), "board")
     fits = {str(row["board"]): row for row in view.rows("common", "map_fit")}

@@ -47,7 +47,7 @@ _SMALL_TICKS = {0.1: (0.1, 2.0, 20.0, 50.0, 80.0, 98.0, 99.9), 0.5: (0.5, 5.0, 2
 
 
 def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """Equal error rate of each system of a task."""
+    """Yield the figure of the equal error rate of each system of a task."""
     records = {name: row for name, row in view.by_system(scores, "detection", task).items() if row["eer"] is not None}
     if not records:
         return
@@ -171,7 +171,7 @@ def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
 
 
 def pair_eer_figures(view: View, scores: Scores) -> Iterator[Figure]:
-    """Equal error rate of telling same speakers by closeness on the board, by kind of pairs and system."""
+    """Yield the figure of equal error rates of telling same speakers by closeness, by kind of pairs and system."""
     rows = [row for row in view.rows(scores, "pair_detection") if row["eer"] is not None]
     if not rows:
         return
@@ -206,7 +206,7 @@ def pair_eer_figures(view: View, scores: Scores) -> Iterator[Figure]:
 
 
 def transcription_figures(view: View) -> Iterator[Figure]:
-    """Word error rate of listeners by system, the recogniser's beside it."""
+    """Yield the figure of the word error rate of listeners by system, the recogniser's beside it."""
     found = (row for row in view.rows("common", "transcription") if row["wer"] is not None)
     records = {str(row["system"]): row for row in found}
     if not records:
@@ -251,7 +251,7 @@ def plot_values(
     band_words: str = "",
     beside: str = "",
 ) -> RowPlot:
-    """Values with their intervals, one row each; those of the originals as squares, set apart from the rows below.
+    """Plot values with their intervals, one row each; those of the originals as squares, set apart from the rows below.
 
     Args:
         shown: the name of each row with its record; None of a heading.
@@ -313,7 +313,7 @@ def _plot_det(
     heads: Sequence[str],
     grey_words: str,
 ) -> DetPlot:
-    """Axes end where the smaller class of most curves ends."""
+    """Plot curves; axes end where the smaller class of most curves ends."""
     finest = 100 * float(np.median([max(curve.least) for curve in curves]))
     low = 0.1 if finest < 0.4 else 0.5
     ticks = [tick for tick in (_TICKS if len(panels) == 1 else _SMALL_TICKS[low]) if low <= tick <= 100 - low]
@@ -321,7 +321,7 @@ def _plot_det(
 
 
 def _make_curve(name: str, points: Sequence[Record], rate: Record, *, is_anchor: bool = False) -> Curve:
-    """From the lowest threshold to the highest."""
+    """Make a curve from the lowest threshold to the highest."""
     rows = sorted(points, key=lambda row: (float(row["miss_rate"]), -float(row["false_alarm_rate"])))
     least_miss, least_alarm = (0.5 / max(int(rate[column] or 1), 1) for column in ("n_target", "n_nontarget"))
     return Curve(
@@ -349,7 +349,7 @@ def _name_distances(scores: Scores) -> str:
 
 
 def _detection_size(rows: Sequence[Record]) -> str:
-    """n of the systems; the pool of originals is theirs together."""
+    """Return n of the systems; the pool of originals is theirs together."""
     most = max(rows, key=lambda row: int(row["listeners"] or 0))
 
     def span(column: str) -> str:

@@ -21,7 +21,7 @@ _LAST_LETTER = 0x52F
 
 
 def number(value: Value, digits: int = 2) -> str:
-    """With a true minus sign; a dash where there is none."""
+    """Write a number with a true minus sign; a dash where there is none."""
     if not isinstance(value, (int, float)):
         return "–"
     text = f"{value:.{digits}f}"
@@ -34,12 +34,12 @@ def percent(value: Value, digits: int = 1) -> str:
 
 
 def count(value: int) -> str:
-    """Thousands separated."""
+    """Write a number with thousands separated."""
     return f"{value:,}"
 
 
 def interval(row: Mapping[str, Any], name: str, write: Callable[[Value], str], level: str = "") -> str:
-    """The interval of a column behind its value, in brackets, with its level where that is given; empty without one."""
+    """Write the interval of a column behind its value, in brackets, with its level if given; empty without one."""
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     return "" if low is None else f" ({level}{write(low)} to {write(high)})"
 
@@ -55,7 +55,7 @@ def find_free(name: str, taken: Collection[str], first: int = 2) -> str:
 
 
 def sentence(words: str) -> str:
-    """With a capital letter."""
+    """Return words with a capital letter."""
     return words[:1].upper() + words[1:]
 
 
@@ -79,7 +79,7 @@ def first_words(text: str, most: int = MOST_WORDS) -> str:
 
 
 def listed(items: Sequence[str], *, first: int = 4, last: int = 2) -> str:
-    """All items, or of many the first and the last ones."""
+    """Return all items, or of many the first and the last ones."""
     if len(items) <= first + last + 1:
         return "; ".join(items)
     left_out = len(items) - first - last
@@ -111,7 +111,7 @@ def short_names(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def short_group(letters: str | None) -> str:
-    """Letters of a group with runs joined, ``abcdf`` as ``a–d f``, cut where they are still many."""
+    """Return the letters of a group with runs joined, ``abcdf`` as ``a–d f``, cut where they are still many."""
     letters = letters or ""
     parts = letters.split() if " " in letters else list(letters)
     runs: list[list[str]] = []

@@ -147,12 +147,12 @@ def _make_violin(place: int, row: Record, bins: Sequence[Record], side: int) -> 
 
 
 def _list_bins(rows: Sequence[Record]) -> list[Bin]:
-    """Lower and upper edges with shares in per cent, ascending."""
+    """List lower and upper edges with shares in per cent, ascending."""
     return sorted((float(row["lower"]), float(row["upper"]), 100 * float(row["share"] or 0)) for row in rows)
 
 
 def histogram_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """Scores as small multiples: same and different speakers of each system, or the originals beside each system.
+    """Yield scores as small multiples: same and different speakers of each system, or the originals beside each.
 
     As figures 7 and 8 of the results of VoicePrivacy 2022.
     """
@@ -287,7 +287,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
 
 
 def scatter_figures(view: View, scores: Scores) -> Iterator[Figure]:
-    """Two measures of each utterance against each other, for each pair whose correlation is known.
+    """Yield figures of two measures of each utterance, for each pair whose correlation is known.
 
     No single utterance is named. The correlations stand above with their intervals.
     """
@@ -455,7 +455,7 @@ def _plot_listeners(view: View, scores: Scores, task: str, rows: Sequence[Record
 
 
 def exclusion_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """What leaving listeners out changes: the mean of each system before and after, and the changes by rule below.
+    """Yield what leaving listeners out changes: the mean of each system before and after, and changes by rule.
 
     A rule may catch one listener, whose ratings before and after would tell: where rules but the standing one are drawn
     the figure is for organizers, and the standing one has a figure of its own for everybody.

@@ -81,7 +81,7 @@ class Figure:
 
     @property
     def size(self) -> Size:
-        """Of every file."""
+        """Return the size of every file."""
         size = self.plot.size
         return Size(size.width_inches, size.height_inches + STAMP_INCHES) if self.is_simulated else size
 
@@ -144,7 +144,7 @@ class View:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Of each system among colours, markers and dashes: one in every figure, by the order of labels."""
+        """Return the place of each system among colours, markers and dashes: one in every figure, by label order."""
         labels = {name: self.labels[name] for name in self.names if name != self.results.original}
         places = place_systems(labels.values())
         return {name: places[label] for name, label in labels.items()}
@@ -162,7 +162,7 @@ class View:
         return taken
 
     def tasks(self, scores: Scores) -> list[str]:
-        """Those that have scores, in the order of asking."""
+        """Return the tasks that have scores, in the order of asking."""
         table = self.results.table(scores, "summary")
         found = set(table.values("task")) if table else set()
         asked = [task for task in self.results.study["tasks"] if task in found]
@@ -179,12 +179,12 @@ class View:
         return [row for row in self._rows[scores, name] if task in (None, row.get("task"))]
 
     def by_system(self, scores: Scores, name: str, task: str, **equal: Value) -> dict[str, Record]:
-        """One row for each system."""
+        """Return one row for each system."""
         rows = self.rows(scores, name, task)
         return {str(row["system"]): row for row in rows if all(row[key] == value for key, value in equal.items())}
 
     def scale(self, scores: Scores, task: str) -> tuple[float, float]:
-        """Lowest and highest score."""
+        """Return the lowest and highest score."""
         if scores == "normalised":
             return 0.0, 1.0
         given = (self.results.study.get("scale") or {}).get(task)
@@ -248,7 +248,7 @@ class View:
         return f"Raw ratings, {low:g} to {high:g}."
 
     def size_words(self, rows: Iterable[Record], *counted: str, of: str = "ratings") -> str:
-        """n and listeners of some rows; those of listeners are the most of any row, since rows share them."""
+        """Return n and listeners of some rows; the most listeners of any row, since rows share them."""
         chosen = list(rows)
         n = sum(int(row.get(name) or 0) for row in chosen for name in counted)
         listeners = max((int(row.get("listeners") or 0) for row in chosen), default=0)

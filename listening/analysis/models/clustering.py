@@ -36,7 +36,7 @@ _DENOMINATOR_LESS = {"rank01/avg": 1, "midrank": 0}
 
 
 def estimate_missed(scored: Scored, members: Sequence[Ints], item: Ints, normalisation: str) -> Floats:
-    """Variances and covariances of the means of cells that clustering by listener misses; they may be negative.
+    """Estimate variances and covariances of means of cells that clustering by listener misses; they may be negative.
 
     Args:
         scored: normalised scores.
@@ -68,7 +68,7 @@ def estimate_missed(scored: Scored, members: Sequence[Ints], item: Ints, normali
 
 
 def _added(score: Floats, listener: Ints, weight: Floats, less: int) -> Floats:
-    """What each rating adds to the mean of each cell, by winning or losing against ratings of another weight in it.
+    """Return what each rating adds to the mean of each cell, by winning or losing against others of another weight.
 
     Args:
         weight: shape (ratings, cells), of each rating in the mean; 0 outside of the cell.
@@ -84,7 +84,7 @@ def _added(score: Floats, listener: Ints, weight: Floats, less: int) -> Floats:
 
 
 def _lacking(weight: Floats) -> Floats:
-    """For each weight how much all higher ones of its column exceed it, summed.
+    """Return for each weight how much all higher ones of its column exceed it, summed.
 
     Args:
         weight: shape (ratings, cells), not negative.
@@ -106,7 +106,7 @@ def _expected(added: Floats, group: Ints) -> Floats:
 
 
 def _between_listeners(added: Floats, listener: Ints, item: Ints) -> Floats:
-    """Σ over utterances of the products of what two different listeners got from them, shape (cells, cells)."""
+    """Return Σ over utterances of the products of what two different listeners got from them, shape (cells, cells)."""
     _, both = np.unique(item * (int(listener.max()) + 1) + listener, return_inverse=True)
     found = np.zeros((added.shape[1], added.shape[1]))
     for cluster, sign in ((item, 1), (both, -1)):
@@ -151,7 +151,7 @@ class RatedCell:
 
 
 def make_cells(scored: Scored) -> list[RatedCell]:
-    """All ratings of each task and system; where voices are compared, targets and nontargets too."""
+    """Make cells of all ratings of each task and system; where voices are compared, of targets and nontargets too."""
     ratings = scored.ratings
     cells = []
     for task in scored.tasks:
@@ -188,5 +188,5 @@ def cluster_means(scored: Scored, cells: Sequence[RatedCell], settings: Settings
 
 
 def class_strata(scored: Scored) -> Ints:
-    """Of each rating its stratum: of pairs of voices their class, for how many of either there are was chosen."""
+    """Return the stratum of each rating: of pairs of voices their class, as the numbers of both were chosen."""
     return np.where(np.isin(scored.ratings.task, sorted(scored.comparing)), scored.ratings.is_target, 0)

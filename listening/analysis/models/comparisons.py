@@ -81,7 +81,7 @@ def adjust_p(p: Floats, correction: Correction) -> Floats:
 
 
 def _holm(p: Floats) -> Floats:
-    """Step-down: the i-th smallest of m is multiplied by m − i + 1, and is no smaller than those before it."""
+    """Correct step-down: the i-th smallest of m times m − i + 1, and no smaller than those before it."""
     order = np.argsort(p, kind="stable")
     result = np.empty(p.size)
     result[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
@@ -89,7 +89,7 @@ def _holm(p: Floats) -> Floats:
 
 
 def permutation_p(differences: Floats, permutations: int, numbers: np.random.Generator) -> Floats:
-    """Share of sign flips, the observed signs among them, whose sum is as far from zero: (k + 1) / (n + 1).
+    """Return the share of sign flips, the observed one included, whose sum is as far from zero: (k + 1) / (n + 1).
 
     A thousand flips cannot give less than 0.001, and a correction over the 91 pairs of 14 systems would lose every
     difference. So with up to `MOST_COUNTED` listeners whose difference is not zero all flips are counted out
@@ -115,7 +115,7 @@ def permutation_p(differences: Floats, permutations: int, numbers: np.random.Gen
 
 
 def sign_flip_share(sizes: Floats) -> Floats:
-    """Share of all 2^n sign flips whose sum is at least as far from zero as the observed one, counted out.
+    """Count the share of all 2^n sign flips whose sum is at least as far from zero as the observed one.
 
     Args:
         sizes: shape (listeners, pairs), finite, at most `MOST_COUNTED` of a pair other than zero.
@@ -133,7 +133,7 @@ def sign_flip_share(sizes: Floats) -> Floats:
 
 
 def sign_flip_tail(sizes: Floats) -> Floats:
-    """Share of all 2^n sign flips whose sum is at least as far from zero as the observed one, by saddlepoint.
+    """Compute the share of all 2^n sign flips with a sum at least as far from zero as observed, by saddlepoint.
 
     Robinson, "Saddlepoint approximations for permutation tests and confidence intervals", Journal of the Royal
     Statistical Society B 44 (1982): the sum of ±d_l has the cumulant generating function K(t) = Σ log cosh(t d_l). Its
@@ -166,7 +166,7 @@ def sign_flip_tail(sizes: Floats) -> Floats:
 
 
 def _lattice(sizes: Floats) -> Floats:
-    """Of each pair what all sizes are multiples of: the smallest one, or a small part of it; 0 where there is none."""
+    """Return for each pair what all sizes are multiples of: the smallest, or a small part of it; 0 if nothing."""
     smallest = np.where(sizes == 0, np.inf, sizes).min(axis=0, initial=np.inf)
     found = np.zeros(smallest.size)
     for parts in range(_MOST_PARTS, 0, -1):
@@ -178,7 +178,7 @@ def _lattice(sizes: Floats) -> Floats:
 
 
 def _saddlepoint(sizes: Floats, wanted: Floats) -> Floats:
-    """The t ≥ 0 of each pair at which K'(t) = Σ d tanh(t d) is the wanted sum, by bisection; 0 if there is none."""
+    """Find the t ≥ 0 of each pair at which K'(t) = Σ d tanh(t d) is the wanted sum, by bisection; 0 without one."""
     has_one = (wanted > 0) & (wanted < sizes.sum(axis=0))
     scale = np.where(has_one, sizes.max(axis=0, initial=0.0), 1.0)
     low, high = np.zeros(wanted.size), np.ones(wanted.size) / scale
@@ -195,7 +195,7 @@ def _saddlepoint(sizes: Floats, wanted: Floats) -> Floats:
 
 
 def wilcoxon_p(differences: Floats) -> Floats:
-    """Wilcoxon's signed-rank test of each pair.
+    """Return the p-value of Wilcoxon's signed-rank test of each pair.
 
     Differences of zero are dropped, as Wilcoxon did: they speak for neither of the two. Exact with up to `MOST_EXACT`
     differences that are left without ties, and with ties up to `MOST_COUNTED`, whose signed ranks are flipped in every
@@ -222,7 +222,7 @@ def wilcoxon_p(differences: Floats) -> Floats:
 
 
 def rank_biserial(differences: Floats) -> Floats:
-    """Matched-pairs rank-biserial correlation: (R+ − R−) / (R+ + R−), sums of the ranks of positive and negative ones.
+    """Return the matched-pairs rank-biserial correlation: (R+ − R−) / (R+ + R−), sums of ranks by sign.
 
     Shape (pairs,), in [-1, 1], 1 where every listener put the first above the second; zeros are dropped, 0 where every
     difference is zero. Kerby, "The simple difference formula", Comprehensive Psychology 3 (2014).
@@ -239,7 +239,7 @@ def rank_biserial(differences: Floats) -> Floats:
 
 
 def _have_ties(differences: Floats) -> Flags:
-    """Of each pair whether two differences are equal in size."""
+    """Return for each pair whether two differences are equal in size."""
     ordered = np.sort(np.abs(differences), axis=0)  # NaN last
     with np.errstate(invalid="ignore"):
         found: Flags = (np.diff(ordered, axis=0) == 0).any(axis=0)
@@ -265,7 +265,7 @@ class Pairs:
 
 
 def make_comparison_tables(scored: Scored, settings: Settings) -> list[DataTable]:
-    """``differences`` and ``mann_whitney``; p-values are corrected over all pairs of a task."""
+    """Make ``differences`` and ``mann_whitney``; p-values are corrected over all pairs of a task."""
     differences, pooled = [], []
     clustered = cluster_means(scored, make_cells(scored), settings)
     draws = draw_listeners(scored.listeners.size, settings)
@@ -277,14 +277,14 @@ def make_comparison_tables(scored: Scored, settings: Settings) -> list[DataTable
 
 
 def list_pairs(scored: Scored, task: str) -> Pairs:
-    """All pairs of the systems of a task, the original first, then by name."""
+    """List all pairs of the systems of a task, the original first, then by name."""
     systems = scored.systems(task)
     first, second = np.triu_indices(len(systems), k=1)
     return Pairs(task, systems, first.astype(np.int64), second.astype(np.int64))
 
 
 def listener_differences(scored: Scored, pairs: Pairs) -> Floats:
-    """Of each listener the mean score of the first system less that of the second.
+    """Return for each listener the mean score of the first system less that of the second.
 
     Returns:
         Shape (listeners, pairs), NaN where the listener did not rate both.
@@ -382,7 +382,7 @@ def _mann_whitney_rows(scored: Scored, pairs: Pairs, settings: Settings) -> list
 
 
 def _rows(pairs: Pairs, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> list[Row]:
-    """One row for each pair, from columns of shape (pairs,)."""
+    """Return one row for each pair, from columns of shape (pairs,)."""
     rows = []
     for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True)):
         row = {"task": pairs.task, "first": pairs.systems[first], "second": pairs.systems[second]}
@@ -437,7 +437,7 @@ def _mean_of_classes(scored: Scored, rating: Ints) -> float:
 
 
 def _decisive_p(columns: Mapping[str, Any], least: int) -> Floats:
-    """Of each pair the larger corrected p of the two tests, or of the one that counts; NaN where neither does."""
+    """Return for each pair the larger corrected p of both tests, or of the one that counts; NaN where neither does."""
     within = np.where(columns["listeners"] < least, np.nan, columns["permutation_adjusted"])
     return np.asarray(np.fmax(within, columns["two_way_adjusted"]))
 
@@ -445,7 +445,7 @@ def _decisive_p(columns: Mapping[str, Any], least: int) -> Floats:
 def _intervals(
     differences: Floats, mean: Floats, between: _TwoWay, draws: Floats | None, settings: Settings
 ) -> tuple[Floats, Floats]:
-    """Limits of the mean of each pair; NaN where too few listeners rated both."""
+    """Return limits of the mean of each pair; NaN where too few listeners rated both."""
     low, high = np.full(differences.shape[1], np.nan), np.full(differences.shape[1], np.nan)
     if draws is None:
         return low, high

@@ -66,7 +66,7 @@ def letter(number: int) -> str:
 
 
 def _apart_masks(names: list[str], is_apart: Callable[[str, str], bool]) -> list[int]:
-    """For each name those that it differs from."""
+    """Return for each name those that it differs from."""
     masks = [0] * len(names)
     for first in range(len(names)):
         for second in range(first + 1, len(names)):
@@ -77,12 +77,12 @@ def _apart_masks(names: list[str], is_apart: Callable[[str, str], bool]) -> list
 
 
 def _largest_sets(apart: list[int]) -> list[int] | None:
-    """All largest sets within which nothing differs significantly; None where they are more than `MOST_COLUMNS`."""
+    """Return all largest sets within which nothing differs significantly; None where over `MOST_COLUMNS` of them."""
     everything = (1 << len(apart)) - 1
     alike = [everything & ~mask & ~(1 << bit) for bit, mask in enumerate(apart)]
 
     def grow(column: int, open_to: int, done: int) -> Iterator[int]:
-        """Those that hold a column and further members of `open_to` alone; what is `done` was tried before."""
+        """Yield those that hold a column and further members of `open_to` alone; what is `done` was tried before."""
         if not open_to | done:
             yield column
             return
@@ -96,7 +96,7 @@ def _largest_sets(apart: list[int]) -> list[int] | None:
 
 
 def _greedy_cover(apart: list[int]) -> list[int]:
-    """A set around each pair that no earlier one holds, and around each system that is alone: at most n² / 2 sets."""
+    """Return a set around each pair that no earlier one holds, and each system alone: at most n² / 2 sets."""
     count = len(apart)
     columns: list[int] = []
     joined = [0] * count  # for each system those that it shares a column with
@@ -116,7 +116,7 @@ def _greedy_cover(apart: list[int]) -> list[int]:
 
 
 def _without_needless(columns: list[int]) -> list[int]:
-    """Without columns whose every pair is joined by another one too, smallest first."""
+    """Leave out columns whose every pair is joined by another one too, smallest first."""
     kept = list(columns)
     for column in sorted(columns, key=lambda one: (one.bit_count(), one)):
         others = [other for other in kept if other != column]

@@ -61,7 +61,7 @@ def draw_listeners(listeners: int, settings: Settings) -> Floats | None:
 
 
 def percentile_interval(resampled: Floats, level: float) -> tuple[float, float]:
-    """Lower and upper limit by quantiles of the resamples in which the statistic is defined; NaN where none is.
+    """Return lower and upper limit by quantiles of the resamples where the statistic is defined; NaN if none is.
 
     Args:
         resampled: shape (resamples,), NaN where it is not defined.
@@ -114,7 +114,7 @@ class TwoWay:
     items: Ints
 
     def variances(self) -> Floats:
-        """V of each statistic; where it is not positive (few clusters), the larger of V_L and V_I."""
+        """Return V of each statistic; where it is not positive (few clusters), the larger of V_L and V_I."""
         return _total(np.diag(self.listener), np.diag(self.item), np.diag(self.both))
 
     def with_missed(self, missed: Floats) -> TwoWay:
@@ -122,22 +122,22 @@ class TwoWay:
         return replace(self, item=self.both + missed)
 
     def stretches(self) -> Floats:
-        """√(V / V_L) of each statistic, at least 1."""
+        """Return √(V / V_L) of each statistic, at least 1."""
         return _stretch([np.diag(self.listener), np.diag(self.item), np.diag(self.both)])
 
     def degrees(self) -> Ints:
-        """min(G_L, G_I) − 1, by listeners alone where there is one utterance only; at least 1."""
+        """Return min(G_L, G_I) − 1, by listeners alone where there is one utterance only; at least 1."""
         clusters = np.where(self.items > 1, np.minimum(self.listeners, self.items), self.listeners)
         return np.asarray(np.maximum(clusters - 1, 1))
 
     def of_differences(self, first: int) -> tuple[Floats, Ints]:
-        """√(V / V_L), at least a half, and degrees of freedom of (statistic `first` − each later one)."""
+        """Return √(V / V_L), at least a half, and degrees of freedom of (statistic `first` − each later one)."""
         parts = self._of_differences(first, slice(first + 1, None))
         degrees = self.degrees()
         return _stretch(parts, least=_NARROWEST), np.minimum(degrees[first], degrees[first + 1 :])
 
     def of_difference(self, first: int, second: int) -> tuple[float, float, int]:
-        """Variance, stretch and degrees of freedom of (statistic `first` − statistic `second`).
+        """Return variance, stretch and degrees of freedom of (statistic `first` − statistic `second`).
 
         The variance is at least the part of listeners: as an interval is never made narrower by what utterances add,
         so a test is never made sharper by it.
@@ -148,13 +148,13 @@ class TwoWay:
         return variance, float(_stretch(parts)), int(min(degrees[first], degrees[second]))
 
     def _of_differences(self, first: int, others: Any) -> list[Floats]:
-        """Variances of (statistic `first` − each of the others), by listener, by utterance and by both."""
+        """Return the variances of (statistic `first` − each of the others), by listener, by utterance and by both."""
         matrices = (self.listener, self.item, self.both)
         return [one[first, first] + np.diag(one)[others] - 2 * one[first, others] for one in matrices]
 
 
 def cluster_two_way(influences: Sequence[Influence], listener: Ints, item: Ints) -> TwoWay:
-    """Variances and covariances of statistics of the same ratings.
+    """Return the variances and covariances of statistics of the same ratings.
 
     Args:
         listener, item: shape (ratings,), numbers of the clusters of each rating.
@@ -181,7 +181,7 @@ def small_sample_stretch(clusters: int, degrees: int, level: float) -> float:
 
 
 def t_limits(estimate: float, variance: float, degrees: int, level: float) -> tuple[float, float]:
-    """estimate ± t quantile times standard error."""
+    """Return estimate ± t quantile times standard error."""
     from scipy.special import stdtrit
 
     half_width = float(stdtrit(degrees, (1 + level) / 2)) * sqrt(max(variance, 0.0))
@@ -215,7 +215,7 @@ def stretched_interval(
 
 
 def mean_influence(rating: Ints, score: Floats, listener: Ints, item: Ints, stratum: Ints | None = None) -> Influence:
-    """Of the mean of the given ratings; the other arguments are those of all ratings.
+    """Return the influence of each rating on the mean of the given ones; other arguments are those of all ratings.
 
     Args:
         stratum: shape (ratings,), classes whose numbers the design fixes: the mean is that of their means, and that an
@@ -225,13 +225,16 @@ def mean_influence(rating: Ints, score: Floats, listener: Ints, item: Ints, stra
 
 
 def median_influence(rating: Ints, score: Floats, listener: Ints, item: Ints, stratum: Ints | None = None) -> Influence:
-    """Of their median, but for a common factor (the density there), on which no ratio of variances depends."""
+    """Return the influence of each rating on their median, but for a common factor (the density there).
+
+    No ratio of variances depends on that factor.
+    """
     side = np.sign(score[rating] - np.median(score[rating]))
     return _influence(rating, side, listener, item, stratum)
 
 
 def number_items(utterances: Texts) -> Ints:
-    """Numbers of utterances; a rating of an unknown one (empty) is an item of its own."""
+    """Number utterances; a rating of an unknown one (empty) is an item of its own."""
     names, number = np.unique(utterances, return_inverse=True)
     unknown = utterances == ""
     number[unknown] = names.size + np.arange(int(unknown.sum()))
@@ -239,7 +242,7 @@ def number_items(utterances: Texts) -> Ints:
 
 
 def _influence(rating: Ints, value: Floats, listener: Ints, item: Ints, stratum: Ints | None) -> Influence:
-    """Of a mean of values, of several strata the mean of their means: what each differs by from its stratum."""
+    """Return the influence of a mean of values, or of the mean of means of strata: differences within strata."""
     _, number = np.unique(np.zeros_like(rating) if stratum is None else stratum[rating], return_inverse=True)
     sizes = np.bincount(number)
     means = np.bincount(number, value) / sizes
@@ -249,7 +252,7 @@ def _influence(rating: Ints, value: Floats, listener: Ints, item: Ints, stratum:
 
 
 def _covariance(influences: Sequence[Influence], cluster: Ints, clusters: Sequence[tuple[int, int]]) -> Floats:
-    """Cross products of the sums by cluster, each statistic with its own correction G / (G − S) for S strata."""
+    """Return cross products of the sums by cluster, each statistic with its own correction G / (G − S) for S strata."""
     if not influences:
         return np.zeros((0, 0))
     columns = [
@@ -267,7 +270,7 @@ def _total(listener: Floats, item: Floats, both: Floats) -> Floats:
 
 
 def _stretch(parts: Sequence[Floats], least: float = 1.0) -> Floats:
-    """√(V / V_L) from variances by listener, by utterance and by both."""
+    """Return √(V / V_L) from variances by listener, by utterance and by both."""
     listener, item, both = parts
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = _total(listener, item, both) / listener

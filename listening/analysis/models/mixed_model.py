@@ -145,7 +145,7 @@ def _products(y: Floats, x: Floats, parts: list[Ints]) -> _Products:
 
 
 def _solve(products: _Products, theta: Floats) -> _Solution:
-    """Profiled deviance (equation 42) and all that follows from θ.
+    """Return the profiled deviance (equation 42) and all that follows from θ.
 
     With A = Λ Z'Z Λ + I in blocks, the diagonal block of the largest part is divided out first. What is left of
     [X y]'[X y] after all levels is a matrix whose Cholesky factor holds R_X, and the residual sum r² as last pivot.
@@ -183,7 +183,7 @@ def _without_largest(products: _Products, theta: Floats, diagonal: Floats, weigh
 
 
 def _weighted_square(cross: Any, weights: Floats) -> Floats:
-    """C' diag(w) C, of a dense or a sparse C."""
+    """Return C' diag(w) C, of a dense or a sparse C."""
     if isinstance(cross, np.ndarray):
         dense: Floats = cross.T @ (weights[:, None] * cross)
         return dense
@@ -192,7 +192,7 @@ def _weighted_square(cross: Any, weights: Floats) -> Floats:
 
 
 def _least_deviance(products: _Products, parts: int) -> tuple[Floats, bool]:
-    """θ at the minimum, and whether it is one.
+    """Find θ at the minimum, and whether it is one.
 
     The deviance is even in θ, so its slope is 0 at θ = 0 whether that is a minimum or a ridge, and a search that
     touches 0 stays there. Its slope by θ² distinguishes the two: where it falls, the search goes on from inside, each
@@ -224,7 +224,7 @@ def _least_deviance(products: _Products, parts: int) -> tuple[Floats, bool]:
 
 
 def _slope_at_zero(products: _Products, theta: Floats, place: int) -> float:
-    """Of the deviance by θ² of one part, where that part is 0."""
+    """Return the slope of the deviance by θ² of one part, where that part is 0."""
     at, beside = theta.copy(), theta.copy()
     at[place], beside[place] = 0.0, _STEP
     return (_solve(products, beside).deviance - _solve(products, at).deviance) / _STEP**2
@@ -261,13 +261,13 @@ def _polished(products: _Products, theta: Floats) -> tuple[Floats, bool]:
 
 
 def _curvature(gradient: Callable[[Floats], Floats], at: Floats) -> Floats:
-    """Derivatives of a gradient, by differences. Shape (parts, parts)."""
+    """Return the derivatives of a gradient, by differences. Shape (parts, parts)."""
     steps = _STEP * np.eye(at.size)
     return np.column_stack([(gradient(at + step) - gradient(at - step)) / (2 * _STEP) for step in steps])
 
 
 def _gradient(products: _Products, theta: Floats) -> Floats:
-    """Of the deviance by log θ², for parts above 0, exactly.
+    """Return the gradient of the deviance by log θ², for parts above 0, exactly.
 
     With U = A⁻¹ Λ Z' [X y] and C = (X' V⁻¹ X)⁻¹, for the q levels of a part:
     q − tr(A⁻¹) − tr(U_X C U_X') − (n − p) ‖U_y − U_X β‖² / r², each over the levels of that part.
@@ -329,7 +329,7 @@ class Model:
 
 
 def make_model_tables(scored: Scored, settings: Settings) -> list[DataTable]:
-    """``model_effects`` and ``model_variance``; a model that cannot be fitted is a note on each row."""
+    """Make ``model_effects`` and ``model_variance``; a model that cannot be fitted is a note on each row."""
     effects: list[Row] = []
     variances: list[Row] = []
     for task in scored.tasks:
@@ -360,7 +360,7 @@ def make_model(scored: Scored, task: str) -> Model:
 def _covariates(
     compares_voices: bool, position: Ints, is_target: Ints, dummies: Floats
 ) -> tuple[dict[str, Floats], list[str]]:
-    """Centred columns by name, and sentences on those that are left out."""
+    """Return centred columns by name, and sentences on those that are left out."""
     found: dict[str, Floats] = {}
     notes = []
     if (position <= 0).any():
@@ -389,7 +389,7 @@ def _is_new(column: Floats, others: Floats) -> bool:
 
 
 def _random_parts(columns: dict[str, Texts], system: Ints) -> tuple[dict[str, Ints], dict[str, str]]:
-    """Levels of each part that can be told, and why the others are left out."""
+    """Return the levels of each part that can be told, and why the others are left out."""
     parts: dict[str, Ints] = {}
     left_out: dict[str, str] = {}
     for name, values in columns.items():

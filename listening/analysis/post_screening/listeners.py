@@ -82,7 +82,7 @@ def select_rated(scored: Scored, task: str) -> Rated:
 
 
 def measure_agreement(rated: Rated) -> tuple[Floats, Ints]:
-    """Pearson correlation of a listener's scores with the cell means of all others, and over how many cells.
+    """Return the Pearson correlation of a listener's scores with others' cell means, and over how many cells.
 
     Each score is paired with the mean that the others together gave to its cell (leave-one-out). NaN with fewer than
     `LEAST_CELLS` cells that others rated too, or where the scores or those means are all equal.
@@ -112,7 +112,7 @@ def measure_agreement(rated: Rated) -> tuple[Floats, Ints]:
 
 
 def measure_deviations(rated: Rated) -> Deviations:
-    """Bias and inconsistency in the manner of ITU-T P.913, Annex E.
+    """Measure bias and inconsistency in the manner of ITU-T P.913, Annex E.
 
     There, a rating less the mean of its stimulus over all subjects; bias is the mean of that over the stimuli of a
     subject, inconsistency its standard deviation once the bias is taken off. Here the mean is that of the item where
@@ -133,7 +133,7 @@ def measure_deviations(rated: Rated) -> Deviations:
 
 
 def _means(group: Ints, values: Floats, chosen: Flags, groups: int = 0) -> tuple[Floats, Ints]:
-    """Mean of the chosen values of each group, NaN where it has none; and how many there are."""
+    """Return the mean of the chosen values of each group, NaN where it has none; and how many there are."""
     size = max(groups, int(group.max()) + 1 if group.size else 0)
     counts = np.bincount(group[chosen], minlength=size)
     sums = np.bincount(group[chosen], values[chosen], size)
@@ -141,7 +141,7 @@ def _means(group: Ints, values: Floats, chosen: Flags, groups: int = 0) -> tuple
 
 
 def _centred(group: Ints, values: Floats, groups: int) -> Floats:
-    """Values less the mean of their group."""
+    """Return values less the mean of their group."""
     means, _ = _means(group, values, np.ones(values.size, np.bool_), groups)
     found: Floats = values - means[group]
     return found
@@ -154,7 +154,7 @@ def make_listener_tables(
     settings: Settings,  # noqa: ARG001 - as every section
     screening: DataTable,
 ) -> list[DataTable]:
-    """``listeners``: by listener, then by task.
+    """Make ``listeners``: by listener, then by task.
 
     Args:
         all_ratings: of every purpose, for repeats in the bridge set and for sessions that are left out.
@@ -190,7 +190,7 @@ def _rows_of_task(task: str, everyone: Scored, all_ratings: Ratings) -> list[Row
 
 
 def _repeated(task: str, everyone: Scored, all_ratings: Ratings) -> dict[int, Row]:
-    """Cells about items that a listener rated more than once, those of the bridge set among them."""
+    """Return cells about items that a listener rated more than once, those of the bridge set among them."""
     out = ~np.isin(everyone.listeners, everyone.listeners[everyone.listener[everyone.ratings.excluded == ""]])
     is_of_one_out = np.isin(all_ratings.listener, everyone.listeners[out])
     told_about = replace(all_ratings, excluded=np.where(is_of_one_out, "", all_ratings.excluded))

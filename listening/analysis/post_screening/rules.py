@@ -84,7 +84,7 @@ class Panel:
 
     @property
     def counts(self) -> Flags:
-        """Shape (listeners,): of whom something counts."""
+        """Return whether anything of a listener counts, shape (listeners,)."""
         found = np.zeros(self.listeners.size, np.bool_)
         found[self.scored.listener[self.scored.ratings.excluded == ""]] = True
         return found
@@ -96,7 +96,7 @@ class Panel:
 
 
 def low_variance(panel: Panel) -> Iterator[ScreeningFinding]:
-    """P.808: variance of the ratings of a session under 0.1 on five points. Of several sessions the least counts."""
+    """Yield findings by P.808: variance of a session under 0.1 on five points. Of several sessions the least counts."""
     ratings = panel.scored.ratings
     for task in panel.scored.tasks:
         limit = VARIANCE_ON_FIVE_POINTS * panel.points(task) ** 2
@@ -115,7 +115,7 @@ def low_variance(panel: Panel) -> Iterator[ScreeningFinding]:
 
 
 def disagrees(panel: Panel) -> Iterator[ScreeningFinding]:
-    """Agreement with the others (`measure_agreement`) under 0.3 *and* under min(0.7, mean − SD) of everybody.
+    """Yield findings of agreement (`measure_agreement`) under 0.3 *and* under min(0.7, mean − SD) of everybody.
 
     P.913 leaves out below min(0.7, mean r − SD r) alone. That is meant for laboratories, where r is above 0.9: with few
     ratings a system it takes out one in six of any panel, however good. A floor of 0.3 alone would take out half of a
@@ -145,7 +145,9 @@ def disagrees(panel: Panel) -> Iterator[ScreeningFinding]:
 
 
 def gold_missed(panel: Panel) -> Iterator[ScreeningFinding]:
-    """P.808: control trials rated off their known answer by more than one point of five; caught with more than half.
+    """Yield findings by P.808: control trials off their known answer by over one point of five.
+
+    Caught with more than half.
 
     A range given by the organizer stands as it is. Where the right answer is not among the inputs, the median of at
     least five others stands for it.
@@ -163,7 +165,7 @@ def gold_missed(panel: Panel) -> Iterator[ScreeningFinding]:
 
 
 def _control_trials(panel: Panel) -> tuple[dict[str, dict[tuple[str, str], bool]], set[str]]:
-    """Of each listener, by session and item, whether a control trial was missed; and who was judged by a median."""
+    """Return by listener, session and item whether a control trial was missed; and who was judged by a median."""
     golden: Ratings = panel.ratings.rows(panel.ratings.purpose == GOLD)
     given = _ratings_of_control_items(golden)
     trials: dict[str, dict[tuple[str, str], bool]] = {}
@@ -185,7 +187,7 @@ def _control_trials(panel: Panel) -> tuple[dict[str, dict[tuple[str, str], bool]
 
 
 def count_missed_controls(ratings: Ratings, scale: Scale, settings: Settings, gold: Gold) -> dict[str, int]:
-    """How many control trials the sessions that count have, and how many of them were missed; empty without any."""
+    """Count the control trials of the sessions that count, and those of them that were missed; empty without any."""
     trials, _ = _control_trials(_panel(ratings, scale, settings, gold))
     counting = ratings.rows(ratings.excluded == "")
     kept = set(zip(counting.listener.tolist(), counting.session.tolist(), strict=True))
@@ -196,7 +198,7 @@ def count_missed_controls(ratings: Ratings, scale: Scale, settings: Settings, go
 
 
 def bridge_outlier(panel: Panel) -> Iterator[ScreeningFinding]:
-    """BT.500 on the bridge set, all tasks together: more than 5 % of ratings far off, on both sides of the others.
+    """Yield findings by BT.500 on the bridge set, all tasks together: over 5 % of ratings far off, on both sides.
 
     Of each item mean, standard deviation and kurtosis b over listeners; far off is 2 SD if 2 ≤ b ≤ 4, else √20 SD. With
     P ratings above and Q below of N: caught if (P + Q) / N > 0.05 and |P − Q| / (P + Q) < 0.3; who is off on one side
@@ -225,7 +227,9 @@ def bridge_outlier(panel: Panel) -> Iterator[ScreeningFinding]:
 
 
 def vote_outliers(panel: Panel) -> Iterator[ScreeningFinding]:
-    """P.808: ratings at |z| ≥ 3.29 among more than five of an item. The toolkit drops them; here, listeners with > 5 %.
+    """Yield findings by P.808: ratings at |z| ≥ 3.29 among more than five of an item.
+
+    The toolkit drops them; here, listeners with > 5 % are caught.
 
     z uses the standard deviation with n in the denominator, as the toolkit does, so that |z| is at most √(n − 1) and an
     item with fewer than twelve ratings has no outliers. Twenty ratings are asked for, so that one alone never catches.
@@ -252,7 +256,7 @@ def vote_outliers(panel: Panel) -> Iterator[ScreeningFinding]:
 
 
 def bt500_counts(item: Ints, listener: Ints, rating: Floats, counts: Flags, listeners: int) -> tuple[Ints, Ints, Ints]:
-    """Of each listener how many ratings lie above, below, and how many were looked at.
+    """Count for each listener how many ratings lie above, below, and how many were looked at.
 
     Args:
         item, listener, rating: shape (ratings,). counts: whether a rating enters mean, deviation and kurtosis.
@@ -279,7 +283,7 @@ def bt500_counts(item: Ints, listener: Ints, rating: Floats, counts: Flags, list
 
 
 def _ratings_of_control_items(golden: Ratings) -> dict[tuple[str, str], list[tuple[str, float]]]:
-    """By item and task who gave which rating, of those that count; the first of each listener."""
+    """Return by item and task who gave which rating, of those that count; the first of each listener."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for row in np.flatnonzero(golden.excluded == "").tolist():
         of_item = found.setdefault((str(golden.item[row]), str(golden.task[row])), {})
@@ -288,7 +292,7 @@ def _ratings_of_control_items(golden: Ratings) -> dict[tuple[str, str], list[tup
 
 
 def _z_scores(rated: Rated) -> tuple[Floats, Ints]:
-    """Of each rating its distance from the mean of its item in standard deviations, and of how many ratings.
+    """Return the distance of each rating from its item's mean in standard deviations, and of how many ratings.
 
     Those of the item that count, and the rating itself: one that does not count is added to them, so that the bound
     of |z| is the same for everybody.
@@ -336,7 +340,7 @@ def make_screening_table(
     gold: Gold | None = None,
     comparing: frozenset[str] = COMPARING,
 ) -> DataTable:
-    """``screening``: every rule, then every listener, those who are left out too.
+    """Make ``screening``: every rule, then every listener, those who are left out too.
 
     Args:
         ratings: of every purpose.
@@ -354,7 +358,7 @@ def make_screening_table(
 
 
 def read_right_answers(design: Mapping[str, Any]) -> Gold:
-    """Right ratings of control items from the facts of a design, where it tells them as ``gold``."""
+    """Return right ratings of control items from the facts of a design, where it tells them as ``gold``."""
     told = design.get("gold")
     if not isinstance(told, Mapping):
         return {}
@@ -377,7 +381,7 @@ def make_effect_tables(
     screening: DataTable,
     comparing: frozenset[str] = COMPARING,
 ) -> list[DataTable]:
-    """``exclusion_effect``: for all exclusions in force, and for each rule that would leave out more.
+    """Make ``exclusion_effect``: for all exclusions in force, and for each rule that would leave out more.
 
     Before and after of a rule: with the exclusions in force, and without whomever it catches as well.
 

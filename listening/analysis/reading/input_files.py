@@ -57,7 +57,7 @@ _AS_MADE = "Use the file as it was downloaded, or correct the line."
 
 
 def parse_study(data: Mapping[str, Any], name: str) -> StudyFacts:
-    """Facts of a study from data, as `StudyFacts.as_data` gives them.
+    """Read facts of a study from data, as `StudyFacts.as_data` gives them.
 
     Raises:
         ProblemsError: names everything that is missing or of another kind.
@@ -276,8 +276,10 @@ def _json_of(files: Mapping[str, bytes], name: str, place: str) -> dict[str, Any
 
 
 def _finite(written: str) -> float:
-    """Raises:
-    ValueError: it is no finite number.
+    """Return the number that is written.
+
+    Raises:
+        ValueError: it is no finite number.
     """
     number = float(written)
     if not math.isfinite(number):
@@ -286,8 +288,10 @@ def _finite(written: str) -> float:
 
 
 def _whole(written: str) -> int:
-    """Raises:
-    ValueError: no number of the analysis can hold it.
+    """Return the whole number that is written.
+
+    Raises:
+        ValueError: no number of the analysis can hold it.
     """
     _finite(written)
     return int(written)
@@ -331,7 +335,7 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def _part(content: bytes, of: type[Part], name: str, scale: Scale) -> Part:
-    """One part of the inputs.
+    """Return one part of the inputs.
 
     Raises:
         ProblemsError: its columns are others, or cells hold something else than their column.

@@ -92,7 +92,7 @@ def make_slug(text: str) -> str:
 
 
 def parse_flags(table: TextTable, cells: Sequence[str], column: str) -> Flags:
-    """Cells of yes and no as bool; empty ones are True."""
+    """Read cells of yes and no as bool; empty ones are True."""
     values = [cell.lower() for cell in cells]
     wrong = (value not in ("", *YES, *NO) for value in values)
     table.report(wrong, cells, f"{column} as 1 or 0", "Write 1 for yes and 0 for no.")
@@ -100,7 +100,7 @@ def parse_flags(table: TextTable, cells: Sequence[str], column: str) -> Flags:
 
 
 def find_scale(task: Texts, rating: Floats, given: Scale | tuple[float, float] | None) -> tuple[Scale, list[str]]:
-    """Lowest and highest rating of each task that occurs: as given, else as found, with a note for each one found."""
+    """Find the lowest and highest rating of each task that occurs: as given, else as found, with a note for each."""
     ends: dict[str, tuple[float, float]] = {}
     notes = []
     for one in (one for one in RATED if (task == one).any()):
@@ -131,7 +131,7 @@ def find_rated_lines(table: TextTable, ratings: Sequence[str]) -> tuple[list[int
 
 
 def drop_doubled_rows(ratings: Ratings) -> tuple[Ratings, list[str]]:
-    """Ratings without those that stand twice, and notes on these and on items that a listener rated again.
+    """Return ratings without those that stand twice, and notes on these and on items that a listener rated again.
 
     A rating stands twice where all columns agree, the position in the session among them. Without positions a second
     rating of an item may be meant: all count.
@@ -180,7 +180,7 @@ def plain_inputs(table: TextTable, options: ReadOptions) -> Inputs:
 
 
 def make_facts(table: TextTable, options: ReadOptions, scale: Scale, form: str, notes: Sequence[str]) -> StudyFacts:
-    """Facts of a study of which nothing is known but a file of ratings in that form."""
+    """Make facts of a study of which nothing is known but a file of ratings in that form."""
     tasks = tuple(one for one in RATED if one in scale)
     design = {"read_from": Path(table.problems.name).name, "form": form, "remarks": list(notes)}
     # Those of a file may have any ends.
@@ -243,7 +243,7 @@ def _plain_ratings(table: TextTable, options: ReadOptions, notes: list[str]) -> 
 
 
 def _known(table: TextTable, column: str, expected: str, remedy: str) -> list[str]:
-    """The value of each cell by its small letters; a cell without one is reported and has the value of the first.
+    """Return the value of each cell by its small letters; a cell without one is reported and has that of the first.
 
     Blanks, hyphens and underscores count alike, and between the letters of a class not at all: non-target is nontarget.
     """
@@ -261,7 +261,7 @@ def _or(cells: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def check_original(table: TextTable, options: ReadOptions) -> str:
-    """The first systems of a file, which are told where the one that was named as the original is not among them."""
+    """Return the first systems of a file, told where the one that was named as the original is not among them."""
     names = sorted(set(table.columns["system"]))
     listed = ", ".join(names[:20])
     if options.original and options.original not in names:
@@ -271,7 +271,7 @@ def check_original(table: TextTable, options: ReadOptions) -> str:
 
 
 def _systems(table: TextTable, options: ReadOptions, notes: list[str]) -> list[str]:
-    """Names of systems, the original under its own."""
+    """Return names of systems, the original under its own."""
     names = set(table.columns["system"])
     called = options.original or ORIGINAL
     if called not in names:
@@ -289,7 +289,7 @@ def _systems(table: TextTable, options: ReadOptions, notes: list[str]) -> list[s
 def _presented(
     system: Sequence[str], columns: Mapping[str, Sequence[str]], notes: list[str]
 ) -> tuple[list[str], list[str]]:
-    """Item and source utterance of each rating, one from the other where only one is there."""
+    """Return the item and source utterance of each rating, one from the other where only one is there."""
     utterance, item = columns["utterance"], columns["item"]
     if not any(item) and not any(utterance):
         notes.append(
@@ -349,7 +349,7 @@ class _Sample(NamedTuple):
 
 
 def is_vcc2020(table: TextTable) -> bool:
-    """Whether the header is of this form; its columns may stand in any order, those about listeners may be missing."""
+    """Return whether the header is of this form; columns may be in any order, those about listeners missing."""
     return set(_NEEDED_IN_2020) <= set(table.columns)
 
 

@@ -50,7 +50,7 @@ class Problems:
         self.sentences.append(f"{place}: expected {expected}, found {found}. {remedy}")
 
     def add_lines(self, expected: str, found: Sequence[tuple[int, str]], remedy: str) -> None:
-        """One kind of problem in several lines: pairs of the line and what it has there."""
+        """Add one kind of problem in several lines: pairs of the line and what it has there."""
         for line, what in found[:EXAMPLES]:
             self.add(expected, what, remedy, line=line)
         more = len(found) - EXAMPLES
@@ -59,8 +59,10 @@ class Problems:
             self.sentences.append(f"{self.name}: {more:,} more lines without {expected}, up to line {last}.")
 
     def raise_any(self) -> None:
-        """Raises:
-        ProblemsError: something was added.
+        """Raise all problems at once.
+
+        Raises:
+            ProblemsError: something was added.
         """
         if self.sentences:
             raise ProblemsError(self.sentences)
@@ -219,7 +221,7 @@ def quote(cell: str) -> str:
 
 
 def _split(table: CsvText, name: str, longest_cell: int) -> tuple[list[int], list[list[str]]]:
-    """Line and cells of every row, the header first; blank lines left out."""
+    """Return the line and cells of every row, the header first; blank lines left out."""
     lines: list[int] = []
     rows: list[list[str]] = []
     long: list[tuple[int, str]] = []
@@ -254,7 +256,7 @@ def _read(source: Source, name: str) -> bytes:
 
 
 def _unzipped(data: bytes, name: str) -> bytes:
-    """Gunzipped, every member of the file, as far as it is allowed to be long; anything else as it is."""
+    """Unzip every member of the file, as far as it is allowed to be long; anything else stays as it is."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:

@@ -94,7 +94,7 @@ class Fit:
     highest: float
 
     def llr(self, score: Floats, offset: Floats | None = None, slope: Floats | None = None) -> Floats:
-        """Log-likelihood ratios of scores; with other parameters of shape (resamples, 1), for each of them."""
+        """Return log-likelihood ratios of scores; with other parameters of shape (resamples, 1), for each of them."""
         offsets = np.array([self.offset]) if offset is None else offset
         slopes = np.array([self.slope]) if slope is None else slope
         standard = (score - self.centre) / self.spread
@@ -112,7 +112,7 @@ def deal_folds(listeners: int, seed: int) -> Ints:
 def cross_validated_cost(
     training: Judgements, judged: Judgements, folds: Ints, draws: Floats | None = None
 ) -> Cost | None:
-    """C_llr of judgements that are read with a fit on the training judgements of other listeners.
+    """Return C_llr of judgements that are read with a fit on the training judgements of other listeners.
 
     Args:
         training: what the fit rests on; may be `judged` itself.
@@ -147,7 +147,7 @@ def cross_validated_cost(
 
 
 def fit(training: Judgements) -> Fit:
-    """Logistic regression with classes of equal weight and one pseudo-count of each.
+    """Fit a logistic regression with classes of equal weight and one pseudo-count of each.
 
     Args:
         training: both classes occur.
@@ -194,7 +194,7 @@ def best_cost(target: Floats, nontarget: Floats) -> dict[str, float]:
 
 
 def _refitted(fitted: Fit, training: Judgements, draws: Floats) -> tuple[Floats, Floats]:
-    """Offset and slope of each resample, shape (resamples, 1): one Newton step from those of all."""
+    """Return the offset and slope of each resample, shape (resamples, 1): one Newton step from those of all."""
     standard = (training.score - fitted.centre) / fitted.spread
     chance = _sigmoid(fitted.offset + fitted.slope * standard)
     targets = int(training.is_target.sum())
@@ -218,7 +218,7 @@ def _refitted(fitted: Fit, training: Judgements, draws: Floats) -> tuple[Floats,
 
 
 def _resampled_sums(fitted: Fit, parameters: tuple[Floats, Floats], judged: Judgements, draws: Floats) -> Floats:
-    """Sum of the costs of targets and of nontargets in each resample, shape (2, resamples)."""
+    """Return the sum of the costs of targets and of nontargets in each resample, shape (2, resamples)."""
     people, person = np.unique(judged.listener, return_inverse=True)
     values, target, nontarget = count_by_class(judged.score, judged.is_target, person, people.size)
     drawn = draws[:, people]

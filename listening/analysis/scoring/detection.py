@@ -76,7 +76,7 @@ class _Pair:
 
 
 def compare_rates(rates: Sequence[Rate], clustering: TwoWay, settings: Settings) -> tuple[dict[str, str], list[Row]]:
-    """Letters of systems that do not differ significantly, the highest rate first, and the rows of ``eer_differences``.
+    """Return letters of systems without significant differences, the highest first, and rows of ``eer_differences``.
 
     The interval of a difference is that of one pair alone. Whether a pair differs is decided over all pairs at once:
     the difference is divided by its bootstrap standard error, and the limit is the quantile, over resamples, of the
@@ -114,7 +114,7 @@ def compare_rates(rates: Sequence[Rate], clustering: TwoWay, settings: Settings)
 
 
 def _limit(of_first: Collection[_Pair], level: float) -> float:
-    """Quantile of the largest studentised deviation of any pair."""
+    """Return the quantile of the largest studentised deviation of any pair."""
     deviations = []
     for pairs in of_first:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -182,7 +182,7 @@ class Test:
 
     @property
     def rating(self) -> Ints:
-        """Of both, targets first."""
+        """Return the ratings of both, targets first."""
         return np.concatenate([self.target, self.nontarget])
 
     @property
@@ -243,7 +243,7 @@ def list_tests(scored: Scored, task: str) -> list[Test]:
 
 
 def count_by_class(scored: Scored, test: Test) -> tuple[Floats, Floats, Floats]:
-    """Distinct scores of a test, ascending, and how often each listener gave each to targets and to nontargets."""
+    """Return the distinct scores of a test, ascending, and how often each listener gave each, by class."""
     rating, is_target, listeners = test.rating, test.is_target, scored.listeners.size
     return resampled.count_by_class(scored.score[rating], is_target, scored.listener[rating], listeners)
 
@@ -278,7 +278,7 @@ def make_detection_tables(scored: Scored, settings: Settings) -> list[DataTable]
 def measure_test(
     scored: Scored, test: Test, training: Test | None, settings: Settings, draws: Floats | None, item: Ints
 ) -> Found:
-    """Rate, area and C_llr of a test, with what their intervals need.
+    """Return the rate, area and C_llr of a test, with what their intervals need.
 
     Args:
         test: has ratings of both classes.
@@ -298,7 +298,7 @@ def measure_test(
     place = np.unique(scored.score[test.rating], return_inverse=True)[1]
 
     def measured(value: float, resampled: Floats, of_target: Floats, of_nontarget: Floats) -> ResampledMeasure:
-        """With the influence of each rating, from what it adds to the mean of its class."""
+        """Return a measure with the influence of each rating, from what it adds to the mean of its class."""
         added = np.concatenate(
             [(of_target - of_target.mean()) / of_target.size, (of_nontarget - of_nontarget.mean()) / of_nontarget.size]
         )
@@ -346,7 +346,7 @@ def _judgements(scored: Scored, test: Test) -> Judgements:
 
 
 def _fewer(cluster: Ints, test: Test) -> int:
-    """Different clusters of the class that has fewer."""
+    """Return how many different clusters there are in the class that has fewer."""
     return min(np.unique(cluster[test.target]).size, np.unique(cluster[test.nontarget]).size)
 
 
@@ -370,7 +370,7 @@ def _eer_influence(target: Floats, nontarget: Floats) -> tuple[Floats, Floats]:
 
 
 def _auc_influence(target: Floats, nontarget: Floats) -> tuple[Floats, Floats]:
-    """What a target and a nontarget of each distinct score add to the area: what of the other class it exceeds."""
+    """Return what targets and nontargets of each score add to the area: what of the other class they exceed."""
     target, nontarget = target / target.sum(), nontarget / nontarget.sum()
     return np.cumsum(nontarget) - nontarget / 2, 1 - np.cumsum(target) + target / 2
 
@@ -436,7 +436,7 @@ class Point:
 
 
 def estimate_points(scored: Scored) -> dict[tuple[str, str], Point]:
-    """Of each task and system that was rated, in the order of the tables."""
+    """Estimate a point of each task and system that was rated, in the order of the tables."""
     points = {}
     for task in scored.tasks:
         tests = {test.system: test for test in list_tests(scored, task)}

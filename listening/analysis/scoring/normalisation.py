@@ -59,7 +59,7 @@ class NormalisedRanks:
 
 
 def normalise_ranks(rating: Floats, group: Ints, formula: str) -> NormalisedRanks:
-    """Normalised ranks of ratings within their groups.
+    """Normalise ranks of ratings within their groups.
 
     Args:
         rating: shape (ratings,), finite.
@@ -167,7 +167,7 @@ def _in_short_session(ratings: Ratings, settings: Settings) -> Flags:
 
 
 def _flat_listeners(ratings: Ratings, settings: Settings) -> Texts:
-    """Listeners with one rating in a task, or equal ones only; once for each such rating."""
+    """Return listeners with one rating in a task, or equal ones only; once for each such rating."""
     if not len(ratings):
         return ratings.listener
     _, listener = np.unique(ratings.listener, return_inverse=True)
@@ -176,7 +176,7 @@ def _flat_listeners(ratings: Ratings, settings: Settings) -> Texts:
 
 
 def _notes(counts: Mapping[str, int], flat: Sequence[str], settings: Settings) -> list[str]:
-    """Sentences for what is not nothing."""
+    """Write sentences for what is not nothing."""
     said = []
     if counts["left_out"]:
         said.append(
@@ -210,7 +210,7 @@ def _listener_and_task(ratings: Ratings, listener: Ints) -> Ints:
 
 
 def _session_numbers(ratings: Ratings) -> Ints:
-    """Equal for equal sessions of one listener; some tools number the sessions of each listener from 1."""
+    """Return equal numbers for equal sessions of one listener; some tools number those of each from 1."""
     _, listener = np.unique(ratings.listener, return_inverse=True)
     names, session = np.unique(ratings.session, return_inverse=True)
     return (listener.astype(np.int64) * max(names.size, 1) + session).astype(np.int64)

@@ -98,7 +98,7 @@ def index_objective(objective: Objective | None) -> dict[tuple[str, str], Object
 
 
 def join_utterances(scored: Scored, objective: Objective | None) -> RatedUtterances:
-    """Utterances rated in one of `SUBJECTIVE`, with everything that is known of them."""
+    """Return utterances rated in one of `SUBJECTIVE`, with everything that is known of them."""
     ratings = scored.ratings
     asked = np.isin(ratings.task, SUBJECTIVE) & (ratings.utterance != "")
     names = list(zip(ratings.system[asked].tolist(), ratings.utterance[asked].tolist(), strict=True))
@@ -168,7 +168,7 @@ def _correlated(
     settings: Settings,
     listeners: int | None,
 ) -> Row:
-    """Both correlations of two measures over the chosen utterances, their intervals, and a note."""
+    """Return both correlations of two measures over the chosen utterances, their intervals, and a note."""
     if chosen.sum() < _LEAST_UTTERANCES:
         return {"remark": f"Fewer than {_LEAST_UTTERANCES} utterances: no correlation."}
     first, second = (rated.measures[name][chosen][None, :] for name in names)
@@ -187,7 +187,7 @@ def _correlated(
 
 
 def _centred(resampled: Floats, value: float) -> Floats:
-    """Resampled correlations moved so that their mean is the correlation found, and kept in [-1, 1].
+    """Move resampled correlations so that their mean is the correlation found, and keep them in [-1, 1].
 
     A resample has some ratings twice and others not at all, so its means are noisier and correlate less: with three
     ratings for each utterance by about 0.04 of 0.4 in simulated studies, as much as the resamples spread.
@@ -197,7 +197,7 @@ def _centred(resampled: Floats, value: float) -> Floats:
 
 
 def _resampled(rated: RatedUtterances, chosen: Flags, names: tuple[str, str], draws: Floats) -> dict[str, Floats]:
-    """Both correlations in every resample of listeners, shape (resamples,) each.
+    """Return both correlations in every resample of listeners, shape (resamples,) each.
 
     The mean of an utterance is that of the ratings drawn. An utterance counts by how many of its ratings were drawn
     compared with how many it has, so that one rated once counts as often as its listener is drawn: if it counted once
@@ -223,13 +223,13 @@ def _resampled(rated: RatedUtterances, chosen: Flags, names: tuple[str, str], dr
 
 
 def _means(sums: Floats, counts: Floats) -> Floats:
-    """Rounded, so that mathematically equal means are tied in whatever order ratings were added; NaN of none."""
+    """Return means, rounded so that equal ones are tied in whatever order ratings were added; NaN of none."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.round(sums / counts, _DECIMALS))
 
 
 def _disagreements(rated: RatedUtterances, scale: Scale) -> Iterator[Row]:
-    """Of each task, kind and system the utterances on which listeners and recogniser differ most, those first.
+    """Yield, by task, kind and system, the utterances on which listeners and recogniser differ most, those first.
 
     Heard badly: every word recognised, the worst rated first. Heard well: with errors, ordered by how far the score,
     as a share of the scale, is above 1 − WER (not below 0). The order is that over all systems, so that the first rows

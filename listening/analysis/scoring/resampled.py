@@ -40,7 +40,7 @@ def count_by_listener(listener: Ints, value: Ints, *, listeners: int, values: in
 
 
 def count_by_class(score: Floats, is_target: Flags, listener: Ints, listeners: int) -> tuple[Floats, Floats, Floats]:
-    """Distinct scores, ascending, and how often each listener gave each to targets and to nontargets.
+    """Return distinct scores, ascending, and how often each listener gave each to targets and to nontargets.
 
     Args:
         score, is_target, listener: shape (ratings,), the last numbers below `listeners`.
@@ -57,14 +57,14 @@ def count_by_class(score: Floats, is_target: Flags, listener: Ints, listeners: i
 
 
 def split_resamples(resamples: int, values: int) -> Iterator[slice]:
-    """Ranges of resamples whose histograms fit into little memory."""
+    """Split resamples into ranges whose histograms fit into little memory."""
     step = max(1, _CELLS_AT_ONCE // max(1, values))
     for start in range(0, resamples, step):
         yield slice(start, min(start + step, resamples))
 
 
 def measure_resamples(draws: Floats, target: Floats, nontarget: Floats, *measures: Measure) -> list[Floats]:
-    """Measures of two histograms in every resample, in chunks that take little memory.
+    """Measure two histograms in every resample, in chunks that take little memory.
 
     Args:
         draws: shape (resamples, listeners), how often each listener occurs.
@@ -82,7 +82,7 @@ def measure_resamples(draws: Floats, target: Floats, nontarget: Floats, *measure
 
 
 def measure_areas(target: Floats, nontarget: Floats) -> Floats:
-    """Area under each ROC curve: the chance that a target is above a nontarget, ties counted half."""
+    """Return the area under each ROC curve: the chance that a target is above a nontarget, ties counted half."""
     with np.errstate(invalid="ignore", divide="ignore"):
         missed = target / target.sum(1, keepdims=True)
         share = nontarget / nontarget.sum(1, keepdims=True)
@@ -91,7 +91,7 @@ def measure_areas(target: Floats, nontarget: Floats) -> Floats:
 
 
 def find_medians(counts: Floats, values: Floats) -> Floats:
-    """Median of each histogram; the middle of the two middle values where the number is even. NaN where it is empty.
+    """Find the median of each histogram; the mean of the two middle values if the number is even. NaN if empty.
 
     Args:
         counts: shape (resamples, values), whole numbers.
@@ -108,7 +108,7 @@ _CONSTANT = 1e-20  # squared deviations below this share of the squared values a
 
 
 def weighted_pearson(first: Floats, second: Floats, weight: Floats) -> Floats:
-    """Pearson's product-moment correlation of each row.
+    """Return Pearson's product-moment correlation of each row.
 
     Args:
         first, second: shape (resamples, columns), or (1, columns) if all resamples have the same.
@@ -130,7 +130,7 @@ def weighted_pearson(first: Floats, second: Floats, weight: Floats) -> Floats:
 
 
 def _deviations(values: Floats, weight: Floats) -> Floats:
-    """From the weighted mean of the row; zeros where the row is constant, so that its correlation is 0 / 0."""
+    """Return deviations from the weighted mean of the row; zeros where it is constant: its correlation is 0 / 0."""
     values = np.where(weight > 0, values, 0.0)  # which gives each resample its row
     with np.errstate(invalid="ignore", divide="ignore"):
         away = values - (weight * values).sum(1, keepdims=True) / weight.sum(1, keepdims=True)
@@ -139,7 +139,7 @@ def _deviations(values: Floats, weight: Floats) -> Floats:
 
 
 def weighted_ranks(values: Floats, weight: Floats) -> Floats:
-    """Rank of each value in its row as if it stood there as often as its weight says; ties share the mean rank.
+    """Return the rank of each value as if it stood there as often as its weight says; ties share the mean rank.
 
     With weights of 1 these are average ranks less 1/2.
 
@@ -167,7 +167,7 @@ def weighted_ranks(values: Floats, weight: Floats) -> Floats:
 
 
 def weighted_spearman(first: Floats, second: Floats, weight: Floats) -> Floats:
-    """Spearman's rank correlation of each row: Pearson's of the ranks.
+    """Return Spearman's rank correlation of each row: Pearson's of the ranks.
 
     Args:
         first, second, weight: as for `weighted_pearson`; finite wherever the weight is positive.

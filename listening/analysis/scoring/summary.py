@@ -82,13 +82,13 @@ def make_summary_tables(scored: Scored, settings: Settings, differences: DataTab
 
 
 def _mean_of_kinds(rows: Sequence[Row], of_all: Row) -> float:
-    """By what a system is sorted: its mean, where kinds of pairs have means of their own that of these."""
+    """Return by what a system is sorted: its mean, where kinds of pairs have means of their own that of these."""
     names = of_all["task"], of_all["system"]
     return float(np.mean([row["mean"] for row in rows if (row["task"], row["system"]) == names and "mean" in row]))
 
 
 def _points(cell: RatedCell, shared: _Shared) -> Row:
-    """Everything without an interval; of all pairs of voices no score, which would tell how many are of one speaker."""
+    """Return all but intervals; of all pairs of voices no score, which would tell how many are of one speaker."""
     scored = shared.scored
     score = scored.score[cell.rating]
     lower, median, upper = np.quantile(score, [0.25, 0.5, 0.75])
@@ -125,7 +125,7 @@ def _note(cell: RatedCell, shared: _Shared) -> str:
 
 
 def _add_intervals(of_cells: Sequence[tuple[Row, RatedCell]], shared: _Shared) -> None:
-    """Intervals and standard errors by listener and clustered both ways, where there are listeners enough."""
+    """Add intervals and standard errors by listener and clustered both ways, where there are listeners enough."""
     scored, settings = shared.scored, shared.settings
     clustered = cluster_means(scored, [cell for _, cell in of_cells], settings)
     by = scored.listener, shared.item
@@ -154,14 +154,14 @@ def _add_intervals(of_cells: Sequence[tuple[Row, RatedCell]], shared: _Shared) -
 
 
 def _spread(values: Floats) -> float:
-    """Standard deviation, NaN left out; 0 where values differ by rounding only."""
+    """Return the standard deviation, NaN left out; 0 where values differ by rounding only."""
     if np.nanmax(values) - np.nanmin(values) <= _NOISE * np.nanmax(np.abs(values)):
         return 0.0
     return float(np.nanstd(values, ddof=1))
 
 
 def _resampled(cell: RatedCell, shared: _Shared) -> tuple[Floats, Floats]:
-    """Mean and median of each resample of listeners, NaN where none who rated the system was drawn."""
+    """Return the mean and median of each resample of listeners, NaN where none who rated the system was drawn."""
     draws = shared.draws
     if draws is None:
         return np.empty(0), np.empty(0)
@@ -177,7 +177,7 @@ def _resampled(cell: RatedCell, shared: _Shared) -> tuple[Floats, Floats]:
 
 
 def _item_errors(cells: Sequence[RatedCell], shared: _Shared) -> list[float | None]:
-    """Standard error of each mean over resamples of utterances; None where too few, or not all, are known."""
+    """Return the standard error of each mean over resamples of utterances; None where too few or not all are known."""
     settings = shared.settings
     names = np.unique(shared.item[shared.is_known])
     if names.size < 2:
@@ -201,7 +201,7 @@ def _item_errors(cells: Sequence[RatedCell], shared: _Shared) -> list[float | No
 
 
 def _letters(means: Mapping[str, float], differences: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Letters of the systems of a task, the highest mean first; none of a system that no decided pair holds."""
+    """Return the letters of the systems of a task, the highest mean first; none where no decided pair holds one."""
     told = {frozenset((one["first"], one["second"])): one["is_told_apart"] for one in differences}
     compared = frozenset[str]().union(*(pair for pair, one in told.items() if one is not None))
     ordered = sorted(compared.intersection(means), key=lambda system: (-means[system], system))

@@ -75,7 +75,7 @@ class ComparableWords(NamedTuple):
 
 
 def match_words(reference: str, heard: str, language: str = ENGLISH) -> ComparableWords:
-    """Both texts as words, read so that they differ least.
+    """Read both texts as words, so that they differ least.
 
     Args:
         reference: what was said. `heard`: what somebody wrote down.
@@ -98,7 +98,7 @@ def match_words(reference: str, heard: str, language: str = ENGLISH) -> Comparab
 
 
 def list_readings(text: str, language: str = ENGLISH) -> Readings:
-    """Each piece of a text with what it can stand for, the plainest first; no pieces where no word is written."""
+    """List each piece of a text with what it can stand for, the plainest first; none where no word is written."""
     text = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower()
     if not is_english(language):
         return tuple(((word,),) for word in re.findall(r"[^\W_]+", unicodedata.normalize("NFC", text)))
@@ -154,7 +154,10 @@ def _errors_of_heard(before: Words, words: Words, after: Words, *, reference: Wo
 
 
 def _share_not_heard(before: Words, words: Words, after: Words, *, heard: Words) -> float:
-    """Of the words of a piece of the reference; by errors, the shortest reading of what nobody heard would be best."""
+    """Return the share of a piece of the reference not heard.
+
+    By errors, the shortest reading of what nobody heard would be best.
+    """
     from rapidfuzz.distance import LCSseq
 
     gained = LCSseq.similarity((*before, *words, *after), heard) - LCSseq.similarity((*before, *after), heard)
@@ -168,7 +171,7 @@ def _distance(reference: Words, heard: Words) -> int:
 
 
 def _joined_alike(words: ComparableWords) -> ComparableWords:
-    """Neighbours that the other side writes as one word are joined, if that leaves fewer errors."""
+    """Join neighbours that the other side writes as one word, if that leaves fewer errors."""
     reference = _join(words.reference, frozenset(words.heard))
     heard = _join(words.heard, frozenset(reference))
     return ComparableWords(reference, heard) if _distance(reference, heard) < _distance(*words) else words
@@ -202,7 +205,7 @@ def spell_british(word: str) -> str:
 
 @functools.cache
 def _british() -> dict[str, str]:
-    """British spelling by American one."""
+    """Return British spelling by American one."""
     known = _KNOWN["spelling"]
     endings = ["", *known["our_endings"].split()]
     found = {f"{stem}r{ending}": f"{stem}ur{ending}" for stem in known["our"].split() for ending in endings}
@@ -309,7 +312,7 @@ def _understood(
 def _recogniser_rate(
     counted: DataFrame, recognised: Mapping[tuple[str, str], ObjectiveMeasures]
 ) -> tuple[float | None, str]:
-    """WER of the recogniser, each utterance counted as often as it was transcribed, and a note where some lack it."""
+    """Return the recogniser's WER, utterances weighted by how often transcribed, and a note where some lack it."""
     measures = [recognised.get(name) for name in zip(counted["system"], counted["utterance"], strict=True)]
     known = [one for one in measures if one is not None and np.isfinite(one.one_minus_wer)]
     if not known:

@@ -151,7 +151,7 @@ def export(request: HttpRequest, study: Study) -> HttpResponse:
 
 @study_page
 def export_csv(request: HttpRequest, study: Study, table: str) -> HttpResponse:
-    """One table. The one with names of people has to be asked for by a post, and that it was is written down."""
+    """Send one table. The one with names of people has to be asked for by a post, and that it was is written down."""
     allowed = ["POST"] if table == exports.PAYMENTS else ["GET", "HEAD"]
     if request.method not in allowed:
         return HttpResponseNotAllowed(allowed)

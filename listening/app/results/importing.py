@@ -121,7 +121,7 @@ def import_study(
 def start_import(
     *, edition: Edition, by: Any, name: str, title: str, file: BinaryIO, file_name: str, **told: Any
 ) -> Imported | Job:
-    """`import_study` at once, or the job that does it where the file is large.
+    """Run `import_study` at once, or return the job that does it where the file is large.
 
     Raises:
         ProblemsError: the file is too large, or what is wrong with a small one.

@@ -41,7 +41,7 @@ def system_page(results: Results, reader: Reader, name: str, figures: Sequence[S
 def heard_page(
     shape: Shape, utterances: Sequence[Record], disagreements: Sequence[Record], heard: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Single utterances, for those who may hear them: the worst and the best of each score, and the disagreements.
+    """Show single utterances to those who may hear them: worst and best of each score, and the disagreements.
 
     Args:
         utterances, disagreements: rows of the tables of these names, of one system.
@@ -208,7 +208,7 @@ def _turned(row: Record, name: str) -> Record:
 
 
 def _own_tables(shape: Shape, name: str) -> list[Table]:
-    """Its rows in the tables of boards and transcripts, beside the originals."""
+    """Return its rows in the tables of boards and transcripts, beside the originals."""
     made = []
     for scores, path in ((shape.scores, "pair_detection"), ("common", "transcription")):
         records = [row for row in shape.records(path, scores=scores) if row["system"] in (name, ORIGINAL, "all")]
@@ -220,7 +220,7 @@ def _own_tables(shape: Shape, name: str) -> list[Table]:
 
 
 def _say_others(shape: Shape, name: str) -> Iterator[str]:
-    """Its number in each of these tables, in a sentence."""
+    """Say its number in each of these tables, in a sentence."""
     for one in METHOD["own_numbers"]:
         column = tables.find_column(CONTENTS[one["table"]], one["column"])
         scores = shape.scores if CONTENTS[one["table"]] in BY_SCORES else "common"
@@ -230,7 +230,7 @@ def _say_others(shape: Shape, name: str) -> Iterator[str]:
 
 
 def _heard_table(rows: Sequence[Record], name: str, title: str, shape: Shape, heard: Mapping[str, str]) -> Table:
-    """Utterances that lead to where they can be heard."""
+    """Make a table of utterances that lead to where they can be heard."""
     columns = sorted(tables.table_columns(CONTENTS[name], rows, shape), key=lambda one: one.key != "utterance")
     made = []
     for row in rows:

@@ -57,7 +57,7 @@ def listeners(request: HttpRequest, study: str) -> HttpResponse:
 
 
 def _shown(request: HttpRequest, study: str) -> selectors.Shown:
-    """The results for this person, or "not found"; of published ones that are hidden now the next page says so."""
+    """Return the results for this person, or "not found"; of published ones now hidden the next page says so."""
     try:
         return selectors.shown_analysis_for(request.user, study)
     except Http404:
@@ -199,7 +199,7 @@ def import_ratings(request: HttpRequest) -> HttpResponse:
 @require_safe
 @open_page
 def leaderboard_csv(request: HttpRequest, edition: str) -> HttpResponse:
-    """Objective and subjective numbers of the systems on a leaderboard: one row for each number."""
+    """Send objective and subjective numbers of the systems on a leaderboard: one row for each number."""
     leaderboard, scores = leaderboard_for(request.user, edition), chosen_scores(request.GET)
     rows = [
         row

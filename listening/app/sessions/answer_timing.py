@@ -48,7 +48,7 @@ def judge(clips: Sequence[Clip], *, since: datetime, now: datetime) -> TimingVer
 
 
 def next_since(heard_at: datetime, *, is_late: bool, now: datetime) -> datetime:
-    """From when the next trial can have been listened to, once this answer is in.
+    """Return from when the next trial can have been listened to, once this answer is in.
 
     An answer that comes as it is given ends its trial now. A late one waited for a connection while the person went
     on with what was there already: its trial ended when it can have been heard, so that answers given without a

@@ -70,7 +70,7 @@ def _make_field(question: BackgroundQuestion, language: str, languages: tuple[st
 
 
 def language_choices(further: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    """Languages by their own names, those of the study's gate among them, and one for all others."""
+    """List languages by their own names, those of the study's gate among them, and one for all others."""
     known = {code: facts["name_local"] for code, facts in LANG_INFO.items() if "name_local" in facts and len(code) == 2}
     asked = {one.partition("-")[0] for one in further}
     names = {code: name[:1].upper() + name[1:] for code, name in known.items()} | LANGUAGES
@@ -105,7 +105,7 @@ class CheckForm(forms.Form):
     """Answers to a check before the trials, each one out of a few numbers."""
 
     def __init__(self, data: Any = None, *, kind: str, unheard: Collection[int] = ()) -> None:
-        """`unheard`: places from 1 on whose sound was never fetched, so that nobody can have heard it."""
+        """Take `unheard`: places from 1 on whose sound was never fetched, so that nobody can have heard it."""
         super().__init__(data)
         self.kind, self.unheard, self.places = kind, unheard, range(1, CHECKS[kind].rounds + 1)
         numbers = [(number, number) for number in range(1, ATTEMPTS_AT_MOST + 1)]

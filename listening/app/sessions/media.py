@@ -43,7 +43,7 @@ class Clip:
 
     @property
     def content_type(self) -> str:
-        """By the kind of the stored file: studies that were prepared by earlier versions have FLAC."""
+        """Tell the type by the kind of the stored file: studies prepared by earlier versions have FLAC."""
         return CONTENT_TYPES[PurePath(self.key).suffix]
 
 
@@ -113,7 +113,7 @@ def _refused() -> Refused:
 
 
 def send(clip: Clip, start: int, stop: int) -> Iterator[bytes]:
-    """These bytes of the clip, in chunks, noting what was sent.
+    """Send these bytes of the clip, in chunks, noting what was sent.
 
     The last byte follows alone, once the others are noted: a note that fails cuts the file, and the browser asks again,
     rather than waiting with a whole file at a gate that knows nothing of it.
@@ -173,7 +173,7 @@ def note_sent(clip: Clip, start: int, stop: int, at: datetime) -> None:
 
 
 def merged(ranges: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Half-open ranges as few and sorted."""
+    """Merge half-open ranges into few and sorted ones."""
     joined: list[list[int]] = []
     for start, stop in sorted(map(tuple, ranges)):
         if joined and start <= joined[-1][1]:

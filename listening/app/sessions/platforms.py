@@ -190,7 +190,7 @@ def person_keys(study: Study, person: str) -> list[str]:
 
 
 def network_key(study: Study, address: str) -> str:
-    """The keyed hash of a network address in this study; of IPv6 of its /64, which one line has. Empty for none."""
+    """Return the keyed hash of a network address in this study; of IPv6 of its /64, as one line has. Empty for none."""
     if not address:
         return ""
     with suppress(ValueError):
@@ -200,7 +200,7 @@ def network_key(study: Study, address: str) -> str:
 
 
 def way_back(session: Session) -> str:
-    """Prolific's address that takes the session's code; empty elsewhere and while there is no code of Prolific's."""
+    """Return Prolific's address that takes the session's code; empty elsewhere and while it has no such code."""
     if session.study.platform != Study.Platform.PROLIFIC or not session.completion_code:
         return ""
     if REFERENCE.fullmatch(session.completion_code):

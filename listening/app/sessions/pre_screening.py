@@ -152,7 +152,7 @@ def check_background(session: Session, screening: Screening) -> bool:
 
 
 def list_unheard(session: Session, kind: str, attempt: str) -> list[int]:
-    """The answers of an attempt, counted from 1, whose sound was never fetched; none of an attempt that is over."""
+    """List the answers of an attempt, from 1, whose sound was never fetched; none of an attempt that is over."""
     row = _open_row(session, kind)
     if row is None or str(row.attempt) != attempt:
         return []

@@ -236,12 +236,12 @@ def _begin(
 
 
 def _is_settled(known: Session) -> bool:
-    """Whether there is nothing to ask: the submission was confirmed before, or is over and only its end is shown."""
+    """Return whether there is nothing to ask: the submission was confirmed, or is over and only its end is shown."""
     return known.platform_data.get("proof") == platforms.CONFIRMED or known.state != State.ACTIVE
 
 
 def _proof(plan: PlatformPlan, arrival: Arrival) -> str:
-    """What the platform says about this submission, asked outside of any transaction; empty where it is not asked."""
+    """Ask what the platform says about this submission, outside of any transaction; empty where it is not asked."""
     if not plan.confirm_by_api:
         return ""
     proof = platforms.confirm_submission(
@@ -257,7 +257,7 @@ def _proof(plan: PlatformPlan, arrival: Arrival) -> str:
 
 @transaction.atomic
 def give_consent(token: str, now: datetime) -> Session:
-    """Consent is given: from here on sounds are served. A place is taken only when the trials are reached.
+    """Give consent: from here on sounds are served. A place is taken only when the trials are reached.
 
     Raises:
         NotPossible: there is none to be had just now; nothing is kept.
@@ -370,7 +370,7 @@ def change_language(token: str, language: str) -> Session:
 
 
 def show_text(session: Session, kind: str) -> ShownText:
-    """The text as this session reads it now; which version it was is kept with the session, and that of the words
+    """Return the text as this session reads it now; its version is kept with the session, and that of the words
     around it where they are the study's own."""
     shown = shown_text(session.study, kind, session.language)
     seen = {kind: {"language": shown.language, "version": shown.version}}

@@ -58,7 +58,7 @@ def session_view(view: View) -> View:
 
 
 def not_found(request: HttpRequest, status: int) -> HttpResponse:
-    """The page of an address below those of evaluators that is none, in the language of its session if it has one."""
+    """Show the page of an evaluators' address that is none, in the language of its session if it has one."""
     token = request.path.split("/")[2]
     session = Session.objects.filter(token=token).select_related("study").first() if slug_re.fullmatch(token) else None
     if session is None:
@@ -73,7 +73,7 @@ def not_found(request: HttpRequest, status: int) -> HttpResponse:
 
 
 def under_maintenance(request: HttpRequest, again_s: int) -> HttpResponse:
-    """The page of evaluators while there is maintenance, in the language of their browser; it loads itself again.
+    """Show evaluators that there is maintenance, in the language of their browser; the page loads itself again.
 
     It asks nothing of the database, which may be away.
     """
@@ -184,7 +184,7 @@ def session_page(request: HttpRequest, session: Session) -> HttpResponse:
 
 
 def sending_view(view: View) -> View:
-    """A view of the session that takes a form; its address, left over or loaded again, leads to the session's page."""
+    """Make a view of the session that takes a form; its address, left over or loaded again, leads to its page."""
 
     @require_http_methods(["GET", "HEAD", "POST"])
     @session_view
@@ -234,7 +234,7 @@ def step(request: HttpRequest, session: Session, step: str) -> HttpResponse:
 
 
 def _told_before(request: HttpRequest) -> dict[str, Any]:
-    """What a page that comes back keeps besides its answers: the sounds heard to their end, the browser's audio."""
+    """Return what a page that comes back keeps besides its answers: sounds heard to their end, the browser's audio."""
     return {"given": request.POST, "heard": request.POST.getlist("heard")}
 
 

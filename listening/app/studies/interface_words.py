@@ -60,7 +60,7 @@ class Word:
 
     @property
     def name(self) -> str:
-        """Of its field in a form."""
+        """Return the name of its field in a form."""
         return "word-" + hashlib.sha256(f"{self.source}\0{self.form}".encode()).hexdigest()[:12]
 
     @property

@@ -30,7 +30,7 @@ def _organized_studies(user: Any) -> QuerySet[Study]:
 
 
 def _guard(model: type[Model]) -> Callable[[Rows], str]:
-    """That rows of a listening test stay as long as the test does."""
+    """Say that rows of a listening test stay as long as the test does."""
 
     def heard_problem(rows: Rows) -> str:
         going = rows[Study].order_by().values("pk") if Study in rows else []
@@ -53,7 +53,7 @@ def _edition_problem(edition: Edition) -> str:
 
 
 def _jobs(studies: list[Any]) -> Q:
-    """Those of earlier designs, stimuli and analyses, too, which no row names any more."""
+    """Match those of earlier designs, stimuli and analyses, too, which no row names any more."""
     analyses = list(Analysis.objects.filter(study__in=studies).values_list("pk", flat=True))
     of_study = Q(kind__in=[DESIGN_JOB, PREPARATION_JOB], parameters__study__in=studies)
     return of_study | Q(kind="analyse-study", parameters__analysis__in=analyses)

@@ -74,7 +74,7 @@ class DesignRows:
 
 
 def read_rows(study: Study, pool: StimulusPool | None = None) -> DesignRows:
-    """Return the design of a study in four queries, besides those of its pool where none is given."""
+    """Return the design of a study in five queries, besides those of its pool where none is given."""
     systems = codes_of(study)
     if pool is None:
         pool = pool_of(study)

@@ -36,7 +36,7 @@ def study_page(view: View) -> View:
 
 
 def study_post(view: View) -> View:
-    """Like `study_page`, for posts alone: another method is refused before any study is looked for."""
+    """Act like `study_page`, for posts alone: another method is refused before any study is looked for."""
     return member_action(_with_study(view))
 
 
@@ -51,7 +51,7 @@ def _with_study(view: View) -> View:
 def study_action(
     act: Callable[[Study, Any], Any], *, leads_on: bool = False, asks: Callable[[Study], dict[str, Any]] | None = None
 ) -> View:
-    """A post that does something to a study; its page then shows what came of it, or everything that stands in the way.
+    """Make a post that does something to a study; its page then shows what came of it, or all that is in the way.
 
     Args:
         act: what is done, by whom.

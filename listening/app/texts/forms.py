@@ -102,7 +102,7 @@ class WordsFileForm(forms.Form):
             raise ValidationError(error.problems) from None
 
     def save(self, *, by: Any) -> StudyText | None:
-        """As of `WordsForm`."""
+        """Save as `WordsForm` does."""
         found = self.cleaned_data["file"]
         return or_errors(
             self, services.change_words, study=self.study, language=self.language, translations=found, by=by

@@ -29,7 +29,7 @@ def texts(request: HttpRequest, study: Study) -> HttpResponse:
 
 @study_page
 def words(request: HttpRequest, study: Study, language: str) -> HttpResponse:
-    """The words of buttons and hints in a language: a form with all of them, and one that takes them as a file."""
+    """Show the words of buttons and hints in a language: a form with all of them, and one for a file of them."""
     _require_own_words(study, language)
     is_file = request.method == "POST" and "upload" in request.POST
     form = WordsForm(request.POST if request.method == "POST" and not is_file else None, study=study, language=language)
@@ -47,7 +47,7 @@ def words(request: HttpRequest, study: Study, language: str) -> HttpResponse:
 @require_safe
 @study_page
 def words_file(request: HttpRequest, study: Study, language: str) -> HttpResponse:  # noqa: ARG001
-    """All words of buttons and hints with what is translated, to be filled in."""
+    """Send all words of buttons and hints with what is translated, to be filled in."""
     _require_own_words(study, language)
     text = "\ufeff" + write_words(language, translations_of(study, language))  # by which spreadsheets know UTF-8
     response = HttpResponse(text, content_type="text/csv; charset=utf-8")

@@ -73,7 +73,7 @@ def withdraw_by_code(request: HttpRequest) -> HttpResponse:
 
 @study_page
 def forget(request: HttpRequest, study: Study) -> HttpResponse:
-    """Asks first; a post deletes what leads to the evaluators of a closed study."""
+    """Ask first; a post deletes what leads to the evaluators of a closed study."""
     if request.method != "POST":
         return render(request, "confirm.html", forgetting(study))
     try:
