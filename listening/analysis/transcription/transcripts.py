@@ -156,7 +156,7 @@ def _errors_of_heard(before: Words, words: Words, after: Words, *, reference: Wo
 def _share_not_heard(before: Words, words: Words, after: Words, *, heard: Words) -> float:
     """Return the share of a piece of the reference not heard.
 
-    By errors, the shortest reading of what nobody heard would be best.
+    The number of errors would favour the reading with the fewest words where nobody heard any.
     """
     from rapidfuzz.distance import LCSseq
 

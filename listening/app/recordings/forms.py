@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -75,9 +76,9 @@ class ArchiveForm(forms.Form):
         self.user = user
         super().__init__(data, files, **more)
 
+    @abstractmethod
     def choose(self) -> tuple[OwnTest, dict[str, Any]]:
         """Return what a valid form chooses, and the further fields of its `Study`."""
-        raise NotImplementedError
 
     def save(self) -> Study | None:
         """Return the test of a valid form; None with errors of the form where it cannot be made."""
