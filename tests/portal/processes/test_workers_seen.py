@@ -13,12 +13,20 @@ from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import STARVED_AFTER
 from portal.jobs.workers import known_workers
-from tests.portal.processes.programs import let_go, lose_queue, make_steps, wait_for_end, wait_for_items, wait_until
+from tests.portal.processes.programs import (
+    LOST_AFTER_S,
+    let_go,
+    lose_queue,
+    make_steps,
+    wait_for_end,
+    wait_for_items,
+    wait_until,
+)
 
 
 @pytest.fixture(autouse=True)
 def _quick(settings):
-    settings.JOB_LOST_AFTER_S = 3  # as the programs have it
+    settings.JOB_LOST_AFTER_S = LOST_AFTER_S  # as the programs have it
 
 
 def worker_of(program):
