@@ -22,8 +22,6 @@ from django.contrib.staticfiles.handlers import StaticFilesHandler
 from django.core.signals import request_finished, request_started
 from django.test import Client
 
-from tests.portal.factories import make_operator, make_organizer
-
 WIDTHS = (1280, 360)
 SCHEMES = ("light", "dark")
 SCREENSHOTS = os.environ.get("SCREENSHOTS")
@@ -273,11 +271,15 @@ def page(new_page):
 
 @pytest.fixture
 def organizer_page(new_page):
+    from tests.portal.factories import make_organizer
+
     return new_page(make_organizer())
 
 
 @pytest.fixture
 def operator_page(new_page):
+    from tests.portal.factories import make_operator
+
     return new_page(make_operator())
 
 

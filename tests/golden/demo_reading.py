@@ -7,7 +7,7 @@ import io
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -81,10 +81,32 @@ class Reader:
         return self.client.post(address, data=hidden | fields, headers=headers)
 
 
-def read_pages(reader: Reader) -> tuple[dict[str, str], dict[str, Any]]:
+def crawl(reader: Reader, starts: Sequence[str] = ("/",)) -> Iterator[tuple[str, str, httpx.Response | None]]:
     """Follow every link from the home page.
 
     Pages that differ only in a number or a name of a recording are one: the first of them is read.
+
+    Yields:
+        Address, plain address and answer; None for a file that is not loaded.
+    """
+    known: set[str] = set()
+    waiting = deque(starts)
+    while waiting:
+        address = waiting.popleft()
+        known_as = plain_address(address)
+        if known_as in known:
+            continue
+        known.add(known_as)
+        answer = None if address.endswith(NOT_LOADED) else reader.get(address)
+        yield address, known_as, answer
+        if answer is not None and answer.is_redirect:
+            waiting.append(urlsplit(answer.headers["location"]).path)
+        elif answer is not None and answer.is_success and _kind_of(answer) == "text/html":
+            waiting.extend(_follow(address, Page(answer.text).links))
+
+
+def read_pages(reader: Reader) -> tuple[dict[str, str], dict[str, Any]]:
+    """Follow every link from the home page, as `crawl` does.
 
     Returns:
         By plain address, what is there: the title of a page, the kind of a file, or where it leads; and the content of
@@ -92,32 +114,24 @@ def read_pages(reader: Reader) -> tuple[dict[str, str], dict[str, Any]]:
     """
     pages: dict[str, str] = {}
     files: dict[str, Any] = {}
-    waiting = deque(["/"])
-    while waiting:
-        address = waiting.popleft()
-        known_as = plain_address(address)
-        if known_as in pages:
-            continue
-        if address.endswith(NOT_LOADED):
+    for address, known_as, answer in crawl(reader):
+        if answer is None:
             pages[known_as] = "a file"
-            continue
-        answer = reader.get(address)
-        kind = answer.headers.get("content-type", "").partition(";")[0]
-        if answer.is_redirect:
-            target = urlsplit(answer.headers["location"]).path
-            pages[known_as] = f"leads to {plain_address(target)}"
-            waiting.append(target)
+        elif answer.is_redirect:
+            pages[known_as] = f"leads to {plain_address(urlsplit(answer.headers['location']).path)}"
         elif not answer.is_success:
             pages[known_as] = f"answers {answer.status_code}"
-        elif kind == "text/html":
-            page = Page(answer.text)
-            pages[known_as] = plain(page.title).removesuffix(" · VoicePrivacy Portal")
-            waiting.extend(_follow(address, page.links))
+        elif (kind := _kind_of(answer)) == "text/html":
+            pages[known_as] = plain(Page(answer.text).title).removesuffix(" · VoicePrivacy Portal")
         else:
             pages[known_as] = kind
             if kind in READ_AS and not address.startswith(NOT_KEPT):
                 files[known_as] = plain_answer(known_as, READ_AS[kind](answer))
     return pages, files
+
+
+def _kind_of(answer: httpx.Response) -> str:
+    return answer.headers.get("content-type", "").partition(";")[0]
 
 
 def read_session(base: str, link: str) -> Iterator[tuple[str, str]]:
@@ -238,7 +252,7 @@ class Api:
         """Return the answer, which is asked for once; a list as a whole."""
         if address not in self.answers:
             answer = self.reader.get(address)
-            kind = answer.headers.get("content-type", "").partition(";")[0]
+            kind = _kind_of(answer)
             content = READ_AS.get(kind, lambda _: kind)(answer)
             rest = content.get("next") if isinstance(content, dict) else None
             while rest:
