@@ -1,24 +1,29 @@
 """Draws a figure that is described as JSON, so that another process can have it without a plotting library of its own.
 
 ``python -m evaluation.figures.json_figures`` reads one description a line and answers each with its file, as
-`evaluation.figures.drawing_process` says. Equal descriptions give equal bytes; `describe_tradeoff` and
-`describe_bars` write them.
+`evaluation.figures.drawing_process` says. Equal descriptions give equal bytes; `describe_tradeoff`, `describe_bars` and
+`describe_det` write them.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from evaluation.figures.bars import SystemBar, draw_system_bars
+from evaluation.figures.det import TITLE, Curve, DetPlot
 from evaluation.figures.drawing_process import answer_lines
+from evaluation.figures.style import draw_plot
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import find_metric
 
 VERSION = 10  # of the drawings: a new one makes every kept figure again
+_DET_TICKS = (1, 5, 20, 50, 80, 95, 99)
 
 
 def describe_tradeoff(points: Sequence[SystemPoint], **look: Any) -> str:
@@ -31,6 +36,11 @@ def describe_bars(bars: Sequence[SystemBar], **look: Any) -> str:
     return _describe("bars", bars, **look)
 
 
+def describe_det(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
+    """Describe DET curves on shared axes: miss and false alarm rates by what a curve is called in the key."""
+    return json.dumps({"figure": "det", "version": VERSION, "shown": curves})
+
+
 def draw_described(description: str | bytes) -> bytes:
     """The file of a description.
 
@@ -39,6 +49,10 @@ def draw_described(description: str | bytes) -> bytes:
         KeyError: a description that this module did not write.
     """
     given = json.loads(description)
+    if given["figure"] == "det":
+        curves = [Curve(key, np.array(miss), np.array(alarm), None) for key, (miss, alarm) in given["shown"].items()]
+        plot = DetPlot(curves, [range(len(curves))], _DET_TICKS, ("False alarms, %", "Misses, %"))
+        return draw_plot(plot, title=TITLE, description=TITLE)
     metric = find_metric(given["metric"], given["estimator"])
     if given["figure"] == "bars":
         return draw_system_bars([SystemBar(**one) for one in given["shown"]], metric, **given["look"])

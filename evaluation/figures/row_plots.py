@@ -355,7 +355,7 @@ class MatrixPlot:
 
     Attributes:
         strengths: of the evidence, 0 for none to 3, negative where the row is lower; None where nothing is known.
-        levels: words for the sizes of triangles.
+        levels: words for the sizes of triangles; empty where all have one.
     """
 
     names: Sequence[str]
@@ -411,7 +411,8 @@ class MatrixPlot:
         axes.plot(range(count), range(count), "_", color=palette.line, markersize=6)
         for words, look in (("row higher", up), ("row lower", down), ("not significant", alike)):
             axes.plot([], [], label=words, **(Look(markersize=7.4) | look))
-        axes.plot([], [], linestyle="none", label=f"small to large: {self.levels}")
+        if self.levels:
+            axes.plot([], [], linestyle="none", label=f"small to large: {self.levels}")
 
     def _draw_bars(self, axes: Axes, palette: Palette) -> None:
         count = len(self.names)
@@ -423,7 +424,7 @@ class MatrixPlot:
                 if sign is not None:
                     signs[sign].append((row, ranks[0] - 0.5, len(ranks)))
         looks: dict[int, dict[str, Any]] = {
-            1: {"color": palette.series[0], "linewidth": 0, "label": "rated higher"},
+            1: {"color": palette.series[0], "linewidth": 0, "label": "higher"},
             0: {"color": "none", "edgecolor": palette.ink, "linewidth": 0.6, "label": "not significant"},
             -1: {"color": palette.series[1], "edgecolor": palette.ink, "linewidth": 0.4, "label": "lower"},
         }

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from django.http import Http404
@@ -153,21 +152,22 @@ def drawn_in_page(drawing: Drawing, words: str) -> dict[str, str]:
     Args:
         words: what it shows, for those who cannot see it.
     """
-    if not draws_in_pages:
-        return {}
     found = {}
+    for name, narrow in (("wide", False), ("narrow", True)):
+        description = drawing.description(narrow=narrow, linked=True)
+        found[name] = draw_part(description, f"{drawing.slug}-{name}", words)
+    return found if all(found.values()) else {}
+
+
+def draw_part(description: str, name: str, words: str) -> str:
+    """Return a figure as SVG within a page, with ids that begin with its name; empty where it cannot be drawn now."""
+    if not draws_in_pages:
+        return ""
+    key = figure_key(description + words, "page.svg")
     try:
-        for name, narrow in (("wide", False), ("narrow", True)):
-            description = drawing.description(narrow=narrow, linked=True)
-            make = partial(_page_part, description, f"{drawing.slug}-{name}", words)
-            found[name] = _keep(figure_key(description + words, "page.svg"), make, waits=False).decode()
+        return _keep(key, lambda: for_page(_drawn(description), name, words).encode(), waits=False).decode()
     except NotPossible:
-        return {}
-    return found
-
-
-def _page_part(description: str, name: str, words: str) -> bytes:
-    return for_page(_drawn(description), name, words).encode()
+        return ""
 
 
 def _keep(key: str, make: Callable[[], bytes], *, waits: bool = True) -> bytes:

@@ -15,7 +15,6 @@ from listening.analysis.figures.view import Figure, Record, View, group_rows, ha
 
 _OF_CONDITIONS = (MEAN, STRENGTH, MEAN_AGAINST_ALL, AVERAGE_RECALL)
 _OF_PAIRS = {WINS: 0.5, MEAN_RATING: 0.0, DIFFERENCE: 0.0, RIGHT: 0.5}  # with what they are where nothing differs
-_COLUMNS = "question measure condition against n listeners items value value_low value_high p adjusted letters"
 _LEVELS = (0.05, 0.01, 0.001)
 
 
@@ -60,8 +59,6 @@ def _values(view: View, name: str, question: str, measure: str, rows: Sequence[R
         plot=plot_values(
             shown, "value", sentence(measure), columns, measure, unit=1, chance=alike, chance_words="no difference"
         ),
-        rows=rows,
-        columns=_COLUMNS,
     )
 
 
@@ -87,8 +84,6 @@ def _matrix(view: View, name: str, question: str, pairs: Sequence[Record], alike
             [[strengths.get((first, second)) for second in names] for first in names],
             "p < " + ", ".join(f"{level:g}" for level in _LEVELS),
         ),
-        rows=tested,
-        columns=_COLUMNS,
     )
 
 

@@ -10,8 +10,6 @@ from listening.analysis.figures.labels import count, find_free, listed, number, 
 from listening.analysis.figures.view import Figure, Record, View, group_rows, has_interval
 from listening.analysis.reading.inputs import ORIGINAL
 
-_MAP_COLUMNS = "system label speaker x y listeners"
-
 
 def grouping_figures(view: View) -> Iterator[Figure]:
     """Yield one figure of all measures, by where groups come from and which samples count; beside each, chance."""
@@ -42,8 +40,6 @@ def grouping_figures(view: View) -> Iterator[Figure]:
         intervals=has_interval(rows, "value"),
         alt=f"Values beside chance: {listed(texts)}.",
         plot=plot_values(shown, "value", axis, columns, words, unit=1, band_words=chance),
-        rows=rows,
-        columns="source samples measure boards listeners value value_low value_high chance chance_high p",
     )
 
 
@@ -107,8 +103,6 @@ def _make_map(view: View, name: str, place: int, board: str, rows: Sequence[Reco
         alt=f"{points} ({labels}) as {count(listeners)} listeners placed them on average. {stress} "
         f"{_count_neighbours(rows, kind)}".strip(),
         plot=plot,
-        rows=rows,
-        columns=_MAP_COLUMNS if is_of_voices else f"slot {_MAP_COLUMNS}",
         is_for_organizers=not is_of_voices,
     )
 

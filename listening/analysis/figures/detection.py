@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.figures.det import Curve, DetPlot, spread_curves
-from evaluation.figures.row_plots import HOLLOW, Marks, RowPanel, RowPlot, Rows
+from evaluation.figures.row_plots import HOLLOW, Marks, MatrixPlot, RowPanel, RowPlot, Rows
 from listening.analysis.figures.labels import interval, listed, percent, sentence, short_group
 from listening.analysis.figures.view import (
     ALL_FORMATS,
@@ -25,11 +25,11 @@ from listening.analysis.figures.view import (
     group_rows,
     has_interval,
     ordered,
+    weigh_pairs,
 )
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Scores
 
-_DET_COLUMNS = "system label threshold miss_rate false_alarm_rate"
 _HOW = (
     "Probit axes, clipped at 1 / (2 N); markers: equal error rates, interpolated; segments between operating points "
     "are straight in rates."
@@ -68,8 +68,36 @@ def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         alt=f"{sentence(task)}, equal error rates, {view.level_words} intervals in brackets: "
         f"{listed([_rate_text(view, row) for row in rows])}.",
         plot=plot_values(shown, "eer", f"{sentence(task)}: EER of listeners, %", columns, words, chance=50.0),
-        rows=rows,
-        columns="system label n_target n_nontarget listeners eer eer_low eer_high auc group",
+        task=task,
+    )
+
+
+def eer_difference_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+    """Yield which systems differ in the equal error rate of a task that compares voices."""
+    rows = [row for row in view.rows(scores, "eer_differences", task) if row["is_told_apart"] is not None]
+    if not rows or not view.compares_voices(scores, task):
+        return
+    strengths = weigh_pairs(
+        ((row["first"], row["second"], row["difference"], 1 - row["is_told_apart"]) for row in rows), [0.5]
+    )
+    rates = view.by_system(scores, "detection", task)
+    systems = ordered({name: rates[name] for name, _ in strengths}, "eer")
+    apart = sum(row["is_told_apart"] for row in rows)
+    yield view.figure(
+        scores,
+        f"eer-difference-{task}",
+        f"{sentence(task)}: which systems differ in equal error rate",
+        "Each row against the systems of the columns, both sorted by equal error rate, highest first.",
+        f"Two differ where the interval of their difference, corrected over all {len(rows):,} pairs, leaves out 0.",
+        _detection_size([rates[name] for name in systems]),
+        alt=f"{sentence(task)}: {apart:,} of {len(rows):,} pairs differ in equal error rate.",
+        plot=MatrixPlot(
+            [view.short[name] for name in systems],
+            [[strengths.get((first, second)) for second in systems] for first in systems],
+            "",
+            [place for place, name in enumerate(systems) if name == ORIGINAL],
+            [view.told(name) for name in systems],
+        ),
         task=task,
     )
 
@@ -114,8 +142,6 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
             view.interval_words().replace("intervals", "interval of the EER", 1) if has_words else "",
             alt=f"{sentence(task)}, equal error rates, {view.level_words} intervals in brackets: {rates_text}.",
             plot=_plot_det(curves, panels, axis_words, grey, heads, "the other systems"),
-            rows=[row for name in shown for row in points[name]],
-            columns=_DET_COLUMNS,
             task=task,
             system=system or "",
             formats=("svg",) if system else ALL_FORMATS,
@@ -165,8 +191,6 @@ def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
         + listed([f"{_name_pairs(row['pairs'])}, {_rate_text(view, row)}" for row in rows])
         + ".",
         plot=_plot_det(curves, panels, axis_words, grey, [], "others"),
-        rows=[row for key in keys for row in points[key]],
-        columns=f"pairs {_DET_COLUMNS}",
     )
 
 
@@ -200,8 +224,6 @@ def pair_eer_figures(view: View, scores: Scores) -> Iterator[Figure]:
         + listed([f"{_name_pairs(row['pairs'])}, {_rate_text(view, row)}" for row in overall])
         + ".",
         plot=plot_values(shown, "eer", "Same speaker by closeness: EER, %", columns, words, chance=50.0),
-        rows=records,
-        columns="pairs system label n_target n_nontarget listeners boards eer eer_low eer_high",
     )
 
 
@@ -233,8 +255,6 @@ def transcription_figures(view: View) -> Iterator[Figure]:
         intervals=has_interval(rows, "wer"),
         alt=f"Word error rates, {view.level_words} intervals in brackets: {listed([tell(row) for row in rows])}.",
         plot=plot_values(shown, "wer", "Word error rate, %", columns, words, beside="recogniser_wer"),
-        rows=rows,
-        columns="system label n listeners words wer wer_low wer_high recogniser_wer",
     )
 
 

@@ -33,10 +33,6 @@ from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.scoring.objective import SUBJECTIVE
 from listening.analysis.tables import Scores, choice_in_words
 
-_DIFFERENCE_COLUMNS = (
-    "first first_label second second_label listeners difference difference_low difference_high permutation_p "
-    "permutation_adjusted two_way_p two_way_adjusted wilcoxon_p wilcoxon_adjusted decisive_p is_told_apart"
-)
 _BOX = ("low_whisker", "q1", "median", "q3", "high_whisker")
 _SPLIT_WORDS = "Pairs of the same speaker above each line, of different speakers below; sorted by the mean of the same."
 _TOPS_PERCENT = (10, 20, 30, 40, 60, 80, 100)
@@ -127,8 +123,6 @@ def violin_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
             (float(compared["mean"]), "originals") if compared else None,
             max(0.02 * (high - low), beyond),
         ),
-        rows=[summaries[system, kind] for system in systems for kind, _ in kinds if (system, kind) in summaries],
-        columns="system label kind n listeners mean mean_low mean_high median q1 q3 low_whisker high_whisker group",
         task=task,
     )
 
@@ -180,10 +174,6 @@ def histogram_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]
             text += f", {_find_mode(line[system])} for {words[1]}"
         return text if eers[system] is None else f"{text}, EER {percent(eers[system])} %"
 
-    if is_split:
-        rows = [row for system in order for held in (filled[system], line[system]) for row in held]
-    else:
-        rows = [*line[order[0]], *(row for system in order for row in filled[system])]
     panels = [
         HistogramPanel(
             view.short[system],
@@ -218,8 +208,6 @@ def histogram_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]
             columns=columns,
             panel_inches=0.9 if columns == 3 else 1.1,
         ),
-        rows=rows,
-        columns="system label kind lower upper count share",
         task=task,
     )
 
@@ -280,8 +268,6 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
             [place for place, name in enumerate(systems) if name == ORIGINAL],
             [view.told(name) for name in systems],
         ),
-        rows=rows,
-        columns=_DIFFERENCE_COLUMNS,
         task=task,
     )
 
@@ -314,14 +300,6 @@ def _scatter(
         places.append(np.clip(found, 0, axis.edges.size - 2).tolist())
     cells = dict(sorted(Counter(zip(*places, strict=True)).items()))
 
-    rows: list[dict[str, float]] = []  # the cells that hold utterances
-    for cell, held_by_cell in cells.items():
-        rows.append({"utterances": held_by_cell})
-        for (column, axis), place in zip(axes.items(), cell, strict=True):
-            low, high = axis.edges[place : place + 2]
-            low = min(low, values[column].min()) if place == 0 else low
-            rows[-1] |= {f"{column}_from": round(float(low), 6), f"{column}_to": round(float(high), 6)}
-
     circle = "Area of a circle: anonymised utterances in that cell."
     if _WER in axes:
         circle += " At 1: every word recognised."
@@ -342,8 +320,6 @@ def _scatter(
         intervals=row["pearson_low"] is not None,
         alt=f"{title}: {'; '.join(correlations)}.",
         plot=CountPlot(axes[x], axes[y], cells, "\n".join(correlations), "utterances"),
-        rows=rows,
-        columns=f"{x}_from {x}_to {y}_from {y}_to utterances",
         task="",
     )
 
@@ -364,9 +340,6 @@ def _make_measure(view: View, scores: Scores, column: str, values: Floats) -> Me
 
 
 STANDING = "standing"
-_EXCLUSION_COLUMNS = (
-    "rule system label listeners_before listeners_after n_before n_after mean_before mean_after eer_before eer_after"
-)
 _TOKEN = 8
 # Normalised scores of every listener have the same mean.
 _LEFT_WORDS = {
@@ -406,8 +379,6 @@ def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         alt=f"{sentence(task)}, {len(rows)} listeners: means of {range_in_words(number(means[0]), number(means[-1]))}"
         f"{agreeing}; {excluded} left out, {sum(bool(row['caught']) for row in rows)} caught by screening rules.",
         plot=_plot_listeners(view, scores, task, rows),
-        rows=rows,
-        columns="listener n mean sd bias inconsistency correlation repeat_difference excluded caught",
         task=task,
         is_about_listeners=True,
         is_for_organizers=True,
@@ -502,8 +473,6 @@ def _make_exclusions(view: View, scores: Scores, task: str, name: str, rules: di
         alt=f"{sentence(task)}: after {rule_words}, means change most for {'; '.join(found)}. "
         f"Listeners that each rule {of_rules}: {left_out}.",
         plot=_plot_exclusions(view, scores, task, rows, rules),
-        rows=[row for held in rules.values() for row in held],
-        columns=_EXCLUSION_COLUMNS,
         formats=("svg", "pdf"),
         task=task,
         is_for_organizers=not is_in_force,

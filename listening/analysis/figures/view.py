@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from common.tables import DataTable, Value
+from common.tables import Value
 from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, darken, draw_formats, place_systems
 from listening.analysis.figures.labels import (
     LEAST_WORDS,
@@ -55,7 +55,6 @@ class Figure:
         reading: of the caption the first words, with the title at most `MOST_WORDS`; pages have the rest behind a fold.
         alt: the finding in words, with numbers.
         plot: the picture.
-        numbers: what is drawn, names in full.
         formats: the files that are worth making.
         task: of the ratings; empty where there is none.
         system: whose figure it is; empty where it is of all.
@@ -70,7 +69,6 @@ class Figure:
     caption: str
     alt: str
     plot: Plot
-    numbers: DataTable
     formats: tuple[ImageFormat, ...] = ALL_FORMATS
     task: str = ""
     system: str = ""
@@ -201,8 +199,6 @@ class View:
         *caption: str,
         alt: str,
         plot: Plot,
-        rows: Sequence[Record],
-        columns: str,
         intervals: bool | None = None,
         **more: Any,
     ) -> Figure:
@@ -211,25 +207,15 @@ class View:
         Args:
             caption: sentences; empty ones are left out. Which scores these are is said first where ratings of a task
                 are shown, then where `intervals` come from, or that there are none, and at last the simulation.
-            rows: of its numbers, of which `columns` are shown; beside `system` there is its ``label``, beside `first`
-                ``first_label``.
             more: fields of `Figure`.
         """
         kind = self.kind_words(scores, more["task"]) if "task" in more else ""
         origin = "" if intervals is None else self.interval_words(are_drawn=intervals)
         simulated = "Simulated: no listener gave these answers." if self.is_simulated else ""
         sentences = " ".join(one for one in (kind, *caption, origin, simulated) if one)
-
-        names = tuple(columns.split())
-        numbers = DataTable(names, tuple(tuple(map(self._labelled(row).get, names)) for row in rows))
         left = max(MOST_WORDS - len(title.split()), LEAST_WORDS)
         more["reading"] = first_words(" ".join(filter(None, caption)), left)
-        return Figure(scores, name, title, sentences, alt, plot, numbers, is_simulated=self.is_simulated, **more)
-
-    def _labelled(self, row: Record) -> Record:
-        """Return the row with the labels of the systems that it names."""
-        named = {f"{one}_label".removeprefix("system_"): one for one in _NAMING if one in row}
-        return row | {label: self.labels.get(str(row[one]), row[one]) for label, one in named.items()}
+        return Figure(scores, name, title, sentences, alt, plot, is_simulated=self.is_simulated, **more)
 
     def score_words(self, scores: Scores, task: str) -> str:
         """Return what the axis of scores is called."""

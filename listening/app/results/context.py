@@ -226,7 +226,7 @@ def latex_file(shown: Shown, query: Mapping[str, str]) -> HttpResponse:
 
 
 def _printed(table: Table) -> Table:
-    kept = [place for place, one in enumerate(table.columns) if one.key != "strip" and one.kind != "text"]
+    kept = [place for place, one in enumerate(table.columns) if one.kind != "text"]
     rows = tuple(Row(tuple(row.cells[place] for place in kept)) for row in table.rows)
     return replace(table, columns=tuple(table.columns[place] for place in kept), groups=(Group(rows),))
 

@@ -1,34 +1,27 @@
-"""How the results of a study open: what its sentences say, and one drawing of its numbers.
+"""What the sentences say with which the results of a study open.
 
 The sentences, in ``_sentences.html``, say which system has the best mean and whether it differs significantly from the
 others, how recognisable speakers are, and on how many listeners and answers that rests. With few listeners none
-compares. The drawing has a panel for each task, a row for each system: point and interval on an axis, coordinates for
-SVG. Systems with one letter do not differ significantly; overlapping intervals decide nothing.
+compares.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from common.tables import Value
-from listening.analysis.figures.labels import short_names
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
 from listening.app.results.labels import CHANCE, EVERY, label_of
-from listening.app.results.tables import Record, Shape, as_number, find_column, read_systems
+from listening.app.results.tables import Record, Shape, as_number, find_column
 
-MOST_ROWS = 40  # of a panel; the tables have all
 PAIRS = "original-anonymised"  # the pairs that an attacker would look at
-ROW, TOP, FOOT = 24, 26, 34  # heights within a panel
-WIDTH, LEFT, RIGHT = 360, 122, 290  # of a panel, and of its axis
 
 
 def read_opening(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
-    """Return what the page of a study opens with: leads for its sentences, the panels of its drawing, and their lines.
+    """Return what the page of a study opens with: leads for its sentences.
 
     Args:
         tasks: those that were rated.
@@ -36,7 +29,6 @@ def read_opening(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
     form = str(shape.results.study["form"])
     questions = [one for name, one in shape.results.questions.items() if name in tasks]
     words = shape.records("transcription", scores="common") if form == "transcription" else []
-    panels = [one for one in _panels(shape, tasks, form) if one is not None]
     return {
         "few": shape.few,
         "compared": shape.compared,
@@ -46,13 +38,7 @@ def read_opening(shape: Shape, tasks: Sequence[str]) -> dict[str, Any]:
         "linked": _read_linked(shape) if form == "linkability" else None,
         "understood": read_lead(shape, words, "transcription", "wer", is_lowest_first=True),
         "basis": read_basis(shape.results),
-        "panels": panels,
-        "has_intervals": any(row["span"] for panel in panels for row in panel["rows"]),
-        "lines": sorted({panel["line_words"] for panel in panels if panel["line_words"]}),
     }
-
-
-# What the sentences say ----------------------------------------------------------------------------
 
 
 def lead_of(shape: Shape, task: str) -> dict[str, Any] | None:
@@ -167,112 +153,3 @@ def _name(shape: Shape, row: Record) -> str:
 def _with_span(row: Record, column: Any) -> str:
     """Return a number with its interval, such as ``46 %, 41 to 50``."""
     return ", ".join(filter(None, labels.number_and_span(row, column)))
-
-
-# The drawing ---------------------------------------------------------------------------------------
-
-
-def _panels(shape: Shape, tasks: Sequence[str], form: str) -> Iterator[dict[str, Any] | None]:
-    if form == "linkability":
-        rows = [row for row in shape.records("pair_detection") if row["system"] == EVERY]
-        named = {str(row["pairs"]): labels.WORDS["pairs"].get(str(row["pairs"]), str(row["pairs"])) for row in rows}
-        short = labels.METHOD["words"]["pairs_short"]
-        shown = [(short.get(pairs, pairs), named[pairs], "", row) for row in rows if (pairs := str(row["pairs"]))]
-        yield _panel("Linking by ear: EER", shown, "pair_detection", "eer", (0.0, 0.7), CHANCE, "guessing")
-    elif form == "transcription":
-        rows = [row for row in shape.records("transcription", scores="common") if row["system"] != EVERY]
-        shown, original = _named(shape, rows), shape.results.original
-        yield _panel("Words not understood: WER", shown, "transcription", "wer", None, None, "", original)
-    for task in tasks:
-        systems = read_systems(shape, task)
-        title = shape.results.questions[task].title
-        if shape.results.questions[task].compares_voices:
-            rows = [dict(one.detection, system=one.name) for one in systems]
-            yield _panel(f"{title}: EER", _named(shape, rows), "detection", "eer", (0.0, 0.7), CHANCE, "guessing")
-        else:
-            scale = shape.results.study["scale"].get(task, (1, 10)) if shape.scores != "normalised" else (0.0, 1.0)
-            rows = [dict(one.all, system=one.name) for one in systems]
-            mean = next((as_number(row.get("mean")) for row in rows if row["system"] == ORIGINAL), None)
-            yield _panel(f"{title}: mean", _named(shape, rows), "summary", "mean", scale, mean, "unprotected speech")
-
-
-Shown = tuple[str, str, str, Mapping[str, Value]]  # short name, whole name, address, row
-
-
-def _named(shape: Shape, rows: Sequence[Mapping[str, Value]]) -> list[Shown]:
-    names = {str(row["system"]): label_of(str(row["system"]), shape.system_labels) for row in rows}
-    short = short_names(names)
-    return [(short[name], names[name], shape.reader.system(name), row) for row in rows if (name := str(row["system"]))]
-
-
-def _round_step(least: float) -> float:
-    """Return the smallest of 1, 2 and 5 times a power of ten that is not below it; 0.5 for nothing to reach."""
-    if least <= 0:
-        return 0.5
-    power = float(10 ** math.floor(math.log10(least)))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= least)
-
-
-def _panel(
-    title: str,
-    shown: Sequence[Shown],
-    table: str,
-    name: str,
-    scale: Sequence[float] | None,
-    line: float | None,
-    line_words: str,
-    original: str = ORIGINAL,
-) -> dict[str, Any] | None:
-    """Return a row for each that has a number, the original first and the highest next; None where none has any.
-
-    Args:
-        scale: ends of the axis, which goes on to what the numbers reach; from 0 where it is None.
-        line: of what all are compared with, as `line_words` say.
-    """
-    known = [one for one in shown if as_number(one[3].get(name)) is not None]
-    if not known:
-        return None
-    known.sort(key=lambda one: (one[3].get("system") != original, -float(one[3][name] or 0)))
-    column = find_column(CONTENTS[table], name)
-    ends = [as_number(row.get(f"{name}{end}")) for *_, row in known for end in ("", "_low", "_high")]
-    most = max(one for one in ends if one is not None)
-    first, last = (scale[0], max(scale[1], most)) if scale else (0.0, 2 * _round_step(most / 2))
-
-    def x(value: float) -> float:
-        return round(LEFT + min(1.0, max(0.0, (value - first) / (last - first))) * (RIGHT - LEFT), 1)
-
-    rows = []
-    for place, (short, whole, link, row) in enumerate(known[:MOST_ROWS]):
-        value, low, high = (as_number(row.get(f"{name}{end}")) for end in ("", "_low", "_high"))
-        number, span = labels.number_and_span(row, column)
-        rows.append(
-            {
-                "name": short,
-                "link": link,
-                "y": TOP + ROW * place + ROW // 2,
-                "x": x(float(value or 0)),
-                "span": None if low is None or high is None else (x(low), x(high)),
-                "number": number,
-                "role": "original" if row.get("system") == original else "own",
-                "told": f"{whole}: {number}{f', {span}' if span else ''}",
-            }
-        )
-    floor = TOP + ROW * len(rows)
-    marks = [first, CHANCE if column.is_share and scale else (first + last) / 2]
-    marks += [] if column.is_share and scale and last <= scale[1] else [last]
-    factor = 100 if column.is_share else 1
-    return {
-        "title": title,
-        "rows": rows,
-        "ticks": [(x(mark), f"{factor * mark:.3g}{' %' if column.is_share else ''}") for mark in marks],
-        "line": None if line is None else x(line),
-        "line_words": line_words if line is not None else "",
-        "width": WIDTH,
-        "height": floor + FOOT,
-        "left": LEFT,
-        "right": RIGHT,
-        "floor": floor,
-        "top": TOP,
-        "end": WIDTH,
-        "left_out": max(0, len(known) - MOST_ROWS),
-    }

@@ -27,7 +27,6 @@ from listening.app.results.services import FLAG_OF_RULE, NOT_PUBLISHED, publicat
 from listening.app.results.tables import (
     Record,
     Shape,
-    build_matrix,
     caption_of,
     headline,
     shown_table,
@@ -138,14 +137,19 @@ def _task_section(shape: Shape, task: str, figures: Figures, sorting: tuple[str,
     table = headline(shape, task, sorting)
     if table is None:
         return None
+    main = f"{'eer' if shape.results.questions[task].compares_voices else 'violin'}-{task}"
     return {
         "name": task,
         "words": shape.results.questions[task],
         "headline": table,
+        "is_sorted": bool(sorting[0]),
         "has_letters": any(one.key in {"group", "rate_group"} for one in table.columns),
         "lead": _lead(shape, task),
         "more": _of_task(shape, task, "summary", "detection", "model_effects", "model_variance"),
-        "figures": [one for one in figures if one["task"] == task and one["place"] == "task"],
+        "figures": sorted(
+            (one for one in figures if one["task"] == task and one["place"] == "task"),
+            key=lambda one: one["name"] != main,  # that of all systems with their intervals stands in sight
+        ),
         "comparisons": list(_comparisons(shape, task, figures)),
     }
 
@@ -178,23 +182,25 @@ def _comparisons(shape: Shape, task: str, figures: Figures) -> Iterator[dict[str
     """Yield systems against each other in a task, each test under its own heading: by rates, if any, and by means."""
     of_rates = shape.records("eer_differences", task=task) if shape.results.questions[task].compares_voices else []
     of_means = shape.records("differences", task=task)
-    drawn = [one for one in figures if one["task"] == task and one["place"] == "comparison"]  # of means
     if of_rates:
-        yield _comparison(shape, task, "eer_differences", of_rates, figures=[])
+        yield _comparison(shape, task, "eer_differences", of_rates, figures)
     if of_means:
-        yield _comparison(shape, task, "differences", of_means, figures=drawn) | {"is_another_measure": bool(of_rates)}
+        yield _comparison(shape, task, "differences", of_means, figures) | {"is_another_measure": bool(of_rates)}
 
 
-def _comparison(shape: Shape, task: str, table: str, records: Sequence[Record], *, figures: Figures) -> dict[str, Any]:
+def _comparison(shape: Shape, task: str, table: str, records: Sequence[Record], figures: Figures) -> dict[str, Any]:
     """Return systems against each other in a task by one test, whose rows are those of `table`."""
     few, is_of_rates = len(records) <= MOST_PAIRS, table == "eer_differences"
+    tested = [row["is_told_apart"] for row in records if row["is_told_apart"] is not None]
+    name = f"{'eer-difference' if is_of_rates else 'significance'}-{task}"
     return {
         "task": shape.results.questions[task],
-        "matrix": build_matrix(records, shape, is_rate=is_of_rates),
+        "pairs": len(tested),
+        "apart": sum(map(bool, tested)),
         "is_of_rates": is_of_rates,
         "tables": _of_task(shape, task, table) if few else [],
         "as_in_2020": _of_task(shape, task, "mann_whitney") if few and not is_of_rates else [],
-        "figures": figures,
+        "figures": [one for one in figures if one["name"] == name],
         "left_out": 0 if few else len(records),
     }
 
@@ -202,7 +208,7 @@ def _comparison(shape: Shape, task: str, table: str, records: Sequence[Record], 
 def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:
     """Return everything after the tasks that this study has: tables and figures under a heading.
 
-    What the form of the study is about stands open, with its first table; everything else is folded.
+    What the form of the study is about stands open, with its first figure; everything else is folded.
     """
     made: list[dict[str, Any]] = []
     parts, form = labels.METHOD["sections"], shape.results.study["form"]

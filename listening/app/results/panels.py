@@ -15,10 +15,12 @@ from typing import Any
 
 from django.db.models import prefetch_related_objects
 from django.urls import reverse
+from django.utils.safestring import mark_safe
 
 from common.rounding import fixed, round_to_interval
 from evaluation.app.objective_results.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
+from evaluation.figures.json_figures import describe_det
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
 from evaluation.protocols.published import load_published_correlations
@@ -26,13 +28,13 @@ from evaluation.protocols.ranking import entries
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Condition, Study
-from listening.app.results.figures import det_plot
 from listening.app.results.labels import METHOD, ORIGINAL_LABEL, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import warn_of_few
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses, with_outdated
 from portal.challenges.models import Edition
 from portal.core.panels import Panel
+from portal.leaderboard.figures import draw_part
 from portal.leaderboard.selectors import (
     PREDICTED_AVERAGE,
     Leaderboard,
@@ -415,18 +417,18 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
             original = make_original_entry(edition, track, policy, [numbers.values])
             comparison = compare_with_objective(shown.results, scores, columns, heard, original, policy.attack_model)
             panel = _make_panel(shown, scores, comparison, address, has_links=False)
-            studies.append(replace(panel, det=_joint_det(shown.results, scores, heard[0], numbers)))
+            studies.append(replace(panel, det=_joint_det(shown, scores, heard[0], numbers)))
     if not studies:
         return None
     return Panel("listeners", "listening/results/_system_panel.html", _context(studies, scores))
 
 
-def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbers) -> dict[str, Any] | None:
-    """Return the DET curves of listeners and of the attacker on the same axes; None where one of them is not known.
+def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) -> dict[str, Any] | None:
+    """Return the figure of the DET curves of listeners and of the attacker; None where one of them is not known.
 
     Of the attacker the test by which the edition ranks, on the first of its data sets whose number is shown.
     """
-    rows = results.records(scores, "det", system=heard.heard)
+    rows = shown.results.records(scores, "det", system=heard.heard)
     if not rows or heard.is_outdated:
         return None
     edition = edition_of(numbers.view.system)
@@ -448,15 +450,26 @@ def _joint_det(results: Results, scores: str, heard: Heard, numbers: SystemNumbe
         curve = read_det_curve(test)
     except FileNotFoundError:
         return None
-    task = rows[0]["task"]
     own = [
-        (float(row["miss_rate"]), float(row["false_alarm_rate"]), None)
+        row
         for row in rows
-        if row["task"] == task and isinstance(row["miss_rate"], float) and isinstance(row["false_alarm_rate"], float)
+        if row["task"] == rows[0]["task"] and None not in (row["miss_rate"], row["false_alarm_rate"])
     ]
-    rates = zip(curve.miss_rate.tolist(), curve.false_alarm_rate.tolist(), strict=True)
-    attacker = [(miss, alarm, None) for miss, alarm in rates]
-    return det_plot(own, [("attacker", attacker)], 0) | {"attack": policy.attack_model, "data_set": name}
+    attacker = f"{policy.attack_model} attacker on {name}"
+    curves = {
+        "Listeners": ([row["miss_rate"] for row in own], [row["false_alarm_rate"] for row in own]),
+        attacker: (curve.miss_rate.tolist(), curve.false_alarm_rate.tolist()),
+    }
+    drawn = draw_part(
+        describe_det(curves), f"det-{shown.study.name}", f"DET curves of listeners and of the {attacker}."
+    )
+    if not drawn:
+        return None
+    return {
+        "drawn": {"wide": mark_safe(drawn)},  # noqa: S308 - drawn by us
+        "title": "Listeners and attacker",
+        "caption": "DET curves on the same axes. Further to the upper right is more private.",
+    }
 
 
 def edition_panel(request: Any, edition: Edition) -> Panel | None:

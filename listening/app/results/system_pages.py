@@ -12,16 +12,15 @@ from common.tables import Cell, Column, Row, Table
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import BY_SCORES, CONTENTS, Results
 from listening.app.results import labels, tables
-from listening.app.results.figures import Reader, ShownFigure, det_plot, histogram
+from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.labels import METHOD, SCORES, label_of
 from listening.app.results.opening import compare_letters, read_basis
 from listening.app.results.pages import tasks_of
 from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
 
-MOST_OTHER_CURVES = 30
 ENDS = {"naturalness": "Naturalness", "intelligibility": "Intelligibility"}
 EXTREMES = 12  # utterances at either end
-KINDS = {"target": ("Same speaker", "same"), "nontarget": ("Different speakers", "different")}
+KINDS = {"target": "same speaker", "nontarget": "different speakers"}
 
 
 def system_page(results: Results, reader: Reader, name: str, figures: Sequence[ShownFigure]) -> dict[str, Any] | None:
@@ -81,13 +80,8 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
         "said": "" if shape.few else tables.in_words(tables.read_rate(shape, own, task, original)),
         **_compare(own, others, task, shape),
         "numbers": _numbers(own, original, others, task, shape),
-        "det": _det(shape, task, name),
-        "det_id": f"det-{task}",
-        "points_id": f"det-{task}-points",
-        "curve": _curve(shape, task, name),
-        "histograms": _histograms(shape, task, name),
         "comparisons": _comparisons(shape, task, name),
-        "files": [file for figure in figures if figure["task"] == task for file in figure["downloads"]],
+        "figures": [figure for figure in figures if figure["task"] == task],
     }
 
 
@@ -125,7 +119,7 @@ def _numbers(own: System, original: System | None, others: Sequence[System], tas
             continue
         known = [value for one in others if (value := tables.as_number(one.row(kind).get(name))) is not None]
         ends = dict.fromkeys(labels.number(end, column) for end in (min(known), max(known))) if known else ()
-        words = f", {KINDS[kind][0].lower()}" if kind in KINDS else ""
+        words = f", {KINDS[kind]}" if kind in KINDS else ""
         cells = (
             Cell(f"{column.heading}{words}"),
             tables.number_cell(column, own.row(kind)),
@@ -135,45 +129,6 @@ def _numbers(own: System, original: System | None, others: Sequence[System], tas
         )
         rows.append(Row(cells))
     return tables.make_table("Compared with other systems", caption_of(task, shape), _NUMBERS, rows)
-
-
-def _det(shape: Shape, task: str, name: str) -> dict[str, Any] | None:
-    by_system: dict[str, list[tuple[float, float, float | None]]] = {}
-    for row in shape.records("det", task=task):
-        miss, alarm = tables.as_number(row["miss_rate"]), tables.as_number(row["false_alarm_rate"])
-        if miss is not None and alarm is not None:
-            by_system.setdefault(str(row["system"]), []).append((miss, alarm, tables.as_number(row["threshold"])))
-    own = by_system.pop(name, None)
-    if not own:
-        return None
-    original = by_system.pop(ORIGINAL, None)
-    others = [("other", points) for points in list(by_system.values())[:MOST_OTHER_CURVES]]
-    others += [("original", original)] if original else []
-    return det_plot(own, others, 2 if shape.scores != "raw" else 0)
-
-
-def _curve(shape: Shape, task: str, name: str) -> Table | None:
-    """Return the points of its curve, as numbers."""
-    caption = f"{caption_of(task, shape)}: the points of the DET curve"
-    records = shape.records("det", task=task, system=name)
-    return shown_table("det", caption, shape.without("task", "system"), records, title="DET curve")
-
-
-def _histograms(shape: Shape, task: str, name: str) -> list[dict[str, Any]]:
-    def bins(system: str, kind: str) -> list[tuple[float, float, float]]:
-        rows = shape.records("histogram", task=task, system=system, kind=kind)
-        return [(float(r["lower"] or 0), float(r["upper"] or 0), float(r["share"] or 0)) for r in rows]
-
-    label, original = label_of(name, shape.system_labels), label_of(ORIGINAL, {})
-    if shape.results.questions[task].compares_voices:
-        made = [
-            histogram(title, [(words, role, bins(system, kind)) for kind, (words, role) in KINDS.items()])
-            for system, title in ((name, label), (ORIGINAL, original))
-        ]
-    else:
-        both = [(original, "original", bins(ORIGINAL, "all")), (label, "own", bins(name, "all"))]
-        made = [histogram("Ratings", both)]
-    return [one for one in made if one is not None]
 
 
 def _comparisons(shape: Shape, task: str, name: str) -> Table | None:

@@ -1,8 +1,7 @@
 """Tables of an analysis as pages show them: columns by their contents, a number with its interval beneath.
 
 The first table of each task is what a reader came for, one row a system, the sanity anchor first. Systems stand in the
-order of their value, without a rank: letters say which of them do not differ significantly, and so does the square of
-all pairs, where what stands in a row is higher than, lower than, or like the column.
+order of their value, without a rank: letters say which of them do not differ significantly.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from common.tables import Cell, Column, Group, Order, Row, Table, Value
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.results import labels
-from listening.app.results.figures import Reader, strip_html
+from listening.app.results.figures import Reader
 from listening.app.results.labels import METHOD, SCORES, label_of
 from listening.app.results.rules import warn_of_few
 
@@ -26,11 +25,7 @@ PROSE = frozenset({"remark", "reference", "heard", "caught", "excluded"})
 # What numbers rest on; it stands after them, so that a phone shows the numbers.
 COUNTS = frozenset({"n", "n_target", "n_nontarget", "listeners", "utterances", "items", "words", "boards"})
 LONG = 18  # rows; a longer table scrolls inside its region
-RATES = (0.0, 0.7)  # what the strip of an error rate reaches over
-MOST_NAMES = 20  # more do not fit beside each other in a square; the figure shows them
 TOO_FEW = "too few listeners"  # in place of a p-value; files keep it
-NOTHING = {"kind": "", "sign": "", "read": ""}  # in a cell of the diagonal
-SIGNS = {"higher": "▲", "lower": "▽", "like": "="}
 Record = Mapping[str, Value]
 
 
@@ -236,11 +231,10 @@ class _Key:
 KEYS: Mapping[str, _Key] = {name: _Key(**one) for name, one in METHOD["headline"].items()}
 # By the number that comes first: a mean, a rate, or where pairs of one kind only were rated the mean of these.
 COLUMNS = {
-    "mean": ("strip", "median", "group", "listeners", "n", "words"),
-    "rate": ("strip", "auc", "same", "different", "rate_group", "listeners", "n", "words"),
-    "same": ("strip", "different", "rate", "auc", "listeners", "n", "words"),
+    "mean": ("median", "group", "listeners", "n", "words"),
+    "rate": ("auc", "same", "different", "rate_group", "listeners", "n", "words"),
+    "same": ("different", "rate", "auc", "listeners", "n", "words"),
 }
-VERDICTS = ("strip", "words")  # not with few listeners
 
 
 def find_column(content: Table, name: str) -> Column:
@@ -267,7 +261,7 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     if not systems:
         return None
     main = _main(systems, compares_voices=shape.results.questions[task].compares_voices)
-    always = ("system",) if shape.few else ("system", *VERDICTS)
+    always = ("system",) if shape.few else ("system", "words")
     keys = {
         name: KEYS[name]
         for name in dict.fromkeys(("system", main, *COLUMNS[main]))
@@ -329,8 +323,6 @@ def _headline_cell(name: str, one: System, task: str, shape: Shape, main: str, o
     key = KEYS[name]
     if name == "system":
         return replace(system_cell(one.name, shape), value=label_of(one.name, shape.system_labels))
-    if name == "strip":
-        return Cell(drawing=_strip(one, task, shape, main, original))
     if name == "words":
         return Cell(_words(shape, one, task, main, original))
     if key.style == "letters":
@@ -339,16 +331,6 @@ def _headline_cell(name: str, one: System, task: str, shape: Shape, main: str, o
     if name in ("mean", "rate", main):
         return cell
     return Cell(cell.text or labels.number(key.value(one), key.content), value=key.value(one))
-
-
-def _strip(one: System, task: str, shape: Shape, main: str, original: System | None) -> str:
-    key = KEYS[main]
-    value, low, high = (as_number(one.row(key.kind).get(f"{key.column}{end}")) for end in ("", "_low", "_high"))
-    if main == "rate":
-        return strip_html(value, low, high, RATES, labels.CHANCE)
-    scale = shape.results.study["scale"].get(task, (1, 10)) if shape.scores != "normalised" else (0.0, 1.0)
-    reference = None if original is None else as_number(original.row(key.kind).get("mean"))
-    return strip_html(value, low, high, scale, reference)
 
 
 def _words(shape: Shape, one: System, task: str, main: str, original: System | None) -> str:
@@ -415,62 +397,3 @@ def _find_difference(shape: Shape, name: str, task: str) -> dict[str, Any] | Non
 def as_number(value: Value) -> float | None:
     """Return the value of a cell if it is a number."""
     return float(value) if isinstance(value, (int, float)) else None
-
-
-# The square of all pairs ----------------------------------------------------------------------------
-
-
-def build_matrix(records: Sequence[Record], shape: Shape, *, is_rate: bool) -> dict[str, Any] | None:
-    """Return the square of a task's pairs; None where it would be too large, or nothing is known of any pair.
-
-    Args:
-        records: rows of ``differences``, or with `is_rate` of ``eer_differences``.
-
-    Returns:
-        `names` of rows and columns alike; `rows` of a name and cells; how many pairs are told `apart`, of all `pairs`
-        that were tested.
-    """
-    called = shape.system_labels
-    names = list(dict.fromkeys(str(row[side]) for row in records for side in ("first", "second")))
-    names.sort(key=lambda name: name != ORIGINAL)
-    if not names or len(names) > MOST_NAMES:
-        return None
-    cells: dict[tuple[str, str], dict[str, str]] = {}
-    apart = tested = 0
-    for row in records:
-        first, second = str(row["first"]), str(row["second"])
-        told = bool(row.get("is_told_apart"))
-        apart, tested = apart + told, tested + (row.get("is_told_apart") is not None)
-        for one, other, sign in ((first, second, 1), (second, first, -1)):
-            cells[one, other] = _matrix_cell(row, label_of(one, called), label_of(other, called), sign, told, is_rate)
-    rows = [(label_of(one, called), [cells.get((one, other), NOTHING) for other in names]) for one in names]
-    return {
-        "names": [label_of(name, called) for name in names],
-        "rows": rows,
-        "apart": apart,
-        "pairs": tested,
-    }
-
-
-def _matrix_cell(row: Record, one: str, other: str, sign: int, told: bool, is_rate: bool) -> dict[str, str]:
-    """Return a cell with its `kind` (higher, lower or like) and what the read-out says (`read`)."""
-    difference = row.get("difference")
-    if not isinstance(difference, (int, float)):
-        return NOTHING | {"read": f"{one} and {other}: not compared"}
-    is_tested = row.get("is_told_apart") is not None
-    kind = "" if not is_tested else "like" if not told else "higher" if sign * difference > 0 else "lower"
-
-    ends = [row.get("difference_low"), row.get("difference_high")]
-    known = sorted(sign * float(end) for end in ends if isinstance(end, (int, float)))
-    low, high = known if len(known) == 2 else (None, None)
-    digits = labels.PERCENT_DIGITS if is_rate else labels.SCORE_DIGITS
-    text, span = labels.rounded(sign * difference, low, high, digits, is_share=is_rate, unit="points")
-    shown = f"{'+' if sign * difference > 0 else ''}{text}{f' ({span})' if span else ''}"
-    p = row.get("decisive_p")
-    chance = labels.p_value(float(p)) if isinstance(p, (int, float)) else ""
-    chance = f", p {'' if chance.startswith('<') else '= '}{chance}" if chance else ""
-    if not is_tested:
-        return NOTHING | {"read": f"{one} less {other}: {shown}; not tested"}
-    verdict = {"higher": "is above", "lower": "is below", "like": "does not differ significantly from"}[kind]
-    told_as = f"{one} {verdict} {other}: {shown}{chance}"
-    return {"kind": kind, "sign": SIGNS[kind], "read": told_as}

@@ -326,7 +326,6 @@ def test_figures_show_conditions_pairs_and_which_differ():
         ),
         *("compared-which-share-right", "conditions-emotion-unweighted-average-recall"),
     }
-    assert all(len(figure.numbers.rows) >= 2 for figure in figures.values())
     for name in ("conditions-sliders-mean", "compared-which-share-right", "matrix-better-mean-rating"):
         assert b"</svg>" in figures[name].draw(figures[name].files[:1]).popitem()[1]
 

@@ -1,4 +1,4 @@
-"""How results open: sentences that say what the numbers say, and a drawing of every number that has a row."""
+"""How results open: sentences that say what the numbers say."""
 
 import re
 from dataclasses import replace
@@ -69,7 +69,7 @@ def test_results_of_few_listeners_compare_no_systems():
         "Too few listeners (2) to compare systems.",
         "This rests on 2 simulated listeners and 2,704 ratings; 1 session was left out.",
     ]
-    assert not {"words", "strip"} & {one.key for one in headline(Shape(READER, few), "naturalness", ("", "")).columns}
+    assert "words" not in {one.key for one in headline(Shape(READER, few), "naturalness", ("", "")).columns}
 
 
 def test_system_that_too_few_rated_is_not_among_those_that_differ():
@@ -88,19 +88,14 @@ def test_rates_of_a_task_that_was_too_hard_are_not_called_privacy():
     assert "that this may mean privacy or a task that is too hard." in recognised
 
 
-def test_rates_above_guessing_are_reversed_answers_and_the_axis_reaches_them():
+def test_rates_above_guessing_are_reversed_answers():
     rows = [
         {"task": "verifiability", "system": name, "eer": eer, "eer_low": None, "eer_high": None, "group": ""}
         for name, eer in ((ORIGINAL, 0.08), ("T01-p1", 0.3), ("T02-p1", 0.45), ("B2", 1.0))
     ]
-    results = made(detection=rows)
-    hardest, confused, _ = sentences(results, ("verifiability",))
+    hardest, confused, _ = sentences(made(detection=rows), ("verifiability",))
     assert hardest.startswith("Speakers are hardest to recognise with T02-p1: equal error rate 45 %")
     assert confused.startswith("With B2 listeners confused speakers more often than by guessing")
-    [panel] = read_opening(Shape(READER, results), ("verifiability",))["panels"]
-    places = [row["x"] for row in panel["rows"]]
-    assert places[1] == panel["right"] == panel["ticks"][-1][0]
-    assert places[2] < panel["line"] < places[1]
     rows[2] |= {"eer": 0.55, "eer_low": 0.48, "eer_high": 0.62}  # by chance above it
     rows[1]["eer"] = 0.7
     rows[3]["eer"] = 0.8
@@ -131,17 +126,6 @@ def test_linking_within_reach_of_guessing_is_not_called_possible():
     assert "cannot be distinguished from guessing (equal error rate 45 %, 35 to 55" in linked(0.45)
     assert "is possible (equal error rate 30 %, 20 to 40" in linked(0.3)
     assert "is possible (equal error rate 45 %" in linked(0.45, auc_low=0.52, auc_high=0.6)
-
-
-def test_every_number_is_drawn_where_it_stands_on_its_axis():
-    panels = read_opening(Shape(READER, rated()), ("verifiability", "naturalness", "intelligibility"))["panels"]
-    assert [len(one["rows"]) for one in panels] == [5, 5, 5]
-    rates, natural, _ = panels
-    assert [row["name"] for row in natural["rows"]][:2] == ["Original speech", "T02-p1"]
-    assert [row["number"] for row in rates["rows"]][:2] == ["8 %", "46 %"]
-    for panel in panels:
-        assert all(panel["left"] <= row["x"] <= panel["right"] for row in panel["rows"])
-    assert natural["line"] == natural["rows"][0]["x"]  # the mean of unprotected speech
 
 
 def test_numbers_of_few_listeners_are_no_more_exact_than_those_with_an_interval():
