@@ -148,7 +148,7 @@ class _Run:
         keep("Equal error rates", make_detection_tables, scored, settings)
         keep("Mixed model", make_model_tables, scored, settings)
         keep("Reliability", make_reliability_tables, ratings, scored, settings)
-        keep("Listeners", make_listener_tables, ratings, scored, with_excluded, settings, screening)
+        keep("Listeners", make_listener_tables, ratings, scored, with_excluded, screening)
         keep("Effect of exclusions", make_effect_tables, ratings, scale, settings, kind, screening, comparing)
         if self.inputs.objective is None:
             self.notes.append(

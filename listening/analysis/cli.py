@@ -33,9 +33,10 @@ from listening.analysis.figures import list_figures
 from listening.analysis.reading.answer_values import KINDS
 from listening.analysis.reading.answers import USUAL_PATTERN, AnswerOptions, read_answers
 from listening.analysis.reading.input_files import GREATEST_RATING
-from listening.analysis.reading.inputs import NORMALISED, ORIGINAL, Inputs, Scale, Settings, parse_settings
+from listening.analysis.reading.inputs import Inputs, Scale, Settings, parse_settings
 from listening.analysis.reading.ratings import RATED, ReadOptions, read_objective, read_ratings
 from listening.analysis.tables import (
+    CONTENTS,
     DICTIONARY,
     Results,
     describe_columns,
@@ -43,9 +44,18 @@ from listening.analysis.tables import (
     describe_tables,
 )
 
+# Tables that are printed where they have rows, and which of their columns.
+_PRINTED = {
+    "normalised/summary": "task system kind n mean mean_low mean_high group",
+    "normalised/detection": "task system eer eer_low eer_high group",
+    "normalised/pair_detection": "pairs system eer eer_low eer_high auc",
+    "common/transcription": "system n wer wer_low wer_high recogniser_wer",
+    "common/estimates": "question measure condition against n value value_low value_high adjusted letters",
+}
+
 
 def say_summary(results: Results) -> None:
-    """Print facts, notes and, for each task, the systems by their mean of normalised ranks."""
+    """Print facts, notes and the main numbers, as the tables have them."""
     counts = results.counts
     said = [
         f"{counts[name]:,} {name}"
@@ -57,63 +67,20 @@ def say_summary(results: Results) -> None:
         print_text("SIMULATED: no person has listened.")
     for note in results.remarks:
         print_paragraph(f"- {note}")
-    for task in results.study["tasks"]:
-        if rows := _rows(results, task):
-            print_text(f"\n{task.capitalize()}, ranks normalised within listeners, 0 to 1")
-            mean = "same speaker" if results.records(NORMALISED, "summary", task=task, kind="target") else "mean"
-            header = ("system", "ratings", mean, "from", "to", "group", "EER %", "from", "to", "group")
-            print_table(header, rows)
-    if pairs := results.records(NORMALISED, "pair_detection"):
-        print_text("\nSame speaker by closeness on the board")
-        rows = [[row["pairs"], row["system"], *_rates(row, "eer"), _number(row["auc"])] for row in pairs]
-        print_table(("pairs", "system", "EER %", "from", "to", "AUC"), rows)
-    if words := results.records("common", "transcription"):
-        print_text("\nWords that listeners understood")
-        rows = [[row["system"], str(row["n"]), *_rates(row, "wer"), _percent(row["recogniser_wer"])] for row in words]
-        print_table(("system", "transcripts", "WER %", "from", "to", "recogniser"), rows)
-    if estimates := results.records("common", "estimates"):
-        header = ("question", "measure", "condition", "against", "n", "value", "from", "to", "p adjusted", "letters")
-        print_text("")
-        print_table(header, [_estimate_cells(row) for row in estimates])
-    caught = results.records("common", "screening", is_caught=1) if estimates else []
+    for path, names in _PRINTED.items():
+        scores, table = path.split("/")
+        if rows := results.records(scores, table):
+            print_text(f"\n{CONTENTS[table].title}{', normalised' if scores == 'normalised' else ''}")
+            print_table(names.split(), [[_cell(row[name]) for name in names.split()] for row in rows])
+    caught = results.records("common", "screening", is_caught=1) if results.table("common", "estimates") else []
     if named := dict.fromkeys(str(row["listener"]) for row in caught):
         print_paragraph(f"Listeners whom post-screening names: {', '.join(named)}.")
 
 
-def _rows(results: Results, task: str) -> list[list[str]]:
-    """Return the original first, then from the highest mean to the lowest; of pairs of voices that of one speaker."""
-    detected = {row["system"]: row for row in results.records(NORMALISED, "detection", task=task)}
-    rows = results.records(NORMALISED, "summary", task=task, kind="all")
-    of_one_speaker = {row["system"]: row for row in results.records(NORMALISED, "summary", task=task, kind="target")}
-    with_mean = {row["system"]: of_one_speaker.get(row["system"], row) for row in rows}
-    shown = []
-    for row in sorted(
-        rows,
-        key=lambda row: (row["system"] != ORIGINAL, -(with_mean[row["system"]]["mean"] or 0), row["system"]),
-    ):
-        means = [_number(with_mean[row["system"]][name]) for name in ("mean", "mean_low", "mean_high")]
-        rates = [_percent(detected.get(row["system"], {}).get(name)) for name in ("eer", "eer_low", "eer_high")]
-        groups = [one.get("group") or NONE for one in (row, detected.get(row["system"], {}))]
-        shown.append([row["system"], f"{row['n']:,}", *means, groups[0], *rates, groups[1]])
-    return shown
-
-
-def _estimate_cells(row: Mapping[str, Any]) -> list[str]:
-    names = [str(row[name] or NONE) for name in ("question", "measure", "condition", "against")]
-    numbers = [_number(row[name]) for name in ("value", "value_low", "value_high", "adjusted")]
-    return [*names, f"{row['n']:,}", *numbers, row["letters"] or NONE]
-
-
-def _rates(row: Mapping[str, Any], name: str) -> Sequence[str]:
-    return [_percent(row[one]) for one in (name, f"{name}_low", f"{name}_high")]
-
-
-def _number(value: Any) -> str:
-    return NONE if value is None else f"{value:.3f}"
-
-
-def _percent(value: Any) -> str:
-    return NONE if value is None else f"{100 * value:.1f}"
+def _cell(value: Any) -> str:
+    if value in (None, ""):
+        return NONE
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 PROGRAM = "python -m listening.analysis"
@@ -150,12 +117,6 @@ def _parser() -> Parser:
         action="append",
         metavar="[TASK=]LOW-HIGH",
         help="scale of one task or of all (default: lowest and highest rating)",
-    )
-    run.add_argument(
-        "--unconverted",
-        default="team34",
-        metavar="NAME",
-        help="name of unconverted speech in a file of the Voice Conversion Challenge 2020 (default team34)",
     )
     run.add_argument("--kind", choices=KINDS, help="kind of the questions, where the file holds answers of any kind")
     run.add_argument(
@@ -272,8 +233,7 @@ def _inputs(options: argparse.Namespace) -> tuple[Inputs, Settings]:
         inputs, settings = bundle.read_inputs(path)
     else:
         scale = _scale(options.scale or [])
-        told = ReadOptions(options.original, scale, options.unconverted)
-        inputs = read_ratings(path, path.name, told)
+        inputs = read_ratings(path, path.name, ReadOptions(options.original, scale))
         settings = Settings()
     if zipped and (options.original or options.scale):
         raise CommandError("--original and --scale belong to a CSV of ratings; a zip of inputs has its own.")

@@ -1,6 +1,6 @@
 """The listeners of the demo's closed studies, who are simulated: nobody listened, and every session says so.
 
-What they answer follows `listening.analysis.simulation`. How good a sample sounds to them follows two numbers of the
+What they answer follows `portal.demo.listener_model`. How good a sample sounds to them follows two numbers of the
 same utterance: its pitch correlation ρ with the original, and the word error rate w of the portal's recogniser. With
 d = 1 − ρ, all latent and in [0, 1] (the formulas stand in `model_sound`):
 
@@ -26,20 +26,19 @@ from django.db import transaction
 from evaluation.app.audio_measures.selectors import count_utterance_errors, read_pitch_correlations
 from evaluation.formats.results import Speech
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.simulation import (
-    ORIGINAL_SPEECH,
-    HeardSentence,
-    PlacedSample,
-    RatedTrial,
-    SystemModel,
-    simulate_boards,
-    simulate_ratings,
-    simulate_transcripts,
-)
 from listening.app.models import Answer, Block, Participant, Play, PresentationSample, Session, Study, Trial
 from listening.app.sessions.payloads import validate_board
 from listening.app.studies.selectors import heard_submissions
 from portal.challenges.models import Edition
+from portal.demo.listener_model import (
+    ORIGINAL_SPEECH,
+    RatedTrial,
+    SystemModel,
+    draw_voices,
+    simulate_board,
+    simulate_ratings,
+    simulate_transcripts,
+)
 
 UNKNOWN_PITCH = 0.5
 SECONDS_A_TASK = 5.0
@@ -189,32 +188,28 @@ def _rate(study: Study, trials: Sequence[Presented], models: Models, numbers: np
 
 
 def _place(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
-    samples = [
-        PlacedSample(trial.block, str(trial.pk), one.system, one.utterance, one.speaker)
-        for trial in trials
-        for one in trial.samples
-    ]
-    placed = iter(simulate_boards(samples, models, numbers, dimensions=study.board_dimensions))
-    for trial in trials:
-        board, moves, speakers = {}, [], 0
-        for number, one in enumerate(trial.samples, 1):
-            found = next(placed)
-            at, speakers = list(found.at), found.declared
-            board[one.slot] = {"at": at, "group": found.group if study.board_groups else "", "plays": 2}
+    samples = [(one.system, one.utterance, one.speaker) for trial in trials for one in trial.samples]
+    of_boards = np.cumsum([len(trial.samples) for trial in trials])[:-1]
+    for trial, voices in zip(trials, np.split(draw_voices(samples, models, numbers), of_boards), strict=True):
+        speakers = len({one.speaker for one in trial.samples})
+        places, groups, declared = simulate_board(voices, speakers, study.board_dimensions, numbers)
+        board, moves = {}, []
+        for number, (one, at, group) in enumerate(zip(trial.samples, places, groups, strict=True), 1):
+            board[one.slot] = {"at": at, "group": group if study.board_groups else "", "plays": 2}
             moves.append({"slot": one.slot, "ms": 8000 * number, "by": "drag", "from": None, "to": at})
-        given = {"speakers": speakers, "samples": board, "moves": moves, "left_out": 0}
+        given = {"speakers": declared, "samples": board, "moves": moves, "left_out": 0}
         slots = [one.slot for one in trial.samples]
         kept = validate_board(given, slots=slots, dimensions=study.board_dimensions, has_groups=study.board_groups)
         yield Said(trial, study.asked_keys[0], data=kept)
 
 
 def _write(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
+    heard = [(trial, trial.samples[0]) for trial in trials]
     sentences = [
-        HeardSentence(trial.block, _key(one.system, one.utterance), one.utterance, one.words.lower())
-        for trial in trials
-        for one in trial.samples[:1]
+        (trial.block, models[_key(one.system, one.utterance)].word_error_rate, one.words.lower())
+        for trial, one in heard
     ]
-    for trial, text in zip(trials, simulate_transcripts(sentences, models, numbers), strict=True):
+    for trial, text in zip(trials, simulate_transcripts(sentences, numbers), strict=True):
         yield Said(trial, study.asked_keys[0], text=text, data={"nothing": not text})
 
 

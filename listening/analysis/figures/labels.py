@@ -12,8 +12,6 @@ from common.tables import Value
 
 LONGEST_NAME = 15
 LONGEST_SLUG = 80
-MOST_WORDS = 20  # of a caption on a page, its title included
-LEAST_WORDS = 8  # that are left to it by a long title
 _LONGEST_GROUP = 10
 _KEPT_END = 6
 # What the typeface of PDF and PNG has for certain: Latin, Greek and Cyrillic.
@@ -57,25 +55,6 @@ def find_free(name: str, taken: Collection[str], first: int = 2) -> str:
 def sentence(words: str) -> str:
     """Return words with a capital letter."""
     return words[:1].upper() + words[1:]
-
-
-def first_words(text: str, most: int = MOST_WORDS) -> str:
-    """Return the first sentences of a text that have at most so many words together; of a longer one its first clauses.
-
-    Example:
-        >>> first_words("Outline: share of ratings. Box: quartiles and median.", 6)
-        'Outline: share of ratings.'
-    """
-    for ends in ("[.;]", "[.;,]"):
-        kept, words = [], 0
-        for clause in re.split(f"(?<={ends}) ", text):
-            words += len(clause.split())
-            if words > most:
-                break
-            kept.append(clause)
-        if kept:
-            return " ".join(kept).rstrip(".;,") + "."
-    return " ".join(text.split()[:most]) + "…"
 
 
 def listed(items: Sequence[str], *, first: int = 4, last: int = 2) -> str:

@@ -17,11 +17,8 @@ from typing import Any
 from common.tables import Value
 from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, darken, draw_formats, place_systems
 from listening.analysis.figures.labels import (
-    LEAST_WORDS,
-    MOST_WORDS,
     count,
     find_free,
-    first_words,
     percent,
     sentence,
     short_names,
@@ -52,7 +49,7 @@ class Figure:
         name: a slug, unique among the figures of these scores.
         title: what it shows, in a few words.
         caption: how to read it: scores, n, listeners, where intervals come from, whether ratings are simulated.
-        reading: of the caption the first words, with the title at most `MOST_WORDS`; pages have the rest behind a fold.
+        reading: the first sentence of the caption; pages have the whole behind a fold.
         alt: the finding in words, with numbers.
         plot: the picture.
         formats: the files that are worth making.
@@ -213,8 +210,7 @@ class View:
         origin = "" if intervals is None else self.interval_words(are_drawn=intervals)
         simulated = "Simulated: no listener gave these answers." if self.is_simulated else ""
         sentences = " ".join(one for one in (kind, *caption, origin, simulated) if one)
-        left = max(MOST_WORDS - len(title.split()), LEAST_WORDS)
-        more["reading"] = first_words(" ".join(filter(None, caption)), left)
+        more["reading"] = next(filter(None, caption), "")
         return Figure(scores, name, title, sentences, alt, plot, is_simulated=self.is_simulated, **more)
 
     def score_words(self, scores: Scores, task: str) -> str:

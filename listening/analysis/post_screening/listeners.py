@@ -17,7 +17,7 @@ import numpy as np
 from common.arrays import Flags, Floats, Ints
 from common.tables import DataTable
 from listening.analysis.agreement.reliability import find_repeats, select_bridge, select_given
-from listening.analysis.reading.inputs import Ratings, Scored, Settings
+from listening.analysis.reading.inputs import Ratings, Scored
 from listening.analysis.tables import Row, make_table
 
 
@@ -151,7 +151,6 @@ def make_listener_tables(
     all_ratings: Ratings,
     scored: Scored,
     scored_with_excluded: Scored,
-    settings: Settings,  # noqa: ARG001 - as every section
     screening: DataTable,
 ) -> list[DataTable]:
     """Make ``listeners``: by listener, then by task.

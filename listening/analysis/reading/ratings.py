@@ -75,13 +75,11 @@ class ReadOptions:
     """Attributes:
     original: name of unprotected speech in the file; usually ``original``, or ``ref`` in the form of 2020.
     scale: lowest and highest rating, of each task or of all; found in the data where it is not given.
-    unconverted: in the form of 2020, teams whose samples are unconverted speech of the source speaker.
     study, title: what to call it; made of the name of the file where empty.
     """
 
     original: str | None = None
     scale: Scale | tuple[float, float] | None = None
-    unconverted: str = "team34"
     study: str = ""
     title: str = ""
 
@@ -330,7 +328,7 @@ def _excluded(table: TextTable) -> Texts:
 _NEEDED_IN_2020 = ("task", "listener", "valid", "system", "sample", "reference", "score")
 _TASKS_IN_2020 = {"quality": "naturalness", "similarity": "verifiability"}
 _SCALE_IN_2020: Scale = {"naturalness": (1.0, 5.0), "verifiability": (1.0, 4.0)}
-_NATURAL = "ref"
+_NATURAL, _UNCONVERTED = "ref", "team34"  # systems whose samples are natural speech of target and source speakers
 _CONVERTED = re.compile(r"(?:.*-)?(?P<target>[^_-]+)_(?P<source>[^_-]+)_[^_]+")
 _OF_ONE = re.compile(r"(?:.*-)?(?P<target>[^_-]+)_[^_]+")
 _GENDER = re.compile(r"[A-Z]{2}([FM])\d+\Z")
@@ -381,7 +379,7 @@ def vcc2020_inputs(table: TextTable, options: ReadOptions) -> Inputs:
     scale = {one: ends[one] for one in RATED if (tasks == one).any()}
     check_scale(table, cells["score"], tasks, rating, scale)
     table.problems.raise_any()
-    ratings, notes = _ratings_of_2020(table, tasks, rating, is_valid, called, options.unconverted)
+    ratings, notes = _ratings_of_2020(table, tasks, rating, is_valid, called)
     ratings, doubled = drop_doubled_rows(ratings)
     facts = make_facts(table, options, scale, "Voice Conversion Challenge 2020", notes + doubled + left_out)
     facts = replace(facts, labels={ORIGINAL: f"natural speech ({called})"}, attribution=_ATTRIBUTION)
@@ -389,13 +387,13 @@ def vcc2020_inputs(table: TextTable, options: ReadOptions) -> Inputs:
 
 
 def _ratings_of_2020(
-    table: TextTable, task: Texts, rating: Floats, is_valid: np.ndarray, called: str, unconverted: str
+    table: TextTable, task: Texts, rating: Floats, is_valid: np.ndarray, called: str
 ) -> tuple[Ratings, list[str]]:
     cells = table.columns
     samples = map_cells(cells["sample"], _read_sample)
     voices = [one.claimed for one in map_cells(cells["reference"], _read_sample)]
     is_pair = task == "verifiability"
-    bare = map_cells(cells["system"], lambda cell: bool(unconverted) and cell.split("_")[0] == unconverted)
+    bare = map_cells(cells["system"], lambda cell: cell.split("_")[0] == _UNCONVERTED)
     tells_two = [bool(one.speaker) and one.speaker != one.claimed for one in samples]
     is_bare = np.array(bare, np.bool_) & is_pair & np.array(tells_two, np.bool_)
     is_original = np.array(map_cells(cells["system"], lambda cell: cell == called), np.bool_)
@@ -422,10 +420,10 @@ def _ratings_of_2020(
         "excluded": np.where(is_valid, "", "not counted by the organizers of the test (valid is 0)"),
     }
     made = Ratings.make(columns)
-    return made, _notes_on_2020(made, is_bare, called, unconverted, sum(not one.speaker for one in samples))
+    return made, _notes_on_2020(made, is_bare, called, sum(not one.speaker for one in samples))
 
 
-def _notes_on_2020(made: Ratings, is_bare: np.ndarray, called: str, unconverted: str, unnamed: int) -> list[str]:
+def _notes_on_2020(made: Ratings, is_bare: np.ndarray, called: str, unnamed: int) -> list[str]:
     said = [
         "Ratings of converted voices: quality is read as naturalness, similarity as verifiability. Original is natural "
         f"speech of the target speakers ({called})."
@@ -433,8 +431,8 @@ def _notes_on_2020(made: Ratings, is_bare: np.ndarray, called: str, unconverted:
     is_pair = made.task == "verifiability"
     if is_bare.any():
         said.append(
-            f"Verifiability: {is_bare.sum():,} ratings of unconverted source speech ({unconverted}) against the target "
-            "speaker are the nontargets of natural speech; for naturalness it is a system of its own."
+            f"Verifiability: {is_bare.sum():,} ratings of unconverted source speech ({_UNCONVERTED}) against the "
+            "target speaker are the nontargets of natural speech; for naturalness it is a system of its own."
         )
     elif is_pair.any():
         said.append(

@@ -63,7 +63,7 @@ Kind = Condition.Kind
 TOLD = ("name", "title", "items_at_most", "against", "practice_trials", "gold_trials")  # of a study of systems
 PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked.screen for asked in one.questions))
 USUAL_PRESET = "mos"
-USUAL_TRIALS, FEWEST_EVALUATORS, MOST_EVALUATORS = 60, 24, 500
+USUAL_TRIALS, FEWEST_SUGGESTED, MOST_SUGGESTED = 60, 24, 500
 USUAL_TRIALS_OF_MANY = 20  # with all conditions at once
 
 
@@ -357,7 +357,7 @@ def choose_numbers(screen: Screen, versions: int, items: int, *, has_items_once:
     most = items if has_items_once else versions * items
     trials = most if most <= usual else usual - (usual % versions if versions <= usual else 0)
     wanted = ceil(RATINGS_OF_EACH * versions * items / max(1, trials))
-    return min(MOST_EVALUATORS, max(FEWEST_EVALUATORS, wanted)), trials
+    return min(MOST_SUGGESTED, max(FEWEST_SUGGESTED, wanted)), trials
 
 
 def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, anchors: Collection[int], folder: Path) -> None:

@@ -121,7 +121,7 @@ def page_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
         "results_are": describe_published_results(shown.study),
         "scores": scores,
         "has_scores": shown.analysis is not None and any(path.startswith("raw/") for path in shown.results.tables),
-        "reader": Reader(shown.study.name, scores, shown.is_organizer, tables),
+        "reader": Reader(shown.study.name, scores, tables),
     }
 
 

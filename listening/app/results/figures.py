@@ -29,7 +29,6 @@ class Reader:
 
     study: str
     scores: str
-    is_organizer: bool
     tables: frozenset[str]
 
     def address(self, name: str, *parts: str) -> str:

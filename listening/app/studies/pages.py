@@ -24,7 +24,7 @@ from listening.app.models import Presentation, PresentationSample, Study
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.interface_words import count_missing, ships_words
-from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan, plan_problems
+from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, places_for_one_network
 from listening.app.studies.services import DESIGN_JOB, missing_for_launch
 from listening.app.studies.settings import (
@@ -248,7 +248,7 @@ def design_page(study: Study) -> dict[str, Any]:
         "is_secret": study.state != State.CLOSED,
     }
     if not certificate:
-        return page | {"plan_problems": [] if is_busy or study.imported else plan_problems(study)}
+        return page | {"plan_problems": [] if is_busy or study.imported else judge_plan(study).problems}
     parts = certificate.get("parts", [])
     titles = ["The scored trials"] if len(parts) < 2 else [f"Wave {number}" for number in range(1, len(parts) + 1)]
     groups = [

@@ -268,11 +268,6 @@ def _judge_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> 
     return PlanVerdict(find_crossed_problems(request), is_tried=True, is_heard_once=is_once)
 
 
-def plan_problems(study: Study, **more: Any) -> list[str]:
-    """Return why no design can be made of a plan, as sentences; empty where one can be made. As `judge_plan`."""
-    return judge_plan(study, **more).problems
-
-
 @dataclass(frozen=True)
 class WayOut:
     """A change after which a design can be made of a plan. `values`: by field of the study."""

@@ -30,8 +30,8 @@ from listening.app.studies.planning import (
     CROSSED_AT_ONCE_AT_MOST,
     DESIGNED_AT_ONCE_AT_MOST,
     TRIED_IN_REQUEST_S,
+    judge_plan,
     limit_time,
-    plan_problems,
 )
 from listening.app.studies.selectors import lock_study, newest_text
 from listening.app.studies.settings import DEFAULT_QUESTIONNAIRE, DEFAULT_SCREENING
@@ -653,7 +653,7 @@ def make_crossed_study(
         for field, value in choose_crossed_size(study, size, fields).items():
             setattr(study, field, value)
         study.save()
-        if problems := _find_number_problems(study) or plan_problems(study):
+        if problems := _find_number_problems(study) or judge_plan(study).problems:
             raise ProblemsError(problems)
     design_and_prepare(study, by)
     return study

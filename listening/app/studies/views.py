@@ -49,31 +49,33 @@ def _with_study(view: View) -> View:
 
 
 def study_action(
-    act: Callable[[Study, Any], Any], *, leads_on: bool = False, asks: Callable[[Study], dict[str, Any]] | None = None
-) -> View:
-    """Make a post that does something to a study; its page then shows what came of it, or all that is in the way.
+    *, leads_on: bool = False, asks: Callable[[Study], dict[str, Any]] | None = None
+) -> Callable[[Callable[[Study, Any], Any]], View]:
+    """Make what is done to a study, by whom, a post; its page then shows what came of it, or all that is in the way.
 
     Args:
-        act: what is done, by whom.
         leads_on: to what came of it, instead of the page of the study.
         asks: what a page says before it is done; without it there is no such page.
     """
 
-    @(study_page if asks else study_post)
-    def acting(request: HttpRequest, study: Study) -> HttpResponse:
-        if asks and request.method != "POST":
-            return render(request, "confirm.html", asks(study))
-        try:
-            made = act(study, request.user)
-        except ValidationError as error:
-            return _detail(request, study, error.messages)
-        except ProblemsError as error:
-            return _detail(request, study, error.problems)
-        except NotPossible as reason:
-            return _detail(request, study, [str(reason)])
-        return redirect(made if leads_on else study)
+    def make(act: Callable[[Study, Any], Any]) -> View:
+        @(study_page if asks else study_post)
+        def acting(request: HttpRequest, study: Study) -> HttpResponse:
+            if asks and request.method != "POST":
+                return render(request, "confirm.html", asks(study))
+            try:
+                made = act(study, request.user)
+            except ValidationError as error:
+                return _detail(request, study, error.messages)
+            except ProblemsError as error:
+                return _detail(request, study, error.problems)
+            except NotPossible as reason:
+                return _detail(request, study, [str(reason)])
+            return redirect(made if leads_on else study)
 
-    return acting
+        return acting
+
+    return make
 
 
 def _detail(request: HttpRequest, study: Study, problems: list[str] | None = None) -> HttpResponse:
@@ -165,13 +167,29 @@ def certificate(request: HttpRequest, study: Study) -> HttpResponse:  # noqa: AR
     return as_download(response, f"{study.name}-certificate.json")
 
 
-prepare = study_action(services.prepare_study)
-preview = study_action(lambda study, by: services.preview_session(study=study, by=by), leads_on=True)
-launch = study_action(
-    lambda study, by: services.launch_study(study=study, by=by, now=timezone.now()), asks=pages.launching
-)
-pause = study_action(lambda study, by: services.pause_study(study=study, by=by))
-resume = study_action(lambda study, by: services.resume_study(study=study, by=by))
+@study_action()
+def prepare(study: Study, by: Any) -> None:
+    services.prepare_study(study, by)
+
+
+@study_action(leads_on=True)
+def preview(study: Study, by: Any) -> Any:
+    return services.preview_session(study=study, by=by)
+
+
+@study_action(asks=pages.launching)
+def launch(study: Study, by: Any) -> None:
+    services.launch_study(study=study, by=by, now=timezone.now())
+
+
+@study_action()
+def pause(study: Study, by: Any) -> None:
+    services.pause_study(study=study, by=by)
+
+
+@study_action()
+def resume(study: Study, by: Any) -> None:
+    services.resume_study(study=study, by=by)
 
 
 @study_page

@@ -4,7 +4,7 @@ import numpy as np
 
 from listening.analysis.reading.inputs import ORIGINAL, Ratings, Settings
 from listening.analysis.scoring.normalisation import score_ratings
-from listening.analysis.simulation import ORIGINAL_SPEECH, ListenerModel, RatedTrial, SystemModel, simulate_ratings
+from portal.demo.listener_model import ORIGINAL_SPEECH, USUAL, RatedTrial, SystemModel, simulate_ratings
 from tests.listening.rated import RATED
 
 SCALE = dict.fromkeys(RATED, (1.0, 10.0))
@@ -35,10 +35,10 @@ def trials_of(systems, listeners, each, utterances, tasks=RATED):
     return [RatedTrial(*trial, task) for trial in trials for task in tasks]
 
 
-def ratings_of(seed=0, listeners=20, count=3, each=4, utterances=24, model=None, tasks=RATED):
+def ratings_of(seed=0, listeners=20, count=3, each=4, utterances=24, spreads=USUAL, tasks=RATED):
     """The ratings of a simulated study."""
     systems = systems_of(count)
-    return simulated(trials_of(systems, listeners, each, utterances, tasks), systems, seed, model)
+    return simulated(trials_of(systems, listeners, each, utterances, tasks), systems, seed, spreads)
 
 
 def null_study(seed, listeners=12, systems=6, utterances=8, task="naturalness", is_shared=True):
@@ -57,9 +57,9 @@ def null_study(seed, listeners=12, systems=6, utterances=8, task="naturalness", 
     return simulated(trials, equal, seed)
 
 
-def simulated(trials, systems, seed, model=None):
+def simulated(trials, systems, seed, spreads=USUAL):
     """The ratings of these trials."""
-    rating = simulate_ratings(trials, systems, SCALE, np.random.default_rng(seed), model or ListenerModel())
+    rating = simulate_ratings(trials, systems, SCALE, np.random.default_rng(seed), spreads)
     listener, system, is_target, utterance, speaker, task = (np.array(column) for column in zip(*trials, strict=True))
     name = np.char.add("listener-", np.char.zfill(listener.astype(str), 2))
     blank = np.full(rating.size, "")

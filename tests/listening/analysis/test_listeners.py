@@ -20,7 +20,7 @@ from tests.listening.analysis.rated import QUICK, SCALE, drawn, joined, ratings_
 def rows_of(ratings, kind="raw", **equal):
     screening = make_screening_table(ratings, SCALE, QUICK)
     counted, everyone = scored_of(ratings, kind), scored_of(ratings, kind, with_excluded=True)
-    return make_listener_tables(ratings, counted, everyone, QUICK, screening)[0].records(**equal)
+    return make_listener_tables(ratings, counted, everyone, screening)[0].records(**equal)
 
 
 def row_of(ratings, listener, **how):

@@ -233,6 +233,6 @@ def test_sections_about_ratings_stand_with_nothing_that_counts(kind):
         assert [table.rows for table in make_comparison_tables(counted, QUICK)] == [(), ()]
         assert [table.rows for table in make_model_tables(counted, QUICK)] == [(), ()]
         assert make_reliability_tables(ratings, counted, QUICK)[0].rows == ()
-        told = make_listener_tables(ratings, counted, everyone, QUICK, screening)[0].values("listener")
+        told = make_listener_tables(ratings, counted, everyone, screening)[0].values("listener")
         assert told == (["A"] if "A" in ratings.listener else [])
         assert make_effect_tables(ratings, SCALE, QUICK, kind, screening)[0].records(rule="disagrees") == []

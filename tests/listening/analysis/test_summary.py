@@ -13,8 +13,8 @@ from listening.analysis.reading.inputs import ORIGINAL, Settings
 from listening.analysis.scoring.detection import estimate_points
 from listening.analysis.scoring.normalisation import score_ratings
 from listening.analysis.scoring.summary import make_summary_tables
-from listening.analysis.simulation import ListenerModel
 from listening.analysis.tables import make_table
+from portal.demo.listener_model import Spreads
 from tests.listening.analysis.simulated import SCALE, SETTINGS, ratings_of, scored_of
 
 NO_DIFFERENCES = make_table("differences", [])
@@ -85,8 +85,8 @@ def test_bootstrap_errors_are_those_of_scipy(column, cluster):
 
 def test_intervals_hold_their_points_and_grow_with_shared_utterances():
     """The same ratings, once each with an utterance of its own and once with few utterances shared by all listeners."""
-    model = ListenerModel(utterance_sd=0.25, bias_sd=0.02)
-    ratings = ratings_of(listeners=25, utterances=10, model=model, tasks=("naturalness",))
+    spreads = Spreads(utterance=0.25, bias=0.02)
+    ratings = ratings_of(listeners=25, utterances=10, spreads=spreads, tasks=("naturalness",))
     own = replace(ratings, utterance=np.arange(len(ratings)).astype(str))
     rows = [
         make_summary_tables(score_ratings(one, SCALE, SETTINGS, "raw"), SETTINGS, NO_DIFFERENCES)[0].records()

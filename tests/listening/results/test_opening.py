@@ -14,7 +14,7 @@ from listening.app.results.opening import read_opening
 from listening.app.results.tables import Shape, headline
 from tests.listening.analysis.examples import made_up_results
 
-READER = Reader("made-up", "raw", is_organizer=False, tables=frozenset())
+READER = Reader("made-up", "raw", tables=frozenset())
 MEANS = {ORIGINAL: (8.0, "a"), "T01-p1": (4.1, "b"), "T02-p1": (6.23, "c"), "T11-p1": (5.9, "cd"), "B2": (3.0, "d")}
 RATES = {ORIGINAL: (0.08, "a"), "T01-p1": (0.46, "b"), "T02-p1": (0.31, "c"), "T11-p1": (0.2, "c"), "B2": (0.12, "c")}
 

@@ -278,7 +278,7 @@ def test_difference_that_is_not_significant_is_told_with_its_interval():
         "normalised/summary": make_table("summary", means),
     }
     tables = results.tables | made
-    reader = Reader("made-up", "normalised", is_organizer=False, tables=frozenset())
+    reader = Reader("made-up", "normalised", tables=frozenset())
     shape = Shape(reader, replace(results, tables=tables))
     systems = {one.name: one for one in read_systems(shape, "naturalness")}
     lower, higher, none = (
@@ -292,7 +292,7 @@ def test_difference_that_is_not_significant_is_told_with_its_interval():
 @pytest.mark.parametrize(("name", "p"), [("differences", "permutation_p"), ("mann_whitney", "p")])
 def test_p_value_of_too_few_listeners_is_not_shown(name, p):
     results = made_up_results()
-    shape = Shape(Reader("made-up", "normalised", is_organizer=False, tables=frozenset()), results)
+    shape = Shape(Reader("made-up", "normalised", tables=frozenset()), results)
     few = replace(shape, results=replace(results, settings={**results.settings, "least_clusters": 1000}))
     for one, is_few in ((shape, False), (few, True)):
         table = shown_table(name, "", one, one.records(name, task="naturalness"))

@@ -216,7 +216,7 @@ def test_criterion_17_launch_with_untouched_rows_opens_the_study(prepared):
 def test_infeasible_plans_say_everything_at_once():
     edition = make_edition_with_speech(speakers=4, utterances=2)
     study = make_draft(edition, evaluators=52, trials_per_evaluator=52, originals_per_evaluator=26)
-    problems = planning.plan_problems(study)
+    problems = planning.judge_plan(study).problems
     assert problems
     with pytest.raises(ProblemsError) as refused:
         designing.make_design(study, study.created_by)
@@ -231,11 +231,11 @@ def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
 
     monkeypatch.setattr(planning, "allocate", find_nothing)
     study = make_draft(make_edition_with_speech())
-    assert planning.plan_problems(study) == []
+    assert planning.judge_plan(study).problems == []
     systems = [one.submission for one in study.systems.order_by("-pk")]
     found = planning.judge_plan(study, systems=systems, data_sets=study.data_sets.all(), seconds=1)  # as the planner
     assert found == planning.PlanVerdict(["No allocation was found."], is_tried=True)
-    assert planning.plan_problems(study) == ["No allocation was found."], "it was tried within the hour"
+    assert planning.judge_plan(study).problems == ["No allocation was found."], "it was tried within the hour"
 
 
 def test_planner_that_reaches_its_limit_says_that_recordings_were_counted(client, monkeypatch):
@@ -263,13 +263,13 @@ def test_design_that_reaches_its_limit_in_the_request_goes_on_as_a_job_with_the_
 def test_controls_that_the_recordings_cannot_feed_say_how_many_would_do():
     edition = make_edition_with_speech(speakers=2, utterances=2)
     study = make_draft(edition, trials_per_evaluator=40, practice_trials=10, gold_trials=12, bridge_trials=12)
-    assert "need recordings of their own" in " ".join(planning.plan_problems(study))
-    assert "would do" in " ".join(planning.plan_problems(study))
+    assert "need recordings of their own" in " ".join(planning.judge_plan(study).problems)
+    assert "would do" in " ".join(planning.judge_plan(study).problems)
 
 
 def test_plan_without_systems_or_sets_says_so():
     study = make_draft(make_edition_with_speech(systems=0), data_sets=[])
-    problems = planning.plan_problems(study)
+    problems = planning.judge_plan(study).problems
     assert problems[0] == planning.NO_SYSTEMS
     assert problems[1].startswith("Choose a trial set")
 

@@ -13,7 +13,7 @@ from listening.app.studies import services, sizes
 from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.pages import planner
-from listening.app.studies.planning import find_ways_out, plan_problems
+from listening.app.studies.planning import find_ways_out, judge_plan
 from listening.app.studies.services import make_study
 from portal.core.models import AuditEvent
 from tests.listening.edition_factories import add_system, make_draft, make_edition_with_speech, make_prepared
@@ -89,7 +89,7 @@ def test_small_study_is_one_that_can_be_designed(organizer, monkeypatch):
     monkeypatch.setattr("listening.design.allocation._STEPS", 100)  # a search that ends without is the slow one
     edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=3)
     study = make_study(edition=edition, by=None, name="few", title="Few", preset="voiceprivacy-2022", size="small")
-    assert plan_problems(study) == []
+    assert judge_plan(study).problems == []
     assert make_design(study, None)["passes"]
 
 
@@ -121,7 +121,7 @@ def test_size_of_a_new_study_is_explained_by_what_was_found(organizer, monkeypat
     for way in note.ways if note else []:
         larger = sizes.with_size(study, way.values)
         assert larger.evaluators * larger.trials_per_evaluator > study.evaluators * study.trials_per_evaluator
-        assert plan_problems(larger) == []
+        assert judge_plan(larger).problems == []
 
 
 def test_new_study_offers_larger_sizes_as_links_that_fill_in_the_values(client, organizer, monkeypatch):
@@ -141,11 +141,11 @@ def test_plan_without_a_design_says_what_would_do(organizer, monkeypatch):
     edition = make_edition_with_speech(organizer=organizer, speakers=4, utterances=4)
     study = make_study(edition=edition, by=None, name="few", title="Few", preset="voiceprivacy-2022", size="small")
     study = sizes.with_size(study, {"evaluators": 12, "trials_per_evaluator": 24, "originals_per_evaluator": 12})
-    assert plan_problems(study)
+    assert judge_plan(study).problems
     systems = [one.submission for one in study.systems.all()]
     ways = find_ways_out(study, systems=systems, data_sets=list(study.data_sets.all()))
     assert ways
-    assert [plan_problems(sizes.with_size(study, way.values)) for way in ways] == [[]] * len(ways)
+    assert [judge_plan(sizes.with_size(study, way.values)).problems for way in ways] == [[]] * len(ways)
 
 
 def test_new_study_says_everything_that_is_wrong(client, edition, study):
