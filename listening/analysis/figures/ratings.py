@@ -1,7 +1,6 @@
 """How systems were rated, as figures: distributions, which systems differ, and what ratings go with.
 
-What each listener gave (`listener_figures`), and what leaving some out changes (`exclusion_figures`), have figures too.
-What names listeners or tells of few is for organizers alone.
+What each listener gave (`listener_figures`) has a figure too, for organizers alone.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from listening.analysis.figures.view import (
     Figure,
     Record,
     View,
-    find_limits,
     group_rows,
     has_interval,
     ordered,
@@ -339,7 +337,6 @@ def _make_measure(view: View, scores: Scores, column: str, values: Floats) -> Me
     return Measure(view.score_words(scores, column), edges, (low, high))
 
 
-STANDING = "standing"
 _TOKEN = 8
 # Normalised scores of every listener have the same mean.
 _LEFT_WORDS = {
@@ -423,103 +420,3 @@ def _plot_listeners(view: View, scores: Scores, task: str, rows: Sequence[Record
         ),
     ]
     return RowPlot(panels, is_side_by_side=True)
-
-
-def exclusion_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
-    """Yield what leaving listeners out changes: the mean of each system before and after, and changes by rule.
-
-    A rule may catch one listener, whose ratings before and after would tell: where rules but the standing one are drawn
-    the figure is for organizers, and the standing one has a figure of its own for everybody.
-    """
-    known = (
-        row
-        for row in view.rows(scores, "exclusion_effect", task)
-        if row["mean_before"] is not None and row["mean_after"] is not None
-    )
-    rules = {
-        rule: rows
-        for (rule,), rows in group_rows(known, "rule").items()
-        if _count_left_out(rows) or any(row["mean_before"] != row["mean_after"] for row in rows)
-    }
-    if rules and set(rules) != {STANDING}:
-        yield _make_exclusions(view, scores, task, f"exclusions-{task}", rules)
-    if STANDING in rules:  # its name is its own: a drawn file of all rules is never taken for it
-        standing = {STANDING: rules[STANDING]}
-        yield _make_exclusions(view, scores, task, f"exclusions-standing-{task}", standing)
-
-
-def _make_exclusions(view: View, scores: Scores, task: str, name: str, rules: dict[str, list[Record]]) -> Figure:
-    shown = STANDING if STANDING in rules else max(rules, key=lambda rule: _count_left_out(rules[rule]))
-    rows = sorted(rules[shown], key=lambda row: (row["system"] != ORIGINAL, -float(row["mean_before"])))
-    rule_words = "all exclusions in force" if shown == STANDING else f"the rule “{shown}”"
-    before = max(int(row["listeners_before"] or 0) for row in rows)
-    n_before, n_after = (sum(int(row[column] or 0) for row in rows) for column in ("n_before", "n_after"))
-    largest = sorted(rows, key=lambda row: -abs(_change(row)))[:3]
-    found = [
-        f"{view.labels[str(row['system'])]} {number(row['mean_before'])} to {number(row['mean_after'])}"
-        for row in largest
-    ]
-    left_out = listed([f"{rule} {_count_left_out(held)}" for rule, held in rules.items()], first=6)
-    is_in_force = set(rules) == {STANDING}
-    of_rules = "leaves out" if is_in_force else "would leave out"
-    return view.figure(
-        scores,
-        name,
-        f"{sentence(task)}: what {'leaving listeners out changes' if is_in_force else 'screening rules would change'}",
-        f"Above: mean of each system with every listener and after {rule_words}. "
-        f"Below: change of each system's mean by each rule, and the listeners that it {of_rules}.",
-        f"n = {count(n_before)} ratings by {count(before)} listeners before, {count(n_after)} ratings after "
-        f"{rule_words}. No intervals: both means share most ratings.",
-        alt=f"{sentence(task)}: after {rule_words}, means change most for {'; '.join(found)}. "
-        f"Listeners that each rule {of_rules}: {left_out}.",
-        plot=_plot_exclusions(view, scores, task, rows, rules),
-        formats=("svg", "pdf"),
-        task=task,
-        is_for_organizers=not is_in_force,
-    )
-
-
-def _plot_exclusions(
-    view: View, scores: Scores, task: str, rows: Sequence[Record], rules: dict[str, list[Record]]
-) -> RowPlot:
-    means = [[(place, float(row[f"mean_{when}"])) for place, row in enumerate(rows)] for when in ("before", "after")]
-    spans = [(place, before, after) for (place, before), (_, after) in zip(*means, strict=True)]
-    low, high = find_limits(value for points in means for _, value in points)
-    scale_low, scale_high = view.scale(scores, task)
-    missing = max(0.0, 0.1 * (scale_high - scale_low) - (high - low))
-    upper = RowPanel(
-        Rows(
-            [view.short[str(row["system"])] for row in rows],
-            [("change", [number(_change(row)) for row in rows])],
-            bold=[place for place, row in enumerate(rows) if row["system"] == ORIGINAL],
-        ),
-        [Marks(means[0], "before", spans, fill=HOLLOW, size=6.0, has_ends=False), Marks(means[1], "after", size=6.0)],
-        (low - missing / 2, high + missing / 2),
-        view.score_words(scores, task),
-    )
-    changes = [(place, _change(row)) for place, held in enumerate(rules.values()) for row in held]
-    widest = max([abs(change) for _, change in changes] + [1e-3])
-    lower = RowPanel(
-        Rows(
-            list(rules),
-            [
-                (
-                    "left out" if set(rules) == {STANDING} else "would leave out",
-                    [count(_count_left_out(held)) for held in rules.values()],
-                )
-            ],
-        ),
-        [Marks(changes, marker="|", size=9)],
-        (-widest, widest),
-        "change of each system's mean",
-        most_ticks=5,
-    )
-    return RowPlot([upper, lower])
-
-
-def _change(row: Record) -> float:
-    return float(row["mean_after"]) - float(row["mean_before"])
-
-
-def _count_left_out(rows: Sequence[Record]) -> int:
-    return max(int(row["listeners_before"] or 0) - int(row["listeners_after"] or 0) for row in rows)

@@ -56,8 +56,7 @@ class Figure:
         task: of the ratings; empty where there is none.
         system: whose figure it is; empty where it is of all.
         is_about_listeners: names single listeners, so nobody but the organizers of the study may see it.
-        is_for_organizers: so is that, and what shows single samples of several systems, or what rules would change that
-            catch few listeners, from which the ratings of these can be computed.
+        is_for_organizers: so is that, and what shows single samples of several systems.
     """
 
     scores: Scores

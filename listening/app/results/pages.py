@@ -217,8 +217,7 @@ def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:
         drawn = [one for one in figures if one["place"] == part["anchor"]]
         empty = "" if tables or drawn else part.get("empty", "")
         if tables or drawn or (empty and shape.results.table(shape.scores, "summary") is not None):
-            lead = part.get("lead", "") if tables or empty else part.get("lead_without_table", part.get("lead", ""))
-            told = {"tables": tables, "figures": drawn, "lead": lead, "empty": empty, "is_open": part["anchor"] == form}
+            told = {"tables": tables, "figures": drawn, "empty": empty, "is_open": part["anchor"] == form}
             made.append(part | told)
     made.sort(key=lambda one: not one["is_open"])
     rest = [one for one in figures if one["place"] not in {"task", *(part["anchor"] for part in parts)}]

@@ -14,7 +14,7 @@ from listening.analysis.figures import list_figures
 from listening.analysis.figures.labels import short_group, slug
 from listening.analysis.figures.view import SIMULATED
 from listening.analysis.reading.inputs import Settings
-from tests.evaluation.svg import SVG, assert_sound, texts, title_and_description
+from tests.evaluation.svg import SVG, assert_sound, title_and_description
 from tests.listening.analysis.examples import LISTENERS, made_up_results
 from tests.listening.analysis.made_up_boards import made_up_placements
 
@@ -79,12 +79,11 @@ def emptied(table, *columns):
 def test_figures_are_those_of_a_challenge(figures):
     expected = {
         f"{kind}-{task}"
-        for kind in ("violin", "eer", "det", "histogram", "significance", "listeners", "exclusions")
+        for kind in ("violin", "eer", "det", "histogram", "significance", "listeners")
         for task in ("verifiability", "naturalness", "intelligibility")
     }
     expected |= {"scatter-naturalness-wer", "scatter-intelligibility-wer", "scatter-naturalness-intelligibility"}
     expected |= {"pairs-det", "pairs-eer", "eer-difference-verifiability"}
-    expected |= {f"exclusions-standing-{task}" for task in ("verifiability", "naturalness", "intelligibility")}
     expected |= {
         f"det-{task}-of-{system}"
         for task in ("verifiability", "naturalness", "intelligibility")
@@ -133,14 +132,7 @@ def test_only_list_figures_listeners_name_listeners(figures):
     }
 
 
-def test_list_figures_rules_and_of_single_samples_are_for_organizers(few, figures):
-    for task in ("verifiability", "naturalness", "intelligibility"):
-        every, standing = figures["raw", f"exclusions-{task}"], figures["raw", f"exclusions-standing-{task}"]
-        assert (every.is_for_organizers, standing.is_for_organizers) == (True, False)
-        assert "disagrees" in every.alt
-        assert "disagrees" not in standing.alt + standing.caption + " ".join(
-            texts(standing.draw(standing.files[:1]).popitem()[1])
-        )
+def test_figures_of_single_samples_are_for_organizers(few, figures):
     assert figures["common", "map-board-1"].is_for_organizers
     table = few.tables["common/map"]
     place = table.columns.index("slot")

@@ -144,21 +144,17 @@ def test_figures_of_listeners_are_for_organizers(place):
     assert "sandbox" in figure["Content-Security-Policy"]
 
 
-OF_ORGANIZERS = ("raw/exclusions-naturalness", "common/map-board-1")
+OF_ORGANIZERS = "common/map-board-1"
 
 
 def test_single_samples_and_rules_that_do_not_stand_are_for_organizers():
-    drawn = [f"{name}-light.svg" for name in (*OF_ORGANIZERS, "raw/exclusions-standing-naturalness")]
-    place = Place(heard_study(drawn=drawn))
+    place = Place(heard_study(drawn=[f"{OF_ORGANIZERS}-light.svg"]))
     for who in PEOPLE:
         is_organizer = who == "organizer"
         page = page_of(place.get(who, scores="raw"))
-        for path in OF_ORGANIZERS:
-            assert (f"/figures/{path}.svg" in page) is is_organizer, (who, path)
-            status = place.get(who, "results-figure", *path.split("/"), "svg").status_code
-            assert (status == 200) is is_organizer, (who, path)
-        assert "/figures/raw/exclusions-standing-naturalness.svg" in page
-        assert place.get(who, "results-figure", "raw", "exclusions-standing-naturalness", "svg").status_code == 200
+        assert (f"/figures/{OF_ORGANIZERS}.svg" in page) is is_organizer, who
+        status = place.get(who, "results-figure", *OF_ORGANIZERS.split("/"), "svg").status_code
+        assert (status == 200) is is_organizer, who
         rules = {"standing", "disagrees"} if is_organizer else {"standing"}
         rows = rows_of(place.get(who, "results-csv", "raw", "exclusion_effect"))
         assert {row["rule"] for row in rows} == rules, who
