@@ -161,11 +161,11 @@ def create_study(api: ApiView) -> Response:
     require_organizer(api.user)
     given = api.body(NewStudySerializer)
     try:
-        chosen, fields = read_test_file(given["test"])
+        chosen = read_test_file(given["test"]).choose()
     except ProblemsError as error:
         raise exceptions.ValidationError({"test": error.problems}) from None
     try:
-        study = make_test(chosen=chosen, archive=given.get("archive"), by=api.user, **fields)
+        study = make_test(chosen=chosen, archive=given.get("archive"), by=api.user)
     except ProblemsError as error:
         raise exceptions.ValidationError({"archive" if "archive" in given else "test": error.problems}) from None
     study.refresh_from_db()
@@ -189,11 +189,11 @@ def begin_study_upload(api: ApiView) -> Response:
     require_organizer(api.user)
     given = api.body(AnnouncedArchiveSerializer)
     try:
-        chosen, fields = read_test_file(given.pop("test"))
+        test = read_test_file(given.pop("test"))
     except ProblemsError as error:
         raise exceptions.ValidationError({"test": error.problems}) from None
     try:
-        upload = begin_upload(chosen=chosen, fields=fields, **given, by=api.user)
+        upload = begin_upload(test=test, **given, by=api.user)
     except ProblemsError as error:
         raise exceptions.ValidationError({"file_name": error.problems}) from None
     return Response(RecordingsUploadSerializer(upload, context={"request": api.request}).data, status=201)

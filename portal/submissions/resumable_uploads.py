@@ -151,19 +151,19 @@ def create_corpus_upload(
 
 @transaction.atomic
 def create_test_upload(
-    *, test: str, title: str, file_name: str, size: int, claimed_sha256: str, by: Any, now: datetime
+    *, test: Mapping[str, Any], title: str, file_name: str, size: int, claimed_sha256: str, by: Any, now: datetime
 ) -> Upload:
     """Begin the upload of own recordings for a listening test, or find the one that this content has.
 
     What has arrived and could not be used as its sender said before is used as they say now, without another sending.
 
     Args:
-        test: the file of the test, in TOML, which its caller has read without problems.
+        test: what was sent of the form of the test, which its caller has found valid.
 
     Raises:
         NotPossible: no test could be made of it, so that sending it would be in vain.
     """
-    wanted = {"test": test, "name": title}
+    wanted = {"test": {**test}, "name": title}
     _require(_import_problem(by, wanted), Reason.FORBIDDEN)
     same = _find_same(by, size, claimed_sha256)
     arrived = same.filter(state=Upload.State.COMPLETE, imported_as__has_key="test").first()
@@ -171,10 +171,9 @@ def create_test_upload(
         if (job := find_import(arrived)) is None or job.has_ended:  # it failed: what was wrong is corrected now
             _import_upload(_change(arrived, {"imported_as": wanted}, by), by)
         elif arrived.imported_as != wanted:
-            test = arrived.imported_as["name"]
-            raise NotPossible(
-                f"These recordings are being made into the test “{test}”. Wait until it is made.", code=Reason.FORBIDDEN
-            )
+            title = arrived.imported_as["name"]
+            sentence = f"These recordings are being made into the test “{title}”. Wait until it is made."
+            raise NotPossible(sentence, code=Reason.FORBIDDEN)
         return arrived
     if (unfinished := same.filter(state__in=UNFINISHED, expires_at__gt=now).first()) is not None:
         return _change(unfinished, {"imported_as": wanted}, by)

@@ -1,108 +1,43 @@
 """A crossed listening test as one TOML file, with which it is repeated: of one's own recordings, or of an edition.
 
-Only the title is needed, and the edition whose systems are heard; what is left out is as the page has it.
-Questions whose wording is not that of a preset stand at its end as tables ``[[questions]]``, as presets have them. The
-recordings are not in the file. ``docs/listening.md`` has an example.
+Only the title is needed, and the edition whose systems are heard; what is left out is as the page has it. Its tables
+are groups of the fields of one form. Questions whose wording is not that of a preset stand at its end as tables
+``[[questions]]``, as presets have them, and texts that were changed as ``[texts.KIND]``. Neither the recordings nor
+codes of Prolific are in the file. ``docs/listening.md`` has an example.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django import forms
+
 from common.errors import ProblemsError
-from listening.app.models import LOUDNESS, Condition, Study
-from listening.app.recordings.services import PRESETS, OwnTest
-from listening.app.studies.forms import HIGHEST_PAY, MOST_EVALUATORS, MOST_ITEMS, MOST_TRIALS
-from listening.app.studies.rules import GOLD_AT_MOST, PRACTICE_AT_MOST, RATES_HZ
-from listening.app.studies.selectors import free_study_name, heard_submissions
-from listening.app.studies.services import find_unfit_questions
-from listening.app.studies.settings import (
-    DEFAULT_SCREENING,
-    LANGUAGES,
-    SCREENING,
-    Check,
-    Problems,
-    check_fields,
-    matching,
-    one_of,
-    text,
-    texts,
-    whole,
-)
-from listening.questions import AskedQuestion, list_question_problems, load_preset, parse_question
-from listening.stimuli.anchors import ANCHORS_HZ
+from listening.app.models import Condition, Study, StudyText
+from listening.app.recordings.choosing import TABLES, AnchorsField, ChosenTestForm, NamesField
+from listening.app.recordings.services import PRESETS
+from listening.app.studies.forms import SOUND, LanguagesField, read_initial
+from listening.app.studies.selectors import heard_submissions, newest_text, shipped_text
+from listening.questions import AskedQuestion, load_preset
 
-LONGEST_TEXT = 200
 LARGEST_TEST_FILE = 256 << 10
+# The types of values of a file by the field that takes them, the first that fits, and how they are called.
+TYPES: tuple[tuple[Any, tuple[type, ...], str], ...] = (
+    (forms.BooleanField, (bool,), "true or false"),
+    ((AnchorsField, NamesField, LanguagesField, forms.MultipleChoiceField), (list,), "a list"),
+    ((forms.IntegerField, forms.TypedChoiceField), (int, float), "a number"),
+    (forms.Field, (str,), "a text"),
+)
 
 
-def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= HIGHEST_PAY and round(value, 2) == value
+def read_test_file(text: str, **instead: str) -> ChosenTestForm:
+    """Return the valid form that a file fills in.
 
-
-def _is_list_of_anchors(value: Any) -> bool:
-    is_list = isinstance(value, list) and all(type(one) is int and one in ANCHORS_HZ for one in value)
-    return is_list and len(value) == len(set(value))
-
-
-# By table the fields of a file, each with what it may be; "" for those in front of the first table.
-TABLES: dict[str, Mapping[str, Check]] = {
-    "": {
-        "title": text(120),
-        "name": matching(re.compile("[a-z0-9_-]{1,60}"), "a short name"),
-        "preset": one_of(*PRESETS),
-        "original": text(40),
-        "references": texts(40),
-        "against": text(40),
-        "anchors": (_is_list_of_anchors, f"a list of frequencies in Hz, of {', '.join(map(str, ANCHORS_HZ))}"),
-        "edition": text(60),
-        "systems": texts(LONGEST_TEXT),
-        "data_sets": texts(LONGEST_TEXT),
-        "questions": (
-            lambda value: isinstance(value, list) and value != [] and all(isinstance(one, dict) for one in value),
-            "tables [[questions]]",
-        ),
-    },
-    "sound": {
-        "rate_hz": one_of(*RATES_HZ),
-        "channels": one_of(1, 2),
-        "loudness": one_of(*(name for name, _ in LOUDNESS)),
-    },
-    "sessions": {
-        "evaluators": whole(1, MOST_EVALUATORS),
-        "trials": whole(1, MOST_TRIALS),
-        "items_at_most": whole(1, MOST_ITEMS),
-        "practice_trials": whole(0, PRACTICE_AT_MOST),
-        "gold_trials": whole(0, GOLD_AT_MOST),
-        "half_width": (lambda value: type(value) in (int, float) and 0.001 <= value <= 100, "a number, 0.001 to 100"),
-        "most_evaluators": whole(1, MOST_EVALUATORS),
-        "pages": one_of(*Study.Pages.values),
-        "orders": one_of(*(name for name, _ in Study.ORDERS)),
-        "seed": whole(0, 2**31 - 1),
-        "plays_at_most": whole(0, 20),  # 0: no limit
-        "role_play": one_of(*Study.RolePlay.values),
-        "languages": LANGUAGES,
-        "pay_per_hour": (_is_amount, f"an amount from 0 to {HIGHEST_PAY}, such as 12 or 12.5"),
-        "currency": matching(re.compile("[A-Z]{3}"), "a currency such as EUR"),
-    },
-    "consent": {
-        "responsible": text(LONGEST_TEXT),
-        "contact": text(LONGEST_TEXT),
-        "keep_months": whole(1, 1200),
-    },
-    "screening": SCREENING,
-}
-CHOSEN = {one.name for one in fields(OwnTest)}
-
-
-def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
-    """Return what a file chooses, and the further fields of its `Study`.
+    Args:
+        instead: values of fields that are not as in the file.
 
     Raises:
         ProblemsError: with everything that is wrong with it.
@@ -115,50 +50,39 @@ def read_test_file(text: str) -> tuple[OwnTest, dict[str, Any]]:
     except (RecursionError, ValueError):
         sentence = "The file of the test cannot be read: a number is too long, or lists are nested too deeply."
         raise ProblemsError([f"{sentence} Take the file that the page of a test gives."]) from None
-    found: dict[str, Any] = {}
-    problems = _read(read, found)
-    if not found.get("title", "").strip():
-        problems.append('The file of the test has no title. Begin it with: title = "My test".')
-    problems += _read_questions(found)
-    if problems:
-        raise ProblemsError(problems)
-    found.setdefault("name", free_study_name(found["title"]))
-    for name in {"references", "anchors", "systems", "data_sets"} & found.keys():
-        found[name] = tuple(found[name])
-    if "pay_per_hour" in found:
-        found["pay_per_hour"] = Decimal(str(found["pay_per_hour"]))
-    if "plays_at_most" in found:
-        found["plays_at_most"] = found["plays_at_most"] or None
-    chosen = {name: value for name, value in found.items() if name in CHOSEN}
-    return OwnTest(**chosen), {name: value for name, value in found.items() if name not in CHOSEN}
-
-
-def _read(read: dict[str, Any], found: dict[str, Any]) -> Problems:
+    data: dict[str, Any] = {"asked": read.pop("questions", None), "texts": read.pop("texts", None)}
     tables = {"": {name: value for name, value in read.items() if not isinstance(value, dict)}}
     tables |= {name: value for name, value in read.items() if isinstance(value, dict)}
-    problems = Problems()
+    problems = []
     for table, values in tables.items():
-        if table in TABLES:
-            given = check_fields(values, TABLES[table], f"[{table}] " if table else "", problems)
-            found |= {"screening": DEFAULT_SCREENING | given} if table == "screening" else given
-        else:
-            problems.append(f"[{table}]: there is no such table; there are: {', '.join(filter(None, TABLES))}.")
-    return problems
+        if table not in TABLES:
+            problems.append(f"[{table}]: there is no such table; there are: {', '.join(filter(None, TABLES))}, texts.")
+            continue
+        for name, value in values.items():
+            if problem := _find_wrong_type(table, name, value):
+                problems.append(problem)
+            else:
+                data[name] = value
+    form = ChosenTestForm(data | instead)
+    places = {name: _name_place(table, name) for table, names in TABLES.items() for name in names}
+    for name, sentences in form.errors.items():
+        problems += [f"{places[name]}: {one}" if name in places else str(one) for one in sentences]
+    if problems:
+        raise ProblemsError(problems)
+    return form
 
 
-def _read_questions(found: dict[str, Any]) -> list[str]:
-    """Put the questions of a file in the place of its tables, and return what is wrong with them."""
-    tables, questions, problems = found.pop("questions", []), list[AskedQuestion](), list[str]()
-    for number, table in enumerate(tables, 1):
-        try:
-            questions.append(parse_question(table, f"[[questions]] {number}"))
-        except ProblemsError as error:
-            problems += error.problems
-    problems = problems or (list_question_problems(questions) if questions else [])
-    if questions and not problems:
-        problems = find_unfit_questions(questions, is_own=not found.get("edition"))
-    found |= {"questions": tuple(questions)}
-    return problems
+def _find_wrong_type(table: str, name: str, value: Any) -> str:
+    place = _name_place(table, name[:60])
+    if name not in TABLES[table]:
+        return f"{place}: there is no such field; there are: {', '.join(TABLES[table])}."
+    field = ChosenTestForm.base_fields[name]
+    types, expected = next((types, words) for kind, types, words in TYPES if isinstance(field, kind))
+    return "" if type(value) in types else f"{place}: expected {expected}, found {str(value)[:60]!r}."
+
+
+def _name_place(table: str, name: str) -> str:
+    return f"[{table}] {name}" if table else name
 
 
 def write_test_file(study: Study) -> str:
@@ -166,8 +90,7 @@ def write_test_file(study: Study) -> str:
     conditions = list(study.conditions.order_by("code"))
     has_original = any(one.kind == Condition.Kind.ORIGINAL for one in conditions)
     preset = next((name for name in PRESETS if load_preset(name).questions == study.asked), "")
-    values: dict[str, Any] = {
-        "title": study.title,
+    values: dict[str, Any] = read_initial(study) | {
         "name": "",
         "preset": preset,
         "original": study.original_name if has_original else "",
@@ -176,33 +99,26 @@ def write_test_file(study: Study) -> str:
         "edition": study.edition.name if study.edition else "",
         "systems": [str(one.system) for one in heard_submissions(study).values()] or "",
         "data_sets": sorted(study.data_sets.values_list("name", flat=True)) or "",
-        "questions": "",
-        "trials": study.trials_per_evaluator,
+        "languages": study.languages,
+        "native_languages": list(study.screening.get("native_languages", ())),
         "plays_at_most": study.plays_at_most or 0,
         "pay_per_hour": float(study.pay_per_hour),
     }
-    values |= dict.fromkeys(TABLES["sound"], "") if study.edition else {}
-    values |= {name: study.screening.get(name) for name in SCREENING}
-    names = (name for table in TABLES.values() for name in table)
-    values = {name: values[name] if name in values else getattr(study, name) for name in names}
-    return _write(values, () if preset else study.asked)
-
-
-def write_chosen(chosen: OwnTest, fields: Mapping[str, Any]) -> str:
-    """Return the file that `read_test_file` reads as these."""
-    values: dict[str, Any] = {**vars(chosen), **fields, **fields.get("screening", {}), "questions": ""}
-    if "pay_per_hour" in values:
-        values["pay_per_hour"] = float(values["pay_per_hour"])
-    return _write(values, chosen.questions)
-
-
-def _write(values: Mapping[str, Any], questions: Iterable[AskedQuestion]) -> str:
+    values |= dict.fromkeys(SOUND, "") if study.edition else {}
+    tables = {table: {name: values[name] for name in names} for table, names in TABLES.items()}
+    for kind in StudyText.Kind.values:
+        newest = {one: newest_text(study, kind, one) for one in study.languages}
+        tables[f"texts.{kind}"] = {
+            _in_toml(language): row.text
+            for language, row in newest.items()
+            if row is not None and row.text != shipped_text(study, kind, language)
+        }
     lines = []
-    for table, names in TABLES.items():
-        of_table = [_line(name, values[name]) for name in names if values.get(name) not in (None, "")]
+    for table, given in tables.items():
+        of_table = [*_write_lines(given)]
         lines += ["", f"[{table}]"] if table and of_table else []
         lines += of_table
-    for question in questions:
+    for question in () if preset else study.asked:
         lines += _write_question(question)
     return "\n".join(lines) + "\n"
 
@@ -210,18 +126,20 @@ def _write(values: Mapping[str, Any], questions: Iterable[AskedQuestion]) -> str
 def _write_question(question: AskedQuestion) -> Iterator[str]:
     values = {name: value for name, value in question.as_data().items() if value}
     wording, results = values.pop("wording"), values.pop("results", {})
-    yield from ("", "[[questions]]", *(_line(name, value) for name, value in values.items()))
+    yield from ("", "[[questions]]", *_write_lines(values))
     if results:
-        yield from ("", "[questions.results]", *(_line(_in_toml(name), value) for name, value in results.items()))
+        yield from ("", "[questions.results]", *_write_lines({_in_toml(name): one for name, one in results.items()}))
     for language, words in wording.items():
         yield from ("", f"[questions.wording.{_in_toml(language)}]")
-        yield from (_line(name, value) for name, value in words.items() if value)
+        yield from _write_lines({name: value for name, value in words.items() if value})
 
 
-def _line(name: str, value: Any) -> str:
-    return f"{name} = {_in_toml(value)}"
+def _write_lines(values: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{name} = {_in_toml(value)}" for name, value in values.items() if value not in (None, ""))
 
 
 def _in_toml(value: Any) -> str:
-    """Return a text, number, truth or list of these, as JSON writes it too but for one character."""
+    """Return a text, number, truth or list of these, as JSON writes it too but for one character and long texts."""
+    if isinstance(value, str) and "\n" in value:
+        return '"""\n{}"""'.format("\n".join(_in_toml(line)[1:-1] for line in value.split("\n")))
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -10,11 +10,12 @@ from django.urls import reverse
 
 from common.errors import NotPossible, ProblemsError
 from listening.app.models import Study
-from listening.app.recordings.files import read_test_file
+from listening.app.recordings.choosing import ChosenTestForm
 from listening.app.recordings.services import make_own_test
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import design_and_prepare, prepare_study
 from portal.core import upload_files
+from portal.core.fields import describe_errors
 from portal.jobs.kinds import JobFailure, Obstacle, job_kind
 from portal.jobs.models import Actor, Job, Queue
 from portal.jobs.runner import JobContext
@@ -77,10 +78,11 @@ def _make(context: JobContext, upload: Upload, by: Any) -> Study:
     if not hash_upload(upload, lambda done, total: context.progress(reading, done >> 20, max(1, total >> 20))):
         upload_files.remove(upload.pk)  # else it would be taken for what its sender sends again
         raise NotPossible(f"The archive {upload.file_name} was damaged on its way.")
-    chosen, fields = read_test_file(context.parameters["test"])
-    if Study.objects.filter(name=chosen.name).exists():  # taken since the archive was announced
-        chosen = replace(chosen, name=free_study_name(chosen.title))
+    form = ChosenTestForm(context.parameters["test"])
+    if not form.is_valid():  # as it was before: the portal is another version since then
+        raise ProblemsError([describe_errors(form)])
+    chosen = form.choose()
+    if Study.objects.filter(name=chosen.study["name"]).exists():  # taken since the archive was announced
+        chosen = replace(chosen, study={**chosen.study, "name": free_study_name(chosen.study["title"])})
     context.progress("Checking the recordings", 0, 1)
-    return make_own_test(
-        chosen=chosen, archive=archive, file_name=upload.file_name, by=by, upload=str(upload.pk), **fields
-    )
+    return make_own_test(chosen=chosen, archive=archive, file_name=upload.file_name, by=by, upload=str(upload.pk))

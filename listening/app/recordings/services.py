@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from math import ceil
 from pathlib import Path, PurePosixPath
@@ -60,9 +60,8 @@ from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.submissions.rules import recordings_size_problem
 
 Kind = Condition.Kind
-TOLD = ("name", "title", "items_at_most", "against", "practice_trials", "gold_trials")  # of a study of systems
 PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked.screen for asked in one.questions))
-USUAL_PRESET = "mos"
+USUAL_PRESET, USUAL_LOUDNESS = "mos", Loudness.PROGRAMME
 USUAL_TRIALS, FEWEST_SUGGESTED, MOST_SUGGESTED = 60, 24, 500
 USUAL_TRIALS_OF_MANY = 20  # with all conditions at once
 
@@ -72,43 +71,33 @@ class OwnTest:
     """What is chosen for a test; what is left out follows from the recordings.
 
     Attributes:
-        preset: what is asked, of `PRESETS`.
-        questions: instead of those of the preset.
+        study: fields of its `Study`, name and title among them.
+        asked: the questions, of the preset or instead of them.
+        preset: of `PRESETS`, by which the study differs from the usual one.
         original: the condition with which the others are compared, and which a trial plays as its reference.
         references: conditions that are references.
-        against: the condition with which alone each other one is compared in pairs; empty for each with each other.
         anchors: frequencies in Hz at which the original is low-passed for a further condition, of `ANCHORS_HZ`; those
             that the sampling rate can have where all conditions are heard at once, else none.
-        rate_hz, channels: of all stimuli; as most recordings have, and stereo as soon as one is.
-        practice_trials, gold_trials: beside the scored ones; at least as many as have recordings of their own.
-        items_at_most: of those that every condition has; None for all, of an edition for as many as it takes.
         edition, systems, data_sets: instead of an archive, what is heard by their names; all systems and the trial sets
             of one subset where none are named.
+        texts: by kind and language, instead of those that are shipped.
     """
 
-    name: str
-    title: str
+    study: Mapping[str, Any]
+    asked: tuple[AskedQuestion, ...]
     preset: str = USUAL_PRESET
-    questions: tuple[AskedQuestion, ...] = ()
     original: str = ""
     references: tuple[str, ...] = ()
-    against: str = ""
     anchors: tuple[int, ...] | None = None
-    rate_hz: int | None = None
-    channels: int | None = None
-    loudness: str = Loudness.PROGRAMME
-    evaluators: int | None = None
-    trials: int | None = None
-    items_at_most: int | None = None
-    practice_trials: int = 0
-    gold_trials: int = 0
     edition: str = ""
     systems: tuple[str, ...] = ()
     data_sets: tuple[str, ...] = ()
+    texts: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
-    def asked(self) -> tuple[AskedQuestion, ...]:
-        return self.questions or load_preset(self.preset).questions
+    def against(self) -> str:
+        """Return the condition with which alone each other one is compared in pairs; empty for all with each other."""
+        return str(self.study.get("against", ""))
 
     @property
     def screen(self) -> Screen:
@@ -120,12 +109,11 @@ class OwnTest:
         return find_form(self.asked) == Study.Form.TRANSCRIPTION
 
 
-def make_test(*, chosen: OwnTest, archive: UploadedFile | None, by: Any, **fields: Any) -> Study:
+def make_test(*, chosen: OwnTest, archive: UploadedFile | None, by: Any) -> Study:
     """Make a test of the recordings in an archive, or of systems, design it and start making its stimuli.
 
     Args:
         archive: None for the systems of an edition.
-        fields: of `Study`, besides those of `chosen`.
 
     Raises:
         ProblemsError: with every reason for which the archive, or what is chosen, cannot be used.
@@ -133,7 +121,7 @@ def make_test(*, chosen: OwnTest, archive: UploadedFile | None, by: Any, **field
         NotPossible: a submission is being deleted.
     """
     if chosen.edition and archive is None:
-        return _make_test_of_systems(chosen, by, fields)
+        return _make_test_of_systems(chosen, by)
     if chosen.edition or archive is None:
         found = "both" if archive else "neither"
         raise ProblemsError(
@@ -145,10 +133,10 @@ def make_test(*, chosen: OwnTest, archive: UploadedFile | None, by: Any, **field
         path = folder / "archive"
         with path.open("wb") as file:
             shutil.copyfileobj(archive, file, 1 << 20)
-        return make_own_test(chosen=chosen, archive=path, file_name=file_name, by=by, **fields)
+        return make_own_test(chosen=chosen, archive=path, file_name=file_name, by=by)
 
 
-def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> Study:
+def _make_test_of_systems(chosen: OwnTest, by: Any) -> Study:
     edition = editions_to_study(by).filter(name=chosen.edition).first()
     if edition is None:
         raise ProblemsError([f"{chosen.edition}: expected an edition with a corpus that you organise."])
@@ -168,13 +156,10 @@ def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> S
     anchors = chosen.anchors if chosen.anchors is not None else possible if chosen.screen == Screen.MANY else ()
     if not set(anchors) <= set(possible):
         problems.append(f"Stimuli of {USUAL.rate_hz:,} Hz have the anchors {', '.join(map(str, possible))} alone.")
-    if chosen.rate_hz or chosen.channels or chosen.loudness != OwnTest.loudness:
+    if {"rate_hz", "channels", "loudness"} & chosen.study.keys():
         problems.append("[sound]: systems of an edition are always heard in mono, at one rate and one speech level.")
     if problems:
         raise ProblemsError(problems)
-    told: dict[str, Any] = {name: getattr(chosen, name) for name in TOLD}
-    told |= {"evaluators": chosen.evaluators, "trials_per_evaluator": chosen.trials}
-    told = {name: value for name, value in told.items() if value}
     return make_crossed_study(
         edition=edition,
         by=by,
@@ -182,7 +167,8 @@ def _make_test_of_systems(chosen: OwnTest, by: Any, fields: dict[str, Any]) -> S
         systems=[known[one] for one in chosen.systems],
         data_sets=[sets[one] for one in chosen.data_sets],
         further=[*filter(None, [chosen.original]), *map(name_anchor, anchors)],
-        **{**load_preset(chosen.preset).study, **told, **fields},
+        own_texts=chosen.texts,
+        **{**load_preset(chosen.preset).study, **chosen.study},
     )
 
 
@@ -198,7 +184,7 @@ def check_archive(file_name: str, size: int) -> None:
         raise ProblemsError(found)
 
 
-def make_own_test(*, chosen: OwnTest, archive: Path, file_name: str, by: Any, upload: str = "", **fields: Any) -> Study:
+def make_own_test(*, chosen: OwnTest, archive: Path, file_name: str, by: Any, upload: str = "") -> Study:
     """Make a test of the recordings in an archive on this machine; arguments and errors as of `make_test`.
 
     Args:
@@ -214,11 +200,10 @@ def make_own_test(*, chosen: OwnTest, archive: Path, file_name: str, by: Any, up
         problems += _find_unusable(chosen, found)
         if problems:
             raise ProblemsError(problems)
-        preset = load_preset(chosen.preset)
         planned = _plan_sound(chosen, found)
         anchors, left_out = _choose_anchors(chosen, found, planned["rate_hz"])
         planned |= _plan_numbers(chosen, found, anchors)
-        numbers = planned | fields | {"asked": chosen.asked, "has_own_recordings": True}
+        numbers = {**chosen.study, **planned, "asked": chosen.asked, "has_own_recordings": True}
         if wrong := plan_number_problems(numbers):
             raise ProblemsError(list(chain.from_iterable(wrong.values())))
         warnings = [*found.warnings, *left_out]
@@ -226,11 +211,10 @@ def make_own_test(*, chosen: OwnTest, archive: Path, file_name: str, by: Any, up
             study = create_study(
                 edition=None,
                 by=by,
-                name=chosen.name,
-                title=chosen.title,
                 recordings=told | {"original": chosen.original, "warnings": warnings},
                 questions=chosen.asked,
-                **{**preset.study, **planned, **fields},
+                own_texts=chosen.texts,
+                **{**load_preset(chosen.preset).study, **chosen.study, **planned},
             )
             _write_rows(study, chosen, found, anchors, unpacked)
             audit.record("study.recordings_added", study, actor=by, file=file_name[:200], files=len(found.recordings))
@@ -240,7 +224,7 @@ def make_own_test(*, chosen: OwnTest, archive: Path, file_name: str, by: Any, up
 
 def _find_unusable(chosen: OwnTest, found: FoundRecordings) -> Iterator[str]:
     """Yield which recordings are too short, which right answers are none, and what is wrong with unscored trials."""
-    shortest_s = find_shortest_s(chosen.loudness)
+    shortest_s = find_shortest_s(chosen.study.get("loudness", USUAL_LOUDNESS))
     if short := [f"{one.condition}/{one.item}" for one in found.recordings if one.seconds < shortest_s]:
         yield f"{name_some(short)}: expected at least {shortest_s:g} s of sound. Leave them out, or keep the levels."
     labels = chosen.asked[0].labels("en").values() if chosen.asked[0].analysed_as == "choice" else ()
@@ -288,9 +272,12 @@ def _plan_sound(chosen: OwnTest, found: FoundRecordings) -> dict[str, Any]:
     """Return how all stimuli sound where nobody chose it."""
     rates = Counter(one.rate_hz for one in found.recordings)
     usual = rates.most_common(1)[0][0]
-    rate = chosen.rate_hz or next((one for one in RATES_HZ if one >= usual), RATES_HZ[-1])
-    channels = chosen.channels or max(one.channels for one in found.recordings)
-    return {"rate_hz": rate, "channels": channels, "loudness": chosen.loudness}
+    planned = {
+        "rate_hz": next((one for one in RATES_HZ if one >= usual), RATES_HZ[-1]),
+        "channels": max(one.channels for one in found.recordings),
+        "loudness": USUAL_LOUDNESS,
+    }
+    return {name: chosen.study.get(name) or value for name, value in planned.items()}
 
 
 def _choose_anchors(chosen: OwnTest, found: FoundRecordings, rate_hz: int) -> tuple[list[int], list[str]]:
@@ -326,22 +313,23 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     """
     codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
     own = len(found.items_for(PRACTICE)), len(found.items_for(CONTROL))
-    unscored = {"practice_trials": max(chosen.practice_trials, own[0]), "gold_trials": max(chosen.gold_trials, own[1])}
+    practice, gold = (chosen.study.get(name) or 0 for name in ("practice_trials", "gold_trials"))
+    unscored = {"practice_trials": max(practice, own[0]), "gold_trials": max(gold, own[1])}
     made = unscored["practice_trials"] - own[0], unscored["gold_trials"] - own[1]
     if problems := aside_problems(chosen.asked, *made, len(found.common_items)):
         raise ProblemsError(problems)
-    items = tuple(found.common_items[count_items_aside(chosen.asked, *made) :][: chosen.items_at_most])
+    items = tuple(found.common_items[count_items_aside(chosen.asked, *made) :][: chosen.study.get("items_at_most")])
     against = _condition(chosen.against, chosen)[0] if chosen.against else None
     request = CrossedRequest(0, 0, codes, items, 0, chosen.screen, chosen.is_written, against)
     evaluators, trials = choose_numbers(
         chosen.screen, len(request.versions), len(items), has_items_once=chosen.is_written
     )
-    evaluators, trials = chosen.evaluators or evaluators, chosen.trials or trials
+    evaluators = chosen.study.get("evaluators") or evaluators
+    trials = chosen.study.get("trials_per_evaluator") or trials
     if problems := find_crossed_problems(replace(request, evaluators=evaluators, trials=trials)):
         raise ProblemsError(problems)
-    none = {"originals_per_evaluator": 0, "bridge_trials": 0, "against": chosen.against}
-    numbers = {"evaluators": evaluators, "trials_per_evaluator": trials, "items_at_most": chosen.items_at_most}
-    return none | unscored | numbers
+    none = {"originals_per_evaluator": 0, "bridge_trials": 0}
+    return none | unscored | {"evaluators": evaluators, "trials_per_evaluator": trials}
 
 
 def choose_numbers(screen: Screen, versions: int, items: int, *, has_items_once: bool = False) -> tuple[int, int]:

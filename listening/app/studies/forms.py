@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any, cast
@@ -196,12 +196,17 @@ def read_initial(study: Study) -> dict[str, Any]:
     }
 
 
-def language_codes(text: str) -> list[str]:
-    """Return codes of languages with commas between them, each once."""
-    codes = list(dict.fromkeys(text.lower().replace(";", ",").replace(",", " ").split()))
-    if wrong := [code for code in codes if not settings.LANGUAGE.fullmatch(code) or len(code) > 8]:
-        raise ValidationError([f"Expected a code of a language such as en or fr, found {code}." for code in wrong])
-    return codes
+class LanguagesField(forms.CharField):
+    """Codes of languages with commas between them, each once."""
+
+    def clean(self, value: Any) -> list[str]:
+        text = super().clean(", ".join(map(str, value)) if isinstance(value, list) else value)
+        codes = list(dict.fromkeys(text.lower().replace(";", ",").replace(",", " ").split()))
+        if wrong := [code for code in codes if not settings.LANGUAGE.fullmatch(code) or len(code) > 8]:
+            raise ValidationError([f"Expected a code of a language such as en or fr, found {code}." for code in wrong])
+        if self.required and not codes:  # commas alone
+            raise ValidationError(self.error_messages["required"])
+        return codes
 
 
 def mark_needed_for_launch(form: forms.Form) -> None:
@@ -271,8 +276,10 @@ class NewStudyForm(forms.Form):
         return or_errors(self, make_study, by=self.user, **self.cleaned_data)
 
 
-class StudyForm(SharedForm):
-    """Every field of a study; what can no longer change is shown and left alone."""
+class StudyFields(SharedForm):
+    """Every field of a study, each with its limits; what several of them make together."""
+
+    study: Study
 
     rate_hz = forms.TypedChoiceField(label="Sampling rate", choices=RATES, coerce=int)
     channels = forms.TypedChoiceField(label="Channels", choices=CHANNELS, coerce=int)
@@ -298,11 +305,11 @@ class StudyForm(SharedForm):
     )
     pages = radios("Pages", Study.Pages.choices)
     orders = radios("Order of questions", Study.ORDERS, "ITU-T P.835 asks half of the listeners in the other order.")
-    plays_at_most = WholeField("Plays of a sample at most", 1, 20, "Empty: no limit.", required=False)
+    plays_at_most = WholeField("Plays of a sample at most", 0, 20, "Empty or 0: no limit.", required=False)
     role_play = radios(
         "Role play", Study.RolePlay.choices, "The role that evaluators imagine; its wording is on the page “Texts”."
     )
-    languages = forms.CharField(
+    languages = LanguagesField(
         label="Languages",
         help_text="Codes with commas between them, the first is the default. English (en) and French (fr) are shipped.",
         max_length=80,
@@ -409,7 +416,7 @@ class StudyForm(SharedForm):
         required=False,
         help_text="By their own answer, which is then asked of everybody.",
     )
-    native_languages = forms.CharField(
+    native_languages = LanguagesField(
         label="Native languages that may take part",
         required=False,
         max_length=200,
@@ -445,6 +452,62 @@ class StudyForm(SharedForm):
         "places, at least 3; here {share} of {places}. Raise it for a laboratory or a class.",
         required=False,
     )
+
+    def clean_plays_at_most(self) -> int | None:
+        return self.cleaned_data["plays_at_most"] or None
+
+    def clean_settings(self, given: dict[str, Any]) -> None:
+        """Put among the values what a study keeps of several of its fields, with every problem as an error of one."""
+        screening = DEFAULT_SCREENING | {
+            name: given[name]
+            for name in SCREENED
+            if name in given and (name in DEFAULT_SCREENING or given[name] != getattr(settings.Screening, name))
+        }
+        given["screening"] = self._check("headphones", settings.parse_screening, screening)
+        given["questionnaire"] = self._make_questionnaire(given)
+        given["platform_settings"] = self._make_platform(given)
+
+    def _make_questionnaire(self, given: Mapping[str, Any]) -> list[dict[str, Any]]:
+        languages = given.get("languages") or self.study.languages
+        wanted = given.get("questions", SHIPPED_QUESTIONS)
+        try:
+            own = settings.read_questions(given.get("own_questions", ""), languages=languages, taken=SHIPPED_QUESTIONS)
+        except ProblemsError as error:
+            self.add_error("own_questions", error.problems)
+            own = []
+        questions = [*(one for name, one in SHIPPED_QUESTIONS.items() if name in wanted), *own]
+        return cast("list[dict[str, Any]]", self._check("own_questions", settings.parse_questionnaire, questions))
+
+    def _make_platform(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        platform, pay = given.get("platform", self.study.platform), given.get("pay_per_hour", self.study.pay_per_hour)
+        if platform != Study.Platform.OWN and pay == 0 and not self.study.is_launched:
+            self.add_error("pay_per_hour", "People from such a platform are paid. Give an amount, such as 12.")
+        parameters = {name: given.get(field, "") for name, field in PARAMETERS.items()}
+        codes = {name: given.get(field, "") for name, field in CODES.items()}
+        is_prolific = platform == Study.Platform.PROLIFIC
+        given_codes = {name: code for name, code in codes.items() if code and is_prolific}
+        chosen: dict[str, Any] = {
+            "parameters": {name: word for name, word in parameters.items() if word and platform != "mturk"},
+            "codes": given_codes,
+            "confirm_by_api": bool(given.get("confirm_by_api")) and is_prolific,
+        }
+        # Prolific tells its code once the study stands there, which needs its link: only the launch asks for it.
+        whole = chosen | ({"codes": {"complete": "NOT-YET"} | given_codes} if is_prolific else {})
+        checked = Study(platform=platform, platform_settings=whole)
+        self._check("platform", settings.parse_platform, checked)
+        return chosen
+
+    def _check(self, field: str, parse: Any, value: Any) -> Any:
+        """Return the value, with every problem that its parser finds as an error of a field."""
+        try:
+            parse(value)
+        except ProblemsError as error:
+            self.add_error(field, error.problems)
+        return value
+
+
+class StudyForm(StudyFields):
+    """Every field of a study; what can no longer change is shown and left alone."""
 
     def __init__(self, data: Any = None, *, study: Study) -> None:
         self.study = study
@@ -496,15 +559,6 @@ class StudyForm(SharedForm):
             found.append({"name": name, "title": title, "groups": groups, "is_folded": is_folded})
         return found
 
-    def clean_languages(self) -> list[str]:
-        codes = language_codes(self.cleaned_data["languages"])
-        if not codes:  # commas alone
-            raise ValidationError(self.fields["languages"].error_messages["required"])
-        return codes
-
-    def clean_native_languages(self) -> list[str]:
-        return language_codes(self.cleaned_data["native_languages"])
-
     def clean(self) -> dict[str, Any]:
         given = super().clean()
         for field, sentences in rules.plan_number_problems(given | {"asked": self.study.asked}).items():
@@ -519,51 +573,8 @@ class StudyForm(SharedForm):
             self.add_error("data_sets", problems) if problems else None
         if "further" in given and self.study.screen in NEEDS_REFERENCE:
             given["further"] = [*given["further"], ORIGINAL]
-        screening = DEFAULT_SCREENING | {
-            name: given[name]
-            for name in SCREENED
-            if name in given and (name in DEFAULT_SCREENING or given[name] != getattr(settings.Screening, name))
-        }
-        self._take("screening", settings.parse_screening, screening, "headphones")
-        self._clean_questionnaire(given)
-        self._clean_platform(given)
+        self.clean_settings(given)
         return given
-
-    def _clean_questionnaire(self, given: dict[str, Any]) -> None:
-        languages = given.get("languages") or self.study.languages
-        chosen = [SHIPPED_QUESTIONS[name] for name in SHIPPED_QUESTIONS if name in given.get("questions", [])]
-        try:
-            own = settings.read_questions(given.get("own_questions", ""), languages=languages, taken=SHIPPED_QUESTIONS)
-        except ProblemsError as error:
-            self.add_error("own_questions", error.problems)
-            own = []
-        self._take("questionnaire", settings.parse_questionnaire, [*chosen, *own], "own_questions")
-
-    def _clean_platform(self, given: dict[str, Any]) -> None:
-        platform = given.get("platform", self.study.platform)
-        if platform != Study.Platform.OWN and given.get("pay_per_hour") == 0 and not self.study.is_launched:
-            self.add_error("pay_per_hour", "People from such a platform are paid. Give an amount, such as 12.")
-        parameters = {name: given.get(field, "") for name, field in PARAMETERS.items()}
-        codes = {name: given.get(field, "") for name, field in CODES.items()}
-        is_prolific = platform == Study.Platform.PROLIFIC
-        given_codes = {name: code for name, code in codes.items() if code and is_prolific}
-        chosen: dict[str, Any] = {
-            "parameters": {name: word for name, word in parameters.items() if word and platform != "mturk"},
-            "codes": given_codes,
-            "confirm_by_api": bool(given.get("confirm_by_api")) and is_prolific,
-        }
-        # Prolific tells its code once the study stands there, which needs its link: only the launch asks for it.
-        whole = chosen | ({"codes": {"complete": "NOT-YET"} | given_codes} if is_prolific else {})
-        checked = Study(platform=platform, platform_settings=whole)
-        self._take("platform_settings", lambda _: settings.parse_platform(checked), chosen, "platform")
-
-    def _take(self, name: str, parse: Any, value: Any, field: str) -> None:
-        """Put a value among the cleaned ones, with every problem that its parser finds as an error of a field."""
-        try:
-            parse(value)
-        except ProblemsError as error:
-            self.add_error(field, error.problems)
-        self.cleaned_data[name] = value
 
     def save(self, *, by: Any) -> Study | None:
         """Return the changed study of a valid form; None with errors of the form where it does not hold together."""

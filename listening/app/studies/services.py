@@ -86,6 +86,7 @@ def create_study(
     data_sets: Iterable[DataSet] = (),
     further: Iterable[str] = (),
     questions: Sequence[AskedQuestion] | None = None,
+    own_texts: Mapping[tuple[str, str], str] | None = None,
     **fields: Any,
 ) -> Study:
     """Return a draft with its systems, recordings, questions, and the shipped wording of texts in its languages.
@@ -93,6 +94,7 @@ def create_study(
     Args:
         further: as of `selectors.list_further`.
         questions: those of the first preset where they are left out.
+        own_texts: by kind and language, instead of those that are shipped.
         fields: of `Study`; those left out get their default.
 
     Raises:
@@ -107,7 +109,7 @@ def create_study(
     study.data_sets.set(data_sets)
     _set_systems(study, systems)
     _set_further(study, further)
-    for (kind, language), wording in _wordings(study).items():
+    for (kind, language), wording in (_wordings(study) | {**(own_texts or {})}).items():
         _add_text(study, kind, language, wording, by)
     audit.record("study.created", study, actor=by, edition=edition.name if edition else "")
     return study

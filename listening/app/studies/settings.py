@@ -30,7 +30,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from common.errors import ProblemsError
-from common.line_texts import find_hidden_character
 from listening.app.models import Study
 from listening.texts import shipped_questionnaire
 
@@ -146,17 +145,6 @@ def label_in(labels: Mapping[str, str], language: str) -> str:
 Check = tuple[Callable[[Any], bool], str]  # whether a value can be used, and what is expected of one
 TRUTH: Check = (lambda value: isinstance(value, bool), "true or false")
 OBJECT: Check = (lambda value: isinstance(value, Mapping), "an object")
-
-
-def text(longest: int) -> Check:
-    return lambda value: isinstance(value, str) and len(value) <= longest and not find_hidden_character(value), (
-        f"a text of at most {longest} characters"
-    )
-
-
-def texts(longest: int) -> Check:
-    is_text = text(longest)[0]
-    return lambda value: isinstance(value, list) and all(map(is_text, value)), "a list of texts"
 
 
 def whole(lowest: int, highest: int) -> Check:

@@ -230,7 +230,7 @@ def test_each_condition_is_compared_with_one_alone_until_the_organizer_chooses_o
     assert (study.against, study.trials_per_evaluator, study.certificate["passes"]) == ("clean", 6, True)
     pairs = [set(one.samples.values_list("stimulus__condition__code", flat=True)) for one in study.presentations.all()]
     assert all("" in pair and len(pair) == 2 for pair in pairs)
-    assert read_test_file(write_test_file(study))[0].against == "clean"
+    assert read_test_file(write_test_file(study)).given["against"] == "clean"
     run_jobs()
     form = place.client.get(address(study, "edit")).context["form"]
     assert [name for name, _ in form.fields["against"].choices] == ["", "clean", "codec", "coder"]

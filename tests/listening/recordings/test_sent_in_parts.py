@@ -118,7 +118,7 @@ def test_token_that_may_only_submit_neither_sends_nor_discards_them():
 @pytest.mark.parametrize(
     ("given", "field", "sentence"),
     [
-        ({"test": "titel = 1"}, "test", "has no title"),
+        ({"test": "titel = 1"}, "test", "title: Give the study a title."),
         ({"file_name": "codecs.mp3"}, "file_name", "Expected an archive (.zip, "),
         ({"size": 3 << 30}, "file_name", "Expected at most 2"),
         ({"sha256": "x"}, "sha256", ""),

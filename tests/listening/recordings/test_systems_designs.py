@@ -161,13 +161,13 @@ def test_file_of_a_test_of_systems_repeats_it_by_the_api():
     organizer = make_organizer()
     edition = make_edition_with_speech(systems=3, organizer=organizer)
     file = f'title = "Two"\npreset = "ab"\nedition = "{edition.name}"\nsystems = ["T01-p1", "T03-p1"]\n'
-    reply = post(organizer, test=file + "[sessions]\nevaluators = 6\ntrials = 4\nitems_at_most = 4\n")
+    reply = post(organizer, test=file + "[sessions]\nevaluators = 6\ntrials_per_evaluator = 4\nitems_at_most = 4\n")
     assert (reply.status_code, reply.json()["name"]) == (201, "two"), reply.json()
     study = Study.objects.get()
     assert (codes_of(study), study.trials_per_evaluator) == (["T01-p1", "T03-p1"], 4)
-    chosen, fields = read_test_file(write_test_file(study))
+    chosen = read_test_file(write_test_file(study)).choose()
     assert (chosen.edition, chosen.systems, chosen.original) == (edition.name, ("T01-p1", "T03-p1"), "")
-    assert (chosen.items_at_most, chosen.evaluators, fields["seed"]) == (4, 6, study.seed)
+    assert [chosen.study[name] for name in ("items_at_most", "evaluators", "seed")] == [4, 6, study.seed]
     again = post(organizer, test=write_test_file(study).replace("Two", "Again"))
     made = Study.objects.get(name=again.json()["name"])
     assert made.certificate["fingerprint"] == study.certificate["fingerprint"]

@@ -161,7 +161,7 @@ def test_who_misses_made_control_trials_is_flagged_and_they_enter_no_result(plac
     assert list(Flag.objects.filter(kind="gold-missed").values_list("session", flat=True)) == [careless.pk]
     answers = collect_inputs(Study.objects.get()).answers
     assert len(answers) == 2 * 2 * study.trials_per_evaluator
-    assert read_test_file(write_test_file(study))[0].gold_trials == 2
+    assert read_test_file(write_test_file(study)).given["gold_trials"] == 2
 
 
 def test_labels_have_practice_with_feedback_and_control_trials_from_their_folders(place):
