@@ -72,8 +72,12 @@ def _send(portal: Portal, text: str, folder: Path, patience_s: float) -> Row:
         with open_archive(packed) as archive:
             told = {"file_name": packed.name, "test": text, "sha256": hash_archive(archive)}
             print_message(f"Sending {len(paths):,} files.")
-            upload = RecordingsSender(portal, archive, told, patience_s=patience_s).deliver()
-    print_message("All is sent. The portal reads the recordings and makes the design.")
+            sender = RecordingsSender(portal, archive, told, patience_s=patience_s)
+            upload = sender.deliver()
+    if sender.was_submitted:
+        print_message("These recordings and this file made the test already.")
+    else:
+        print_message("All is sent. The portal reads the recordings and makes the design.")
     while not upload["study"]:
         if upload["job"]["state"] in {"failed", "cancelled"}:
             raise CommandError(upload["job"]["failure"] or f"The job was cancelled: {upload['job']['address']}")

@@ -249,7 +249,7 @@ class Sender:
         archive: stays open, so that a file that takes its name meanwhile is not mixed with it.
 
     Attributes:
-        was_submitted: whether the portal had made a submission of it before.
+        was_submitted: whether the portal had made a submission or a listening test of it before.
     """
 
     def __init__(
@@ -318,7 +318,8 @@ class Sender:
         pause_s = 0.5
         offset = self._patiently(lambda: self._offset(address))
         if offset == self.size:
-            self.was_submitted = bool(self._patiently(lambda: self.portal.ask("GET", address).json())["submission"])
+            state = self._patiently(lambda: self.portal.ask("GET", address).json())
+            self.was_submitted = bool(state["submission"] or state.get("study"))  # an older portal makes no tests
         elif offset:
             print_message(f"Resuming at {format_size(offset)} of {format_size(self.size)}.")
         while offset < self.size:

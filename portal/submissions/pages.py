@@ -35,6 +35,7 @@ from portal.submissions.models import Submission, SubmittedDocument, System, Upl
 from portal.submissions.removal import system_trail
 from portal.submissions.requirements import ArchiveRequirements, list_requirements
 from portal.submissions.resumable_uploads import (
+    list_failed_tests,
     submission_problem,
     unfinished_imports,
     unfinished_uploads,
@@ -449,8 +450,8 @@ def upload_corpus_page(request: HttpRequest) -> dict[str, Any]:
 
 
 def upload_of_tests(user: Any) -> dict[str, Any]:
-    """Return for an organizer what the page needs that uploads own recordings, and their unfinished ones."""
-    uploads = unfinished_imports(user).filter(imported_as__has_key="test")
+    """Return for an organizer what the page needs that uploads own recordings, and theirs that made no test yet."""
+    uploads = [*unfinished_imports(user).filter(imported_as__has_key="test"), *list_failed_tests(user)]
     return {"uploads": uploads, "largest": LARGEST_RECORDINGS_BYTES, **_ARCHIVES}
 
 

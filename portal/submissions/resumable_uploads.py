@@ -226,6 +226,18 @@ def unfinished_imports(user: Any) -> QuerySet[Upload]:
     return found.select_related("created_by")
 
 
+def list_failed_tests(user: Any) -> list[Upload]:
+    """Return archives of own recordings of which this person could make no listening test yet, while they are here."""
+    found = Upload.objects.filter(created_by=user, state=Upload.State.COMPLETE, imported_as__has_key="test")
+    found = found.filter(expires_at__gt=timezone.now()).select_related("created_by")
+    return [one for one in found if _is_failed_test(one) and upload_files.is_there(one.pk)]
+
+
+def _is_failed_test(upload: Upload) -> bool:
+    job = find_import(upload) if "test" in upload.imported_as else None
+    return job is not None and job.has_ended and job.state != JobState.SUCCEEDED
+
+
 def find_import(upload: Upload) -> Job | None:
     """Return the newest job that imports the corpus of an upload, or makes its listening test."""
     jobs = Job.objects.filter(kind__in=("import-corpus", TEST_JOB), parameters__upload=str(upload.pk))
@@ -473,18 +485,16 @@ def _new_system(upload: Upload, edition: Edition, team: Team | None, by: Any) ->
 
 @transaction.atomic
 def abandon_upload(*, upload: Upload, by: Any) -> Upload:
-    """Discard an unfinished upload with everything that was received of it.
+    """Discard an upload that is unfinished or made no listening test, with everything that was received of it.
 
     Raises:
         NotPossible: it is a submission already, or gone.
     """
     locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
-    if locked.state == Upload.State.COMPLETE:
-        is_corpus = locked.edition_id is None
-        raise NotPossible(
-            IMPORTED if is_corpus else f"{SUBMITTED} Withdraw the submission instead.", code=Reason.FINISHED
-        )
-    require_unfinished(locked)
+    if locked.state == Upload.State.COMPLETE and locked.edition_id is not None:
+        raise NotPossible(f"{SUBMITTED} Withdraw the submission instead.", code=Reason.FINISHED)
+    if not _is_failed_test(locked):
+        require_unfinished(locked)
     locked.state = Upload.State.ABANDONED
     locked.save(update_fields=["state"])
     audit.record("upload.discarded", locked, actor=by)

@@ -18,6 +18,8 @@ from portal.submissions.resumable_uploads import create_test_upload
 def begin_upload(*, test: ChosenTestForm, file_name: str, size: int, sha256: str, by: Any) -> Upload:
     """Return the upload of an archive of which a job makes the test of a valid form, begun now or before.
 
+    What has made just this test already is found, too, so that a sender who did not hear of it makes it once.
+
     Raises:
         ProblemsError: an archive like this cannot be used.
         ValidationError: the name or the title is taken.
@@ -28,6 +30,10 @@ def begin_upload(*, test: ChosenTestForm, file_name: str, size: int, sha256: str
         raise ProblemsError([f"The file of the test names the edition {chosen.edition}, so no recordings are sent."])
     check_archive(file_name, size)
     name, title = (str(chosen.study[one]) for one in ("name", "title"))
+    same = Upload.objects.filter(created_by=by, size=size, claimed_sha256=sha256, state=Upload.State.COMPLETE)
+    for upload in same.filter(imported_as={"test": test.sent, "name": title}):
+        if Study.objects.filter(recordings__upload=str(upload.pk)).exists():
+            return upload
     check_names(Study(name=name, title=title), by)
     return create_test_upload(
         test=test.sent,

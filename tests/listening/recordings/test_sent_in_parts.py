@@ -88,6 +88,30 @@ def test_archive_that_was_damaged_on_its_way_is_sent_again():
     assert sender.deliver()["study"]["title"] == "Codecs"
 
 
+def test_archive_of_which_no_test_could_be_made_is_discarded_at_once():
+    sender = Sender(pack(recordings()).read())
+    failed = sender.deliver(test='title = "Codecs"\noriginal = "clear"')
+    page = Client()
+    page.force_login(Upload.objects.get().created_by)
+    assert "no test was made of it" in page.get("/studies/new/recordings/").content.decode()
+    assert sender.client.delete(f"/api/uploads/{failed['id']}", headers=TUS).status_code == 204
+    assert not upload_files.is_there(failed["id"])
+    assert "no test was made of it" not in page.get("/studies/new/recordings/").content.decode()
+    assert sender.announce().json()["offset"] == 0
+    made = sender.deliver()
+    assert sender.client.delete(f"/api/uploads/{made['id']}", headers=TUS).status_code == 409
+
+
+def test_archive_and_file_that_made_a_test_lead_to_it():
+    sender = Sender(pack(recordings()).read())
+    made = sender.deliver()
+    again = sender.announce().json()
+    assert again["offset"] == len(sender.content)
+    assert sender.client.get(again["address"]).json()["study"] == made["study"]
+    assert "has this title" in str(sender.announce(test='title = "Codecs"\noriginal = "clean"').json())
+    assert Study.objects.count() == 1
+
+
 def test_archive_of_a_test_that_is_being_made_is_taken_for_no_other():
     sender = Sender(pack(recordings()).read())
     sender.send(sender.announce().json()["address"], 0)

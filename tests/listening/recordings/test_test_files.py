@@ -286,6 +286,10 @@ def test_command_makes_the_test_of_a_folder(monkeypatch, live_server, tmp_path, 
     monkeypatch.setattr("portal.client.study.time.sleep", lambda _: run_jobs())
     assert main(["study", "new", str(tmp_path / "test.toml"), str(tmp_path / "set")]) == 0
     assert "/studies/three-codecs/" in capsys.readouterr().out
+    assert main(["study", "new", str(tmp_path / "test.toml"), str(tmp_path / "set")]) == 0
+    again = capsys.readouterr()
+    assert "made the test already" in again.err
+    assert "/studies/three-codecs/" in again.out
     assert main(["study", "new", str(tmp_path / "test.toml"), str(tmp_path / "nothing")]) == 2
     study = Study.objects.get()
     assert (study.conditions.count(), study.screen, study.presentations.first().samples.count()) == (2, "triple", 3)
