@@ -310,41 +310,6 @@ def listener_differences(scored: Scored, pairs: Pairs) -> Floats:
     return np.round(found, _DECIMALS)
 
 
-def mann_whitney(counts: Floats, first: Ints, second: Ints) -> dict[str, NDArray[Any]]:
-    """Return the test of all pairs at once, from how often each distinct score was given.
-
-    With A_v and B_v ratings of score v: U = Σ_v A_v (Σ_{w<v} B_w + B_v / 2), and the variance under no difference is
-    mn/12 · (N + 1 − Σ_v (t_v³ − t_v) / (N (N − 1))), t_v = A_v + B_v, N = m + n.
-
-    Args:
-        counts: shape (systems, distinct scores), scores ascending.
-        first, second: rows of `counts`, shape (pairs,).
-
-    Returns:
-        Columns of ``mann_whitney``, shape (pairs,): `u` of the first system, ties counted half; `n_first`, `n_second`;
-        `p`, two-sided, normal approximation with correction for ties and continuity, NaN where all ratings are equal;
-        `common_language`, the chance that a rating of the first is above one of the second; `cliffs_delta`.
-    """
-    from scipy.special import ndtr
-
-    sizes = counts.sum(axis=1)
-    below = np.cumsum(counts, axis=1) - counts / 2
-    u = (counts @ below.T)[first, second]
-    m, n = sizes[first], sizes[second]
-    square, cube = counts**2, (counts**3).sum(axis=1)
-    mixed = square @ counts.T  # Σ A² B
-    tied = cube[first] + cube[second] + 3 * (mixed[first, second] + mixed[second, first])
-    total = m + n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = m * n / 12 * (total + 1 - (tied - total) / (total * (total - 1)))
-        is_flat = variance <= 1e-9 * m * n
-        z = (np.abs(u - m * n / 2) - 0.5) / np.sqrt(np.where(is_flat, np.nan, variance))
-    p = np.clip(2 * ndtr(-z), 0.0, 1.0)
-    columns = {"u": u, "n_first": m.astype(np.int64), "n_second": n.astype(np.int64), "p": p}
-    chance = u / (m * n)
-    return columns | {"common_language": chance, "cliffs_delta": 2 * chance - 1}
-
-
 def _difference_rows(
     scored: Scored, pairs: Pairs, clustered: Clustered, draws: Floats | None, settings: Settings
 ) -> list[Row]:
@@ -368,17 +333,22 @@ def _difference_rows(
 
 
 def _mann_whitney_rows(scored: Scored, pairs: Pairs, settings: Settings) -> list[Row]:
-    if not len(pairs):
-        return []
-    chosen = scored.ratings.task == pairs.task
-    values, level = np.unique(scored.score[chosen], return_inverse=True)
-    counts = np.zeros((len(pairs.systems), values.size))
-    for place, system in enumerate(pairs.systems):
-        counts[place] = np.bincount(level[scored.ratings.system[chosen] == system], minlength=values.size)
-    columns = mann_whitney(counts, pairs.first, pairs.second)
-    of_system = [np.unique(scored.listener[chosen & (scored.ratings.system == name)]).size for name in pairs.systems]
-    columns["listeners"] = np.minimum(np.array(of_system)[pairs.first], np.array(of_system)[pairs.second])
-    return _rows(pairs, columns | {"adjusted": adjust_p(columns["p"], settings.correction)})
+    """Return the test of all ratings of each two systems, by its normal approximation; no p where all are equal."""
+    from scipy.stats import mannwhitneyu
+
+    of_systems = [(scored.ratings.task == pairs.task) & (scored.ratings.system == name) for name in pairs.systems]
+    listeners = [np.unique(scored.listener[of_system]).size for of_system in of_systems]
+    rows = []
+    for place in zip(pairs.first, pairs.second, strict=True):
+        first, second = (scored.score[of_systems[one]] for one in place)
+        u, p = mannwhitneyu(first, second, method="asymptotic")
+        chance = u / (first.size * second.size)
+        row = {"task": pairs.task, "first": pairs.systems[place[0]], "second": pairs.systems[place[1]], "u": u}
+        row |= {"n_first": first.size, "n_second": second.size, "listeners": min(listeners[one] for one in place)}
+        row["p"] = np.nan if np.ptp(np.concatenate([first, second])) == 0 else p
+        rows.append(row | {"common_language": chance, "cliffs_delta": 2 * chance - 1})
+    adjusted = adjust_p(np.array([row["p"] for row in rows]), settings.correction)
+    return [row | {"adjusted": one} for row, one in zip(rows, adjusted, strict=True)]
 
 
 def _rows(pairs: Pairs, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> list[Row]:

@@ -42,21 +42,6 @@ def test_verifiability_is_compared_class_by_class():
     assert found.tolist() == [8 - 6, (2 + 1) / 2]
 
 
-@pytest.mark.parametrize(("kind", "points"), [("raw", 5), ("normalised", None)])
-def test_mann_whitney_agrees_with_scipy(kind, points):
-    scored = scored_of(drawn(seed=3, points=points), kind)
-    rows = make_comparison_tables(scored, QUICK)[1].records()
-    of = {system: scored.score[scored.ratings.system == system] for system in scored.systems("naturalness")}
-    for row in rows:
-        first, second = of[row["first"]], of[row["second"]]
-        expected = stats.mannwhitneyu(first, second, method="asymptotic", alternative="two-sided")
-        assert (row["n_first"], row["n_second"], row["u"]) == (first.size, second.size, expected.statistic)
-        assert row["p"] == pytest.approx(expected.pvalue, rel=1e-8)
-        assert row["common_language"] == pytest.approx(expected.statistic / (first.size * second.size))
-        delta = np.sign(first[:, None] - second[None, :]).mean()
-        assert row["cliffs_delta"] == pytest.approx(delta, abs=1e-9)
-
-
 def test_resampling_listeners_gives_the_standard_error_of_their_mean():
     scored = scored_of(drawn(listeners=60, seed=6))
     differences = listener_differences(scored, list_pairs(scored, "naturalness"))[:, 0]
