@@ -86,11 +86,11 @@ def test_pages_for_organizers_are_sound(study, address, organizer, new_page, che
 def test_switching_scores_keeps_the_place(address, page):
     page.goto(address)
     expect(page.locator(".switch [aria-current]")).to_have_text("Normalised ranks")
+    page.locator("section[aria-labelledby=naturalness] details.more > summary").first.click()
+    page.locator("section[aria-labelledby=naturalness] details.meanings > summary").first.click()
     page.locator("#naturalness").evaluate(
         "(heading) => scrollTo(0, scrollY + heading.getBoundingClientRect().top - 150)"
     )
-    page.locator("section[aria-labelledby=naturalness] details.more > summary").first.click()
-    page.locator("section[aria-labelledby=naturalness] details.meanings > summary").first.click()
     before = top_of(page, "#naturalness")
     page.get_by_role("link", name="Raw ratings").click()
     page.wait_for_url("**scores=raw**")
