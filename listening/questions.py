@@ -376,7 +376,12 @@ def slot_order(slot: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a listening test begins with. `study`: its settings that differ from the usual ones, by name."""
+    """What a listening test begins with.
+
+    Attributes:
+        study: its settings that differ from the usual ones, by name.
+        practice_trials: proposed where ten times as many items are there.
+    """
 
     name: str
     title: str
@@ -384,6 +389,7 @@ class Preset:
     source: str
     questions: tuple[AskedQuestion, ...]
     study: Mapping[str, Any]
+    practice_trials: int = 0
 
 
 @cache
@@ -417,4 +423,5 @@ def load_preset(name: str) -> Preset:
         questions = tuple(parse_question(one, path.name) for one in data["questions"])
     if problems := list_question_problems(questions):
         raise ProblemsError([f"{path.name}: {problem}" for problem in problems])
-    return Preset(name, data["title"], data["about"], data["source"], questions, data.get("study", {}))
+    told = (data["title"], data["about"], data["source"])
+    return Preset(name, *told, questions, data.get("study", {}), data.get("practice_trials", 0))

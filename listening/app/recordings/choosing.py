@@ -5,7 +5,7 @@ A page shows some of its fields, and the file of a test has those of `TABLES`; b
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from itertools import chain
 from typing import Any
@@ -128,12 +128,11 @@ class ChosenTestForm(StudyFields):
     """A form in which only the title has to be given; what is left out is not among the values.
 
     Attributes:
-        shown: the names of its fields, in their order.
         needed: those that cannot be left out.
         given: the values of a valid form.
     """
 
-    shown: Collection[str] = (*chain.from_iterable(TABLES.values()), "asked", "texts")
+    shown: Sequence[str] = (*chain.from_iterable(TABLES.values()), "asked", "texts")
     needed: Collection[str] = ("title",)
     study = Study(languages=list(SHIPPED_LANGUAGES))
 
@@ -185,7 +184,10 @@ class ChosenTestForm(StudyFields):
     def __init__(self, data: Any = None, files: Any = None, **more: Any) -> None:
         super().__init__(data, files, **more)
         self.given: dict[str, Any] = {}
-        self.fields = {name: self.fields[name] for name in self.shown}
+        if practice := self.fields.get("practice_trials"):
+            practice.help_text = (
+                f"{practice.help_text} Empty: up to 3 of MOS, P.835, DCR, CCR and MUSHRA, one for 10 items."
+            )
         for name, field in self.fields.items():
             field.required = name in self.needed
             if isinstance(field, forms.ChoiceField) and not isinstance(field, AnchorsField):

@@ -15,7 +15,7 @@ from listening.app.recordings.choosing import ChosenTestForm
 from listening.app.recordings.files import LARGEST_TEST_FILE, read_test_file
 from listening.app.recordings.services import make_test
 from listening.app.recordings.uploads import begin_upload
-from listening.app.studies.forms import SOUND, mark_needed_for_launch, or_errors
+from listening.app.studies.forms import SOUND, or_errors
 from listening.app.studies.rules import CONSENT_FIELDS
 from listening.app.studies.services import USUAL_MONTHS
 from portal.core.fields import LineField
@@ -119,7 +119,6 @@ class OwnTestForm(ArchiveForm, ChosenTestForm):
     def __init__(self, data: Any = None, files: Any = None, *, user: Any) -> None:
         initial = {"contact": user.email, "keep_months": USUAL_MONTHS}
         super().__init__(data, files, user=user, initial=initial)
-        mark_needed_for_launch(self)
 
     def test_form(self) -> ChosenTestForm:
         return self

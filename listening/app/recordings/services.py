@@ -64,6 +64,7 @@ PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked
 USUAL_PRESET, USUAL_LOUDNESS = "mos", Loudness.PROGRAMME
 USUAL_TRIALS, FEWEST_SUGGESTED, MOST_SUGGESTED = 60, 24, 500
 USUAL_TRIALS_OF_MANY = 20  # with all conditions at once
+ITEMS_TO_PRACTISE = 10  # for each practice trial that is proposed, since its item is scored no more
 
 
 @dataclass(frozen=True)
@@ -313,8 +314,13 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     """
     codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
     own = len(found.items_for(PRACTICE)), len(found.items_for(CONTROL))
-    practice, gold = (chosen.study.get(name) or 0 for name in ("practice_trials", "gold_trials"))
-    unscored = {"practice_trials": max(practice, own[0]), "gold_trials": max(gold, own[1])}
+    preset = load_preset(chosen.preset)
+    proposed = preset.practice_trials if chosen.asked == preset.questions and not own[0] else 0
+    practice = chosen.study.get("practice_trials", min(proposed, len(found.common_items) // ITEMS_TO_PRACTISE))
+    unscored = {
+        "practice_trials": max(practice, own[0]),
+        "gold_trials": max(chosen.study.get("gold_trials", 0), own[1]),
+    }
     made = unscored["practice_trials"] - own[0], unscored["gold_trials"] - own[1]
     if problems := aside_problems(chosen.asked, *made, len(found.common_items)):
         raise ProblemsError(problems)

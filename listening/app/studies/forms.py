@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any, cast
@@ -19,7 +19,15 @@ from listening.app.studies.designing import extend_design
 from listening.app.studies.services import make_study
 from listening.app.studies.settings import DEFAULT_SCREENING, SHIPPED_QUESTIONS
 from listening.app.studies.sizes import describe_sizes
-from listening.questions import FEWEST_TO_SWAP, FIRST_PRESET, NEEDS_REFERENCE, PAIRED, SWITCHING, list_presets
+from listening.questions import (
+    FEWEST_TO_SWAP,
+    FIRST_PRESET,
+    NEEDS_REFERENCE,
+    PAIRED,
+    SWITCHING,
+    list_presets,
+    load_preset,
+)
 from listening.stimuli.anchors import list_anchors, name_anchor, rate_of_anchor
 from portal.challenges.models import DataSet, Edition, Role
 from portal.core.fields import LineField, SharedForm
@@ -223,62 +231,14 @@ def systems_field(help_text: str) -> forms.ModelMultipleChoiceField[Submission]:
     )
 
 
-class NewStudyForm(forms.Form):
-    """What a study begins with; everything else gets a default from what the edition holds, to be changed after."""
-
-    edition = EditionField()
-    title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
-    name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
-    preset = radios(
-        "What evaluators are asked",
-        [(one.name, f"{one.title}: {one.about}") for one in list_presets()],
-        "Every word can be changed on the page “Questions”, as can their number and their scales.",
-        "Choose what evaluators are asked.",
-        initial=FIRST_PRESET,
-    )
-    systems = systems_field("Systems whose accepted submission holds anonymised trial utterances. None ticked: all.")
-    size = radios(
-        "Size to begin with",
-        describe_sizes(),
-        "Every number can be changed afterwards.",
-        "Choose a size to begin with.",
-        initial="2022",
-    )
-    responsible = ResponsibleField()
-    keep_months = keep_months_field()
-
-    def __init__(self, data: Any = None, *, user: Any, edition: Edition | None = None) -> None:
-        self.user = user
-        editions = selectors.editions_to_study(user)
-        sole = editions.first() if editions.count() == 1 else None
-        chosen = edition or sole
-        super().__init__(data, initial={"edition": chosen} | (services.propose_study(chosen, user) if chosen else {}))
-        self.fields["edition"].queryset = editions  # type: ignore[attr-defined]
-        self.chosen = chosen
-        if chosen is None:
-            del self.fields["systems"]
-        else:
-            heard = selectors.submissions_to_hear(chosen)
-            self.fields["systems"].queryset = heard  # type: ignore[attr-defined]
-            self.initial["systems"] = list(heard)
-        mark_needed_for_launch(self)
-
-    def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        if given.get("edition") != self.chosen:  # whose systems were not shown
-            given["systems"] = ()
-        if "name" in given and not given["name"] and given.get("title"):
-            given["name"] = selectors.free_study_name(given["title"])
-        return given
-
-    def save(self) -> Study | None:
-        """Return the new study of a valid form; None with errors of the form where it does not hold together."""
-        return or_errors(self, make_study, by=self.user, **self.cleaned_data)
-
-
 class StudyFields(SharedForm):
-    """Every field of a study, each with its limits; what several of them make together."""
+    """Every field of a study, each with its limits; what several of them make together.
 
+    Attributes:
+        shown: the names of the fields of a form, in their order; empty for all.
+    """
+
+    shown: Sequence[str] = ()
     study: Study
 
     rate_hz = forms.TypedChoiceField(label="Sampling rate", choices=RATES, coerce=int)
@@ -334,7 +294,10 @@ class StudyFields(SharedForm):
     originals_per_evaluator = WholeField("Of which original", 0, MOST_TRIALS)
     practice_trials = WholeField("Practice trials", 0, rules.PRACTICE_AT_MOST, "They come first and are not counted.")
     gold_trials = WholeField(
-        "Control trials", 0, rules.GOLD_AT_MOST, "Their answer is known; they show who is inattentive."
+        "Control trials",
+        0,
+        rules.GOLD_AT_MOST,
+        "Their answer is known; they show who is inattentive. DCR, CCR, AB, ABX and comparisons of voices have them.",
     )
     bridge_trials = WholeField(
         "Bridge trials",
@@ -453,6 +416,11 @@ class StudyFields(SharedForm):
         required=False,
     )
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.fields = {name: self.fields[name] for name in self.shown or self.fields}
+        mark_needed_for_launch(self)
+
     def clean_plays_at_most(self) -> int | None:
         return self.cleaned_data["plays_at_most"] or None
 
@@ -506,6 +474,69 @@ class StudyFields(SharedForm):
         return value
 
 
+class NewStudyForm(StudyFields):
+    """What a study begins with; everything else gets a default from what the edition holds, to be changed after."""
+
+    shown = (
+        *("edition", "title", "name", "preset", "systems", "against", "size", "practice_trials", "gold_trials"),
+        *("responsible", "keep_months"),
+    )
+    edition = EditionField()
+    name = StudyNameField("Part of the address of its pages. Empty: made of the title.", required=False)
+    preset = radios(
+        "What evaluators are asked",
+        [(one.name, f"{one.title}: {one.about}") for one in list_presets()],
+        "Every word can be changed on the page “Questions”, as can their number and their scales.",
+        "Choose what evaluators are asked.",
+        initial=FIRST_PRESET,
+    )
+    systems = systems_field("Systems whose accepted submission holds anonymised trial utterances. None ticked: all.")
+    size = radios(
+        "Size to begin with",
+        describe_sizes(),
+        "Every number can be changed afterwards.",
+        "Choose a size to begin with.",
+        initial="2022",
+    )
+
+    def __init__(self, data: Any = None, *, user: Any, edition: Edition | None = None) -> None:
+        self.user = user
+        editions = selectors.editions_to_study(user)
+        sole = editions.first() if editions.count() == 1 else None
+        chosen = edition or sole
+        super().__init__(data, initial={"edition": chosen} | (services.propose_study(chosen, user) if chosen else {}))
+        self.fields["edition"].queryset = editions  # type: ignore[attr-defined]
+        self.chosen = chosen
+        for name in ("practice_trials", "gold_trials"):
+            self.fields[name].required = False
+        if chosen is None:
+            del self.fields["systems"], self.fields["against"]
+        else:
+            heard = selectors.submissions_to_hear(chosen)
+            self.fields["systems"].queryset = heard  # type: ignore[attr-defined]
+            self.initial["systems"] = list(heard)
+            self.fields["against"].choices = list_pairs([ORIGINAL, *selectors.name_codes(heard)])  # type: ignore[attr-defined]
+            self.fields["against"].help_text = "Of AB, CCR and ABX."
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean()
+        if given.get("edition") != self.chosen:  # whose systems were not shown
+            given["systems"] = ()
+        if "name" in given and not given["name"] and given.get("title"):
+            given["name"] = selectors.free_study_name(given["title"])
+        if (
+            given.get("against")
+            and "preset" in given
+            and load_preset(given["preset"]).questions[0].screen not in PAIRED
+        ):
+            self.add_error("against", "Only AB, CCR and ABX have pairs. Choose each condition with each other.")
+        return given
+
+    def save(self) -> Study | None:
+        """Return the new study of a valid form; None with errors of the form where it does not hold together."""
+        return or_errors(self, make_study, by=self.user, **self.cleaned_data)
+
+
 class StudyForm(StudyFields):
     """Every field of a study; what can no longer change is shown and left alone."""
 
@@ -526,15 +557,13 @@ class StudyForm(StudyFields):
         absent |= {"orders"} if len(study.asked) < FEWEST_TO_SWAP else set()
         if study.screen in PAIRED:
             names = [code or study.original_name for code in study.compared.values_list("code", flat=True)]
-            alone = ((name, f"Each other condition with {name}") for name in names)
-            self.fields["against"].choices = [("", "Each condition with each other"), *alone]  # type: ignore[attr-defined]
+            self.fields["against"].choices = list_pairs(names)  # type: ignore[attr-defined]
         else:
             absent.add("against")
         if study.is_crossed and not study.gold_trials and not rules.has_known_answers(study.asked):
             absent |= {"gold_trials", "gold_gate"}
         for name in absent:
             del self.fields[name]
-        mark_needed_for_launch(self)
         for name in self.fields.keys() & {"systems", "data_sets"}:
             self.fields[name].needed_for = "the design"  # type: ignore[attr-defined]
         places = (study.is_launched and study.blocks.count()) or study.evaluators
@@ -584,6 +613,11 @@ class StudyForm(StudyFields):
             fields = {name: value for name, value in fields.items() if name not in rules.LOCKED_AFTER_LAUNCH}
             relations = {}
         return or_errors(self, services.change_study, study=self.study, by=by, **fields, **relations)
+
+
+def list_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return which of these conditions can be compared in pairs: all of them, or each with one alone."""
+    return [("", "Each condition with each other"), *((name, f"Each other condition with {name}") for name in names)]
 
 
 def list_further_choices(study: Study) -> list[tuple[str, str]]:

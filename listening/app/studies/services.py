@@ -573,7 +573,7 @@ def make_study(
     preset: str,
     size: str,
     systems: Iterable[Submission] = (),
-    **consent: Any,
+    **fields: Any,
 ) -> Study:
     """Return a draft with the recordings of one subset and the questions of a preset; a crossed test is designed, too.
 
@@ -581,16 +581,16 @@ def make_study(
         preset: of `listening.questions.list_presets`.
         size: of `sizes.SIZES`.
         systems: every one that can be heard where none is given.
-        consent: of `rules.CONSENT_FIELDS`; what is left out or empty is as in the newest study of the edition.
+        fields: of `Study`; what consent says is as in the newest study of the edition where it is left out or empty.
 
     Raises:
         ProblemsError, ValidationError: as of `make_crossed_study`; of others the name is taken.
     """
     begun = load_preset(preset)
-    consent = {field: value for field, value in consent.items() if value}
+    fields = {field: value for field, value in fields.items() if value not in (None, "")}
     if are_crossed(begun.questions):
         told = {"edition": edition, "by": by, "name": name, "title": title, "size": size, "systems": systems}
-        return make_crossed_study(**told, questions=begun.questions, **begun.study, **consent)
+        return make_crossed_study(**told, questions=begun.questions, **{**begun.study, **fields})
     systems = list(systems or selectors.submissions_to_hear(edition)[:MOST_SYSTEMS])
     data_sets = best_sets(edition)
     has_gold = any(one.compares_voices for one in begun.questions)
@@ -602,10 +602,9 @@ def make_study(
         name=name,
         title=title,
         questions=begun.questions,
-        **list_sizes(find_form(begun.questions), size, has_gold=has_gold)[0] | dict(begun.study),
-        **consent,
+        **list_sizes(find_form(begun.questions), size, has_gold=has_gold)[0] | dict(begun.study) | fields,
     )
-    for field, value in choose_size(study, size, systems, data_sets).items():
+    for field, value in (choose_size(study, size, systems, data_sets) | fields).items():
         setattr(study, field, value)
     study.save()
     return study

@@ -65,7 +65,7 @@ def test_form_of_a_new_study_proposes_all_but_who_answers_for_it(client, edition
         "responsible",
         "keep_months",
     }
-    sent = {name: form[name].value() for name in form.fields if name not in ("edition", "name")}
+    sent = {name: form[name].value() or "" for name in form.fields if name not in ("edition", "name")}
     assert (sent["title"], sent["size"], sent["keep_months"]) == (f"Listening test of {edition}", "small", 12)
     response = client.post(reverse("studies:new"), sent | {"edition": edition.pk, "responsible": "A university"})
     study = Study.objects.get()
@@ -335,3 +335,17 @@ def test_extension_page_adds_blocks(client, edition):
     assert client.post(page("extend", study), {"blocks": 2}).status_code == 302
     assert study.blocks.count() == 6
     assert "4, and 2 added" in client.get(study.get_absolute_url()).content.decode()
+
+
+def test_new_study_of_pairs_is_made_with_what_it_compares_and_its_unscored_trials(client, organizer):
+    edition = make_edition_with_speech(systems=3, organizer=organizer)
+    client.force_login(organizer)
+    told = {"edition": edition.pk, "title": "Pairs", "preset": "ccr", "size": "small", "against": "T01-p1"}
+    page = client.post("/studies/new/", told | {"practice_trials": 1, "gold_trials": 1})
+    assert page.status_code == 302, page.context["form"].errors
+    study = Study.objects.get(title="Pairs")
+    assert (study.against, study.practice_trials, study.gold_trials) == ("T01-p1", 1, 1)
+    wrong = client.post("/studies/new/", told | {"title": "Single", "preset": "mos"})
+    assert wrong.context["form"].errors == {
+        "against": ["Only AB, CCR and ABX have pairs. Choose each condition with each other."]
+    }
