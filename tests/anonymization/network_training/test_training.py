@@ -250,7 +250,7 @@ def test_state_of_another_training_and_a_damaged_one_are_refused(start, tmp_path
 
 @regressor
 def test_regressor_learns_f0_of_sound_and_voice_for_voices_that_it_does_not_know(start, tmp_path):
-    training = start(tmp_path / "state.pt", steps=160)
+    training = start(tmp_path / "state.pt", steps=100)
     before = training.tell()["held_out"]
     training.run(lambda *_: None)
     found = training.tell()["held_out"]
@@ -266,7 +266,7 @@ def test_regressor_learns_f0_of_sound_and_voice_for_voices_that_it_does_not_know
 @pytest.mark.parametrize("start", ["decoder by phones"], indirect=True)
 def test_bottleneck_learns_which_phone_is_said(start, tmp_path):
     """And no spectrum: those of these sounds are all alike."""
-    training = start(tmp_path / "state.pt", steps=120, checkpoint_every=40, learning_rate=0.01)
+    training = start(tmp_path / "state.pt", steps=60, checkpoint_every=20, learning_rate=0.01)
     before = training.network.narrow[2].weight.clone()
     training.run(lambda *_: None)
     assert training.loss_names == ("spectrum", "codes", "phones")
@@ -309,7 +309,7 @@ def test_vocoder_learns_from_discriminators_where_it_has_them(start, tmp_path):
 
 @pytest.mark.parametrize("start", ["units"], indirect=True)
 def test_units_are_the_sounds_and_content_learns_to_name_them(start, sounds, tmp_path):
-    training = start(tmp_path / "state.pt", steps=120, learning_rate=0.01, checkpoint_every=40)
+    training = start(tmp_path / "state.pt", steps=80, learning_rate=0.01, checkpoint_every=40)
     training.run(lambda *_: None)
     for own, units in zip(sounds, training._units, strict=True):
         frames = own.layers[0].argmax(axis=1)

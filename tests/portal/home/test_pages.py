@@ -280,15 +280,6 @@ def test_utterances_are_found_by_text_gender_and_speaker(client, organizer):
 # Import -------------------------------------------------------------------------------------------
 
 
-def test_import_form_starts_a_job(client, organizer, tmp_path, settings):
-    settings.IMPORT_ROOTS = [tmp_path]
-    folder = write_manifest(tmp_path / "speech")
-    response = client.post("/corpora/import/", {"folder": folder, "name": "tones"})
-    job = Job.objects.get()
-    assert response.headers["Location"] == f"/jobs/{job.pk}/"
-    assert (job.parameters["folder"], job.parameters["name"]) == (str(folder), "tones")
-
-
 def _import_errors(client, **fields):
     response = client.post("/corpora/import/", fields)
     assert response.status_code == 422

@@ -70,7 +70,7 @@ def settle(folder):
     sweep.sweep(sweep.time_of_sweep())
 
 
-@pytest.mark.usefixtures("plain_figures_of_studies")
+@pytest.mark.usefixtures("quick_figures", "plain_figures_of_studies")
 def test_speech_goes_after_the_notice_and_numbers_stay(folder, client):
     edition = tones_edition(speakers=4)
     submission = make_unprotected_submission(edition)

@@ -344,12 +344,6 @@ def test_quota_is_asked_before_the_first_byte(sender, edition, team):
     assert "has used all 2 submissions of this edition" in sentence(answer)
 
 
-def test_archive_without_room_is_refused_before_the_first_byte(sender, monkeypatch):
-    monkeypatch.setattr(receiving, "free_bytes", lambda: (1 << 30) + 999)
-    answer = sender.create(size=1000)
-    assert (answer.status_code, "no room" in sentence(answer)) == (507, True)
-
-
 def test_full_disk_is_told_and_the_upload_goes_on_later(sender, monkeypatch):
     address = sender.begin()
     sender.send(address, 0, CONTENT[:1000])
