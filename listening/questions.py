@@ -330,11 +330,11 @@ def find_form(questions: Iterable[AskedQuestion]) -> str:
 def are_crossed(questions: Iterable[AskedQuestion]) -> bool:
     """Return whether every condition is heard in every item, even of the systems of an edition.
 
-    So it is where conditions are compared, with each other or with a reference, and where one of several labels is
-    chosen; other studies of systems have designs that know of speakers (`listening.design.allocation`, `unrated`).
+    Where voices are compared or placed and where texts are written, studies of systems have designs that know of
+    speakers (`listening.design.allocation`, `unrated`).
     """
-    compared = COMPARING | NEEDS_REFERENCE
-    return any(one.screen in compared or one.kind == Kind.CHOICE for one in questions)
+    asked = list(questions)
+    return bool(asked) and not any(one.screen in OF_CORPUS or one.kind == Kind.TEXT for one in asked)
 
 
 def order_questions(

@@ -87,24 +87,22 @@ def make_groups(request: DesignRequest, needs: DesignRequirements) -> Groups:
         return numbers[name]
 
     any_number = Bounds(0, request.trials)
-    words = {True: "target", False: "non-target", None: "unpaired", "f": "female", "m": "male"}
+    words = {True: "target", False: "non-target", "f": "female", "m": "male"}
     rows = []
     for candidate in request.candidates:
         original = candidate.is_original
         half: Half = needs.originals if original else needs.anonymised
         kind = "originals" if original else "anonymised trials"
-        of_class = any_number if candidate.is_target is None else half.classes[candidate.is_target]
-        both = needs.system_classes.get((candidate.system, bool(candidate.is_target)), any_number)
-        enrolment = Bounds(0, needs.enrolment) if candidate.enrolment else any_number
+        both = needs.system_classes.get((candidate.system, candidate.is_target), any_number)
         rows.append(
             [
                 number(f"system {candidate.system}", any_number if original else needs.system),
-                number(f"{words[candidate.is_target]} {kind}", of_class),
+                number(f"{words[candidate.is_target]} {kind}", half.classes[candidate.is_target]),
                 number(f"{words[candidate.is_target]} trials of {candidate.system or 'the originals'}", both),
                 number(f"{words[candidate.sex]} {kind}", half.sexes[candidate.sex]),
                 number(f"{kind} of speaker {candidate.speaker}", Bounds(0, half.speakers[candidate.speaker])),
                 number(f"trial utterance {candidate.source}", Bounds(0, needs.source)),
-                number(f"enrolment utterance {candidate.enrolment}", enrolment),
+                number(f"enrolment utterance {candidate.enrolment}", Bounds(0, needs.enrolment)),
                 number(f"trial {candidate.key}", Bounds(0, 1)),
             ]
         )

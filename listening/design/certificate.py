@@ -138,9 +138,8 @@ def _quarters(name: str, what: str, blocks: Blocks, group_of: Callable[[Candidat
             part = block[quarter * len(block) // QUARTERS : (quarter + 1) * len(block) // QUARTERS]
             here = Counter(group_of(trial) for trial in part)
             for group, count in total.items():
-                if group:
-                    bounds = Bounds.around(Fraction(count * len(part), len(block)))
-                    rows.append((f"evaluator {number}, quarter {quarter + 1}, {group}", here[group], bounds))
+                bounds = Bounds.around(Fraction(count * len(part), len(block)))
+                rows.append((f"evaluator {number}, quarter {quarter + 1}, {group}", here[group], bounds))
     return check_counts(name, what, rows)
 
 
@@ -256,7 +255,7 @@ def _kind(trial: Candidate) -> str:
 
 
 def _class(trial: Candidate) -> str:
-    return {True: "target", False: "non-target", None: ""}[trial.is_target]
+    return "target" if trial.is_target else "non-target"
 
 
 CERTIFICATE_VERSION = "2"
@@ -458,8 +457,8 @@ def _repeats(what: str, limit: int, blocks: Sequence[Sequence[Candidate]]) -> Ch
     problems, most = [], 0
     for number, block in enumerate(blocks, 1):
         for name, count in Counter(str(getattr(trial, what)) for trial in block).items():
-            most = max(most, count if name else 0)
-            if name and count > limit:
+            most = max(most, count)
+            if count > limit:
                 problems.append(f"evaluator {number} meets {role} utterance {name} {count} times")
     required = f"no {role} utterance more than {_times(limit)} in a session"
     return check_problems(f"{role} utterances", required, f"at most {_times(most)}", problems)
@@ -496,14 +495,14 @@ def _pairs(request: DesignRequest) -> Check:
                 problems.append(f"{trial.enrolment} would be of {first.speaker} and of {trial.speaker}")
     for trial in request.candidates:
         whose = owner.get(trial.enrolment)
-        if trial.is_target is False and whose is not None:
+        if not trial.is_target and whose is not None:
             if whose.speaker == trial.speaker:
                 problems.append(f"{trial.key} is called non-target, but both samples are of {trial.speaker}")
             elif whose.sex != trial.sex:
                 problems.append(f"{trial.key} compares speakers of two sexes")
-        if trial.enrolment and trial.enrolment == trial.source:
-            problems.append(f"{trial.key} compares an utterance with itself")
-    found = f"{sum(trial.is_target is not None for trial in request.candidates)} pairs"
+        if not trial.enrolment or trial.enrolment == trial.source:
+            problems.append(f"{trial.key} compares an utterance with {'itself' if trial.enrolment else 'nothing'}")
+    found = f"{len(request.candidates)} pairs"
     return check_problems("pairs", "both samples of one sex, and of one speaker in targets alone", found, problems)
 
 

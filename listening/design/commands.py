@@ -3,8 +3,8 @@
 Exit code 0: the certificate passes; 1: it does not; 2: bad usage, an unreadable file, or a request that cannot be met.
 
 Candidates are read from CSV, a design with its request is kept as JSON. The CSV has a header and the columns key,
-system, speaker, sex, class, source, enrolment; `system` is empty for originals, `class` is target, nontarget, or empty
-where no voices are compared. The JSON holds everything that a certificate is computed from.
+system, speaker, sex, class, source, enrolment; `system` is empty for originals, `class` is target or nontarget. The
+JSON holds everything that a certificate is computed from.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from listening.design.certificate import Certificate, certify
 from listening.design.requirements import Candidate, Design, DesignRequest, Extension, Sex
 
 COLUMNS = ("key", "system", "speaker", "sex", "class", "source", "enrolment")
-_CLASSES: dict[str, bool | None] = {"target": True, "nontarget": False, "": None}
+_CLASSES = {"target": True, "nontarget": False}
 _RELAXATIONS = ("sources_may_repeat", "enrolments_may_repeat", "sexes_as_in_pool")
 
 
@@ -59,13 +59,13 @@ def read_candidates(text: str, name: str) -> tuple[Candidate, ...]:
         row = dict(zip(header, cells, strict=True))
         values = {column: row[column].strip() for column in COLUMNS}
         sex, of_class = values["sex"].lower(), values["class"].lower()
-        empty = [column for column in ("key", "speaker", "source") if not values[column]]
+        empty = [column for column in ("key", "speaker", "source", "enrolment") if not values[column]]
         if empty:
-            problems.append(f"{place}: expected a {' and a '.join(empty)}, found none.")
+            problems.append(f"{place}: expected a value as {' and as '.join(empty)}, found none.")
         if sex not in ("f", "m"):
             problems.append(f"{place}: expected sex f or m, found {values['sex']!r}.")
         if of_class not in _CLASSES:
-            problems.append(f"{place}: expected class target, nontarget or nothing, found {values['class']!r}.")
+            problems.append(f"{place}: expected class target or nontarget, found {values['class']!r}.")
         else:
             names = {name: values[name] for name in ("key", "system", "speaker", "source", "enrolment")}
             found.append(Candidate(**names, sex=cast("Sex", sex), is_target=_CLASSES[of_class]))

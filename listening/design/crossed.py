@@ -24,6 +24,7 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from math import gcd
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,13 +43,6 @@ from listening.design.requirements import Bounds, PoolUtterance
 from listening.questions import COMPARING, MOST_AT_ONCE, NEEDS_REFERENCE, PAIRED, REFERENCE, Screen, list_slots
 
 CROSSED_VERSION = "2"
-_HEARD = {
-    Screen.SINGLE: "Every recording is heard alone and no voices are compared",
-    Screen.REFERENCE: "Every recording is compared with its own reference and with no other voice",
-    Screen.PAIR: "Two conditions of one recording are compared, and no voices",
-    Screen.TRIPLE: "Two conditions of one recording are compared, and no voices",
-    Screen.MANY: "All conditions of one recording are compared, and no voices",
-}
 _NO_SPEAKERS = "Speakers and their sexes need not be known: there is no rule about them."
 _ORDERS = 20  # tried for a block
 _ITEMS = (0, 1)  # after the seed: other draws than those of the blocks
@@ -56,6 +50,33 @@ Version = tuple[str, ...]  # conditions, in the order of the request
 PlannedTrial = tuple[tuple[str, ...], str]  # conditions in the order of slots, without the reference; and the item
 _Dealt = tuple[Version, str]  # version, item
 Blocks = Sequence[Sequence[_Dealt]]
+
+
+class _Words(NamedTuple):
+    """What is heard; what a trial plays, which version that is, and how many of these there are."""
+
+    heard: str
+    played: str
+    version: str
+    versions: str
+
+
+_SINGLE = _Words("Every recording is heard alone and no voices are compared", "recording", "condition", "{} conditions")
+_TWO = _Words(
+    "Two conditions of one recording are compared, and no voices",
+    *("pair of recordings", "pair of conditions", "{} pairs of conditions"),
+)
+_WORDS = {
+    Screen.SINGLE: _SINGLE,
+    Screen.REFERENCE: _SINGLE._replace(
+        heard="Every recording is compared with its own reference and with no other voice"
+    ),
+    Screen.PAIR: _TWO,
+    Screen.TRIPLE: _TWO,
+    Screen.MANY: _Words(
+        "All conditions of one recording are compared, and no voices", "item", "set of conditions", "all conditions"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,7 @@ class CrossedRequest:
         items: those that every condition has.
         has_items_once: whether nobody hears an item twice, not even in another version.
         against: the condition with which alone each other one is compared; None for each with each other.
+        original: what the original is called.
     """
 
     evaluators: int
@@ -77,10 +99,29 @@ class CrossedRequest:
     screen: Screen = Screen.SINGLE
     has_items_once: bool = False
     against: str | None = None
+    original: str = "the original"
 
     @property
     def versions(self) -> tuple[Version, ...]:
         return list_versions(self.screen, self.conditions, self.against)
+
+    @property
+    def different_trials(self) -> int:
+        """Return how many trials there are: each item in each version."""
+        return len(self.versions) * len(self.items)
+
+    @property
+    def most_trials(self) -> int:
+        """Return how many of them one evaluator can hear."""
+        return len(self.items) if self.has_items_once else self.different_trials
+
+    def join(self, conditions: Iterable[str]) -> str:
+        """Return conditions by their names."""
+        return " and ".join(one or self.original for one in conditions)
+
+    def name(self, trial: PlannedTrial) -> str:
+        """Return what a trial plays."""
+        return f"{trial[1]} in {self.join(trial[0])}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +178,7 @@ def _take_turns(utterances: Sequence[PoolUtterance], group: Callable[[PoolUttera
 
 def find_crossed_problems(request: CrossedRequest) -> list[str]:
     """Return what keeps a design from being made, as sentences."""
-    conditions, items = len(request.conditions), len(request.items)
+    conditions, items, words = len(request.conditions), len(request.items), _WORDS[request.screen]
     if not conditions or not items:
         return ["There is no recording that every condition has. Choose conditions with recordings of the same names."]
     problems = []
@@ -145,25 +186,21 @@ def find_crossed_problems(request: CrossedRequest) -> list[str]:
         problems.append("Every trial plays a reference, and no condition is the original. Say which one it is.")
     if request.screen in COMPARING and conditions < 2:
         problems.append(f"Conditions are compared with each other: expected at least 2, found {conditions}.")
+    against = request.against or request.original
     if request.against is not None and request.screen not in PAIRED:
-        problems.append(f"Only AB, CCR and ABX compare with one condition alone: leave out {_call(request.against)}.")
+        problems.append(f"Only AB, CCR and ABX compare with one condition alone: leave out {against}.")
     elif request.against is not None and request.against not in request.conditions:
-        problems.append(
-            f"Every condition is compared with one alone: expected one of {', '.join(map(_call, request.conditions))}, "
-            f"found {_call(request.against)}."
-        )
+        named = ", ".join(one or request.original for one in request.conditions)
+        problems.append(f"Every condition is compared with one alone: expected one of {named}, found {against}.")
     if request.screen == Screen.MANY and conditions > MOST_AT_ONCE:
         problems.append(
             f"All conditions are heard at once: expected at most {MOST_AT_ONCE}, found {conditions}. Leave some out."
         )
-    most = items if request.has_items_once else len(request.versions) * items
-    if not problems and (request.evaluators < 1 or not 1 <= request.trials <= most):
-        versions = f"{len(request.versions)} {_name_versions(request.screen)}"
-        versions = "all conditions" if request.screen == Screen.MANY else versions
-        played = "item" if request.has_items_once else _name_played(request.screen)
+    if not problems and (request.evaluators < 1 or not 1 <= request.trials <= request.most_trials):
         problems.append(
-            f"No evaluator hears the same {played} twice: {versions} of {items} recordings give "
-            f"at most {most} trials for each evaluator, found {request.trials}."
+            f"No evaluator hears the same {'item' if request.has_items_once else words.played} twice: "
+            f"{words.versions.format(len(request.versions))} of {items} recordings give "
+            f"at most {request.most_trials} trials for each evaluator, found {request.trials}."
         )
     return problems
 
@@ -332,7 +369,7 @@ def certify_crossed(request: CrossedRequest, plan: CrossedPlan) -> Certificate:
         blocks = [asked.read(block) for block in plan.blocks]
         checks += [_evenness(request, blocks), *_sessions(request, blocks), _apart(request, plan)]
         checks += [*_places(request, blocks), *_orders(request, plan)]
-    not_asked = f"{_HEARD[request.screen]}: there is no rule about targets and non-targets.", _NO_SPEAKERS
+    not_asked = f"{_WORDS[request.screen].heard}: there is no rule about targets and non-targets.", _NO_SPEAKERS
     return make_certificate(request, plan, numbers, not_asked, checks)
 
 
@@ -359,31 +396,30 @@ class _AskedTrials:
 
 
 def _form(asked: _AskedTrials, plan: CrossedPlan) -> Iterable[Check]:
-    request = asked.request
+    request, played = asked.request, _WORDS[asked.request.screen].played
     blocks = list(enumerate(plan.blocks, 1))
     found = f"{len(blocks)} blocks"
     problems = [found] if len(blocks) != request.evaluators else []
     problems += [f"evaluator {n} has {len(block)} trials" for n, block in blocks if len(block) != request.trials]
     problems += [
-        f"evaluator {n} meets {_name(one)}, which is not asked for"
+        f"evaluator {n} meets {request.name(one)}, which is not asked for"
         for n, block in blocks
         for one in block
         if not asked.read([one])
     ]
     each = f"{request.evaluators} blocks of {request.trials} trials each, all of them known"
-    each += "" if request.against is None else f" and with {_call(request.against)}"
+    each += "" if request.against is None else f" and with {request.join([request.against])}"
     yield check_problems("blocks", each, found, problems)
-    twice = list_repeats([[_name(one) for one in asked.read(block)] for _, block in blocks], "hears {}")
-    rule = f"no {_name_played(request.screen)} twice in a session"
-    yield check_problems(f"{_name_played(request.screen)} once", rule, f"{len(blocks)} sessions", twice)
+    twice = list_repeats([list(map(request.name, asked.read(block))) for _, block in blocks], "hears {}")
+    yield check_problems(f"{played} once", f"no {played} twice in a session", f"{len(blocks)} sessions", twice)
 
 
 def _evenness(request: CrossedRequest, blocks: Blocks) -> Check:
     heard = Counter(one for block in blocks for one in block)
     asked = [(version, item) for version in request.versions for item in request.items]
     bounds = Bounds.around(Fraction(request.evaluators * request.trials, len(asked)))
-    rows = [(_name(one), heard[one], bounds) for one in asked]
-    what = f"how often each {_name_played(request.screen)} is heard over all evaluators"
+    rows = [(request.name(one), heard[one], bounds) for one in asked]
+    what = f"how often each {_WORDS[request.screen].played} is heard over all evaluators"
     return check_counts("evenness", what, rows)
 
 
@@ -398,12 +434,11 @@ def _sessions(request: CrossedRequest, blocks: Blocks) -> Iterable[Check]:
         said = Counter(item for _, item in block)
         by = Counter(version for version, _ in block)
         items += [(f"evaluator {number}, {item}", said[item], of_item) for item in request.items]
-        versions += [(f"evaluator {number}, {_join(one)}", by[one], of_version) for one in request.versions]
-    if request.screen == Screen.MANY:
-        yield check_counts("items", "how often a session has each item", items)
-        return
-    yield check_counts("items", f"in how many {_name_versions(request.screen)} a session has each item", items)
-    yield check_counts("conditions", f"trials of {_each_version(request.screen)} in each session", versions)
+        versions += [(f"evaluator {number}, {request.join(one)}", by[one], of_version) for one in request.versions]
+    yield check_counts("items", "how often a session has each item", items)
+    if request.screen != Screen.MANY:
+        what = f"trials of each {_WORDS[request.screen].version} in each session"
+        yield check_counts("conditions", what, versions)
 
 
 def _apart(request: CrossedRequest, plan: CrossedPlan) -> Check:
@@ -417,12 +452,12 @@ def _places(request: CrossedRequest, blocks: Blocks) -> Iterable[Check]:
         return
     bounds = bound_by_chance(len(blocks), 1 / len(request.versions))
     rows = [
-        (f"place {place + 1}, {_join(version)}", here[version], bounds)
+        (f"place {place + 1}, {request.join(version)}", here[version], bounds)
         for place in range(request.trials)
         for here in [Counter(block[place][0] for block in blocks if place < len(block))]
         for version in request.versions
     ]
-    what = f"how often {_each_version(request.screen)} stands at each place over all evaluators"
+    what = f"how often each {_WORDS[request.screen].version} stands at each place over all evaluators"
     yield check_counts("places", what, rows)
 
 
@@ -433,8 +468,11 @@ def _orders(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
         size = len(request.conditions)
         counts = Counter((number, one) for conditions in heard for number, one in enumerate(conditions, 1))
         bounds = Bounds.around(Fraction(len(heard), size))
-        numbers = range(1, size + 1)
-        rows = [(f"{_join([one])} as {n}", counts[n, one], bounds) for one in request.conditions for n in numbers]
+        rows = [
+            (f"{request.join([one])} as {number}", counts[number, one], bounds)
+            for one in request.conditions
+            for number in range(1, size + 1)
+        ]
         yield check_counts("numbers", "how often each condition has each number over all evaluators", rows)
     if request.screen not in PAIRED:
         return
@@ -444,7 +482,7 @@ def _orders(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
         orders = list_orders(request.screen, version)
         bounds = Bounds.around(Fraction(sum(used[order] for order in orders), len(orders)))
         for order in orders:
-            words = ", ".join(f"{slot.upper()} {_join([one])}" for slot, one in zip(slots, order, strict=True))
+            words = ", ".join(f"{slot.upper()} {request.join([one])}" for slot, one in zip(slots, order, strict=True))
             rows.append((words, used[order], bounds))
     if request.screen == Screen.PAIR:
         yield check_counts(
@@ -459,31 +497,3 @@ def _orders(request: CrossedRequest, plan: CrossedPlan) -> Iterable[Check]:
         for number, block in enumerate(plan.blocks, 1)
     ]
     yield check_counts("right answers", "in how many trials of a session A is X", rows)
-
-
-# Words ---------------------------------------------------------------------------------------------
-
-
-def _name_played(screen: Screen) -> str:
-    """Return what a trial plays."""
-    return "pair of recordings" if screen in PAIRED else "item" if screen == Screen.MANY else "recording"
-
-
-def _name_versions(screen: Screen) -> str:
-    return "pairs of conditions" if screen in PAIRED else "conditions"
-
-
-def _each_version(screen: Screen) -> str:
-    return "each pair of conditions" if screen in PAIRED else "each condition"
-
-
-def _call(condition: str) -> str:
-    return condition or "the original"
-
-
-def _join(conditions: Iterable[str]) -> str:
-    return " and ".join(map(_call, conditions))
-
-
-def _name(one: PlannedTrial) -> str:
-    return f"{one[1]} in {_join(one[0])}"

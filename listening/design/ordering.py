@@ -43,7 +43,7 @@ from listening.design.requirements import (
 )
 from listening.design.shuffling import shuffle_blocks
 
-Cell = tuple[bool, bool | None]  # original, target
+Cell = tuple[bool, bool]  # original, target
 Table = list[tuple[Cell, tuple[int, ...]]]  # trials of each cell in each quarter
 _TABLES = 8
 _OTHER_CLASS = 1e6

@@ -88,16 +88,16 @@ class Candidate:
         system: name of the system that anonymised sample A; empty for an original.
         speaker: of sample A.
         sex: of that speaker.
-        is_target: whether sample B is of the same speaker; None where no voices are compared.
+        is_target: whether sample B is of the same speaker.
         source: the utterance of sample A, the same in every version of it.
-        enrolment: the utterance of sample B; empty where there is none.
+        enrolment: the utterance of sample B.
     """
 
     key: str
     system: str
     speaker: str
     sex: Sex
-    is_target: bool | None
+    is_target: bool
     source: str
     enrolment: str
 
@@ -172,7 +172,7 @@ class Half:
 
     Attributes:
         trials: how many they are.
-        classes: for target (True) and non-target (False); empty where no voices are compared.
+        classes: for target (True) and non-target (False).
         sexes: for ``f`` and ``m``.
         speakers: the most trials of each speaker.
     """
@@ -190,7 +190,7 @@ class DesignRequirements:
     Attributes:
         system_total: ratings of each system, over all evaluators.
         system: trials of each system in one session.
-        system_classes: targets (True) and non-targets (False) of each system in one session, where voices are compared.
+        system_classes: targets (True) and non-targets (False) of each system in one session.
         originals, anonymised: the two halves of a session.
         source, enrolment: how often one may occur in a session.
         longest_run: trials of one kind in a row.
@@ -295,15 +295,15 @@ def _half(request: DesignRequest, weight: Mapping[str, Fraction], *, original: b
     speakers = sum_weights(members, lambda candidate: candidate.speaker, weight)
     return Half(
         trials=request.originals if original else request.anonymised,
-        classes={name: Bounds.around(share) for name, share in classes.items() if name is not None},
+        classes={name: Bounds.around(share) for name, share in classes.items()},
         sexes={name: Bounds.around(share) for name, share in sexes.items()},
         speakers={name: ceil(share) for name, share in speakers.items()},
     )
 
 
 def _system_classes(request: DesignRequest, weight: Mapping[str, Fraction]) -> dict[tuple[str, bool], Bounds]:
-    members = [one for one in request.candidates if not one.is_original and one.is_target is not None]
-    shares = sum_weights(members, lambda one: (one.system, bool(one.is_target)), weight)
+    members = [one for one in request.candidates if not one.is_original]
+    shares = sum_weights(members, lambda one: (one.system, one.is_target), weight)
     return {name: Bounds.around(share) for name, share in shares.items()}
 
 
@@ -318,8 +318,7 @@ def _limit(
     if not may_repeat:
         return 1
     shares = sum_weights(request.candidates, lambda candidate: str(getattr(candidate, what)), weight)
-    most = max((ceil(share) for name, share in shares.items() if name), default=1)
-    most = max(2, most)
+    most = max([2, *map(ceil, shares.values())])
     role = "trial" if what == "source" else "enrolment"
     relaxed.append(f"The same {role} utterance may be heard up to {most} times in a session.")
     return most
@@ -369,13 +368,7 @@ def _wrong_candidates(request: DesignRequest) -> Iterable[str]:
     sexes = {str(candidate.sex) for candidate in candidates} - {"f", "m"}
     if sexes:
         yield f"Expected speakers of sex f or m, found {name_some(sorted(sexes))}."
-    if len({candidate.is_target is None for candidate in candidates}) > 1:
-        yield "Expected either all trials with a class (target or non-target) or none, found both."
-    unpaired = [one.key for one in candidates if (one.is_target is None) != (not one.enrolment)]
-    if unpaired:
-        names = name_some(unpaired)
-        yield f"Expected an enrolment utterance where voices are compared and only there, not so in {names}."
-    same = [one.key for one in candidates if one.enrolment and one.source == one.enrolment]
+    same = [one.key for one in candidates if one.source == one.enrolment]
     if same:
         yield f"Expected two different utterances in a trial, found one only in {name_some(same)}."
     of_system = Counter(candidate.system for candidate in candidates)
@@ -433,7 +426,7 @@ def _unbalanced(request: DesignRequest) -> Iterable[str]:
 
 def _too_few_utterances(request: DesignRequest, needs: DesignRequirements) -> Iterable[str]:
     sources = {candidate.source for candidate in request.candidates}
-    enrolments = {candidate.enrolment for candidate in request.candidates} - {""}
+    enrolments = {candidate.enrolment for candidate in request.candidates}
     for role, found, limit in (("trial", sources, needs.source), ("enrolment", enrolments, needs.enrolment)):
         if found and len(found) * limit < request.trials:
             yield (
@@ -458,7 +451,7 @@ def _too_often(request: DesignRequest, role: str, limit: int) -> Iterable[str]:
     ratings: Counter[str] = Counter()
     for candidate in request.candidates:
         ratings[utterance(candidate)] += floor(request.evaluators * weight[candidate.key])
-    worst = [name for name, count in ratings.most_common() if name and count > request.evaluators * limit]
+    worst = [name for name, count in ratings.most_common() if count > request.evaluators * limit]
     if worst:
         share = shares[worst[0]] / limit
         yield (

@@ -32,23 +32,21 @@ def choose_candidates(
     pool: Sequence[PoolUtterance],
     *,
     trials_per_system: int | None = None,
-    is_paired: bool = True,
     systems: Sequence[str],
     **asked: Any,
 ) -> tuple[Candidate, ...]:
     """Choose the candidates of a request; originals are as many as there are places for, or pairs.
 
     Args:
-        pool: utterances of both roles; enrolment utterances are not needed where nothing is paired.
+        pool: utterances of both roles.
         trials_per_system: None: 104 for the numbers of 2022, else as many as can all be rated, in fours where possible.
-        is_paired: whether voices are compared; else trials have neither class nor enrolment.
         asked: everything else of the `DesignRequest`.
 
     Raises:
         ProblemsError: the pool is too small or too uneven; what would do.
     """
     numbers = DesignRequest(systems=tuple(systems), candidates=(), **asked)
-    choice = _Choice(pool, numbers, is_paired=is_paired)
+    choice = _Choice(pool, numbers)
     candidates = _anonymised(choice, trials_per_system) if numbers.systems and numbers.anonymised > 0 else []
     if numbers.originals > 0:
         room = numbers.evaluators * numbers.originals
@@ -85,15 +83,15 @@ def _trials_of_system(numbers: DesignRequest, speakers: int) -> int:
     return max(1, room - room % 2 if room > 1 else room)
 
 
-Pair = tuple[PoolUtterance, PoolUtterance | None, bool | None]
-Groups = dict[tuple[str, bool | None], dict[str, list[PoolUtterance]]]  # by sex and class, then by speaker
+Pair = tuple[PoolUtterance, PoolUtterance, bool]
+Groups = dict[tuple[str, bool], dict[str, list[PoolUtterance]]]  # by sex and class, then by speaker
 
 
 class _Choice:
     """Pairs of a pool, used evenly; `load` says how often a session meets an utterance by what was chosen so far."""
 
-    def __init__(self, pool: Sequence[PoolUtterance], numbers: DesignRequest, *, is_paired: bool) -> None:
-        self.numbers, self.is_paired = numbers, is_paired
+    def __init__(self, pool: Sequence[PoolUtterance], numbers: DesignRequest) -> None:
+        self.numbers = numbers
         self.random = np.random.default_rng([numbers.seed, _STREAM])
         shuffled = [pool[place] for place in self.random.permutation(len(pool))]
         self.trials = [one for one in shuffled if one.role == "trial"]
@@ -102,12 +100,9 @@ class _Choice:
         self.spoken: dict[str, int] = defaultdict(int)
         self.problems: list[str] = []
 
-    def candidate(
-        self, system: str, trial: PoolUtterance, enrolment: PoolUtterance | None, target: bool | None
-    ) -> Candidate:
-        compared = "" if enrolment is None else enrolment.key
-        key = f"{system or 'original'}:{trial.key}" + (f":{compared}" if compared else "")
-        return Candidate(key, system, trial.speaker, trial.sex, target, trial.key, compared)
+    def candidate(self, system: str, trial: PoolUtterance, enrolment: PoolUtterance, target: bool) -> Candidate:
+        key = f"{system or 'original'}:{trial.key}:{enrolment.key}"
+        return Candidate(key, system, trial.speaker, trial.sex, target, trial.key, enrolment.key)
 
     def shared_by_systems(self) -> list[PoolUtterance]:
         """Return trial utterances that every system has; a problem for each system that has none."""
@@ -146,15 +141,15 @@ class _Choice:
             of_sex[one.sex].add(one.speaker)
         found: Groups = {}
         for one in trials:
-            if self.is_paired and not (own[one.speaker] and of_sex[one.sex] - {one.speaker}):
+            if not (own[one.speaker] and of_sex[one.sex] - {one.speaker}):
                 continue
-            for target in (True, False) if self.is_paired else (None,):
+            for target in (True, False):
                 found.setdefault((one.sex, target), {}).setdefault(one.speaker, []).append(one)
         missing = [name for sex, name in (("f", "female"), ("m", "male")) if not any(key[0] == sex for key in found)]
         if trials and (len(missing) == 2 or (missing and not self.numbers.sexes_as_in_pool)):
-            pairs = " with an enrolment utterance of their own and one of another speaker of their sex"
             self.problems.append(
-                f"Expected {' and '.join(missing)} speakers of {what}{pairs if self.is_paired else ''}, found none."
+                f"Expected {' and '.join(missing)} speakers of {what} with an enrolment utterance of their own and one "
+                "of another speaker of their sex, found none."
                 + ("" if len(missing) == 2 else " Such speakers, or sexes as in the pool, would do.")
             )
             return {}
@@ -162,7 +157,10 @@ class _Choice:
 
     def _most(self, groups: Groups) -> int:
         """Return the largest number of pairs of which every sex and class can give its part."""
-        room = {key: sum(self._room(key, trials) for trials in speakers.values()) for key, speakers in groups.items()}
+        room = {
+            key: sum(len(trials) * len(self._compared(trials[0], key[1])) for trials in speakers.values())
+            for key, speakers in groups.items()
+        }
 
         def is_too_many(pairs: int) -> bool:
             return any(count > room[key] for key, count in self._parts(groups, pairs).items())
@@ -170,15 +168,10 @@ class _Choice:
         most = bisect_left(range(1, sum(room.values()) + 1), True, key=is_too_many)
         return most - most % 4 if most >= 4 else most
 
-    def _room(self, key: tuple[str, bool | None], trials: Sequence[PoolUtterance]) -> int:
-        return len(trials) * (len(self._compared(trials[0], key[1])) if self.is_paired else 1)
+    def _compared(self, trial: PoolUtterance, target: bool) -> list[PoolUtterance]:
+        return [one for one in self.enrolments if one.sex == trial.sex and (one.speaker == trial.speaker) == target]
 
-    def _compared(self, trial: PoolUtterance, target: bool | None) -> list[PoolUtterance]:
-        return [
-            one for one in self.enrolments if one.sex == trial.sex and (one.speaker == trial.speaker) == bool(target)
-        ]
-
-    def _parts(self, groups: Groups, count: int, turn: int = 0) -> dict[tuple[str, bool | None], int]:
+    def _parts(self, groups: Groups, count: int, turn: int = 0) -> dict[tuple[str, bool], int]:
         """Return how many pairs there are of each sex and class.
 
         Alike to 1 unless sexes are as in the pool; odd ones by turns.
@@ -187,19 +180,14 @@ class _Choice:
         share = speakers["f"] / sum(speakers.values()) if self.numbers.sexes_as_in_pool else 0.5
         is_male_turn = count == 1 and turn % 4 > 1  # where systems have one trial each, sexes take turns, too
         female = 0 if is_male_turn else ceil(count * share)
-        parts: dict[tuple[str, bool | None], int] = {}
+        parts: dict[tuple[str, bool], int] = {}
         for sex, number in (("f", female), ("m", count - female)):
-            if self.is_paired:
-                more, less = number - number // 2, number // 2
-                is_more_target = (sex == "f") == (turn % 2 == 0)
-                parts[sex, True], parts[sex, False] = (more, less) if is_more_target else (less, more)
-            else:
-                parts[sex, None] = number
+            more, less = number - number // 2, number // 2
+            is_more_target = (sex == "f") == (turn % 2 == 0)
+            parts[sex, True], parts[sex, False] = (more, less) if is_more_target else (less, more)
         return {key: number for key, number in parts.items() if key in groups}
 
-    def _spread(
-        self, speakers: dict[str, list[PoolUtterance]], number: int, target: bool | None, share: float
-    ) -> list[Pair]:
+    def _spread(self, speakers: dict[str, list[PoolUtterance]], number: int, target: bool, share: float) -> list[Pair]:
         """Spread pairs of one sex and class: the speaker with fewest of them next, then what sessions meet least."""
         made: list[Pair] = []
         waiting = [
@@ -207,24 +195,22 @@ class _Choice:
             for name, chance in zip(speakers, self.random.random(len(speakers)), strict=True)
         ]
         heapify(waiting)
-        compared = (
-            {name: self._compared(trials[0], target) for name, trials in speakers.items()} if self.is_paired else {}
-        )
+        compared = {name: self._compared(trials[0], target) for name, trials in speakers.items()}
         used: set[tuple[str, str]] = set()
         late: list[tuple[int, int, float, str]] = []  # speakers of whom a session would meet an utterance twice
         while len(made) < number and (waiting or late):
             is_late = not waiting
             count, spoken, chance, name = late.pop(0) if is_late else heappop(waiting)
-            pair = self._least_heard(speakers[name], compared.get(name), used)
+            pair = self._least_heard(speakers[name], compared[name], used)
             if pair is None:
                 continue
             trial, enrolment = pair
             if not is_late and self._is_full(trial, enrolment, share):
                 late.append((count, spoken, chance, name))
                 continue
-            for one in (trial, *([enrolment] if enrolment else [])):
+            for one in pair:
                 self.load[one.key] += share
-            used.add((trial.key, enrolment.key if enrolment else ""))
+            used.add((trial.key, enrolment.key))
             self.spoken[name] += 1
             made.append((trial, enrolment, target))
             back = (count + 1, self.spoken[name], chance, name)
@@ -234,21 +220,17 @@ class _Choice:
                 heappush(waiting, back)
         return made
 
-    def _is_full(self, trial: PoolUtterance, enrolment: PoolUtterance | None, share: float) -> bool:
+    def _is_full(self, trial: PoolUtterance, enrolment: PoolUtterance, share: float) -> bool:
         """Return whether a session would meet an utterance more than once if this pair were added."""
         full = 1 + 1e-9 - share
         once = [] if self.numbers.sources_may_repeat else [trial]
-        once += [] if self.numbers.enrolments_may_repeat or enrolment is None else [enrolment]
+        once += [] if self.numbers.enrolments_may_repeat else [enrolment]
         return any(self.load[one.key] > full for one in once)
 
     def _least_heard(
-        self, trials: Sequence[PoolUtterance], compared: Sequence[PoolUtterance] | None, used: set[tuple[str, str]]
-    ) -> tuple[PoolUtterance, PoolUtterance | None] | None:
+        self, trials: Sequence[PoolUtterance], compared: Sequence[PoolUtterance], used: set[tuple[str, str]]
+    ) -> tuple[PoolUtterance, PoolUtterance] | None:
         for trial in sorted(trials, key=lambda one: self.load[one.key]):
-            if compared is None:
-                if (trial.key, "") not in used:
-                    return trial, None
-                continue
             free = [one for one in compared if (trial.key, one.key) not in used]
             if free:
                 return trial, min(free, key=lambda one: self.load[one.key])

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -38,7 +37,7 @@ from listening.app.studies.services import (
     explain_missing_texts,
     make_crossed_study,
 )
-from listening.app.studies.sizes import RATINGS_OF_EACH
+from listening.app.studies.sizes import choose_numbers
 from listening.design.crossed import CrossedRequest, find_crossed_problems
 from listening.questions import (
     NEEDS_REFERENCE,
@@ -62,8 +61,6 @@ from portal.submissions.rules import recordings_size_problem
 Kind = Condition.Kind
 PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked.screen for asked in one.questions))
 USUAL_PRESET, USUAL_LOUDNESS = "mos", Loudness.PROGRAMME
-USUAL_TRIALS, FEWEST_SUGGESTED, MOST_SUGGESTED = 60, 24, 500
-USUAL_TRIALS_OF_MANY = 20  # with all conditions at once
 ITEMS_TO_PRACTISE = 10  # for each practice trial that is proposed, since its item is scored no more
 
 
@@ -142,7 +139,7 @@ def _make_test_of_systems(chosen: OwnTest, by: Any) -> Study:
     if edition is None:
         raise ProblemsError([f"{chosen.edition}: expected an edition with a corpus that you organise."])
     if not are_crossed(chosen.asked):
-        raise ProblemsError(["Expected questions in which conditions are compared. Make a test of others by the page."])
+        raise ProblemsError(["A test of systems about voices or texts is made on the page “New listening test” alone."])
     known = {str(one.system): one for one in submissions_to_hear(edition)}
     sets = {one.name: one for one in sets_to_hear(edition) if one.role == Role.TRIAL}
     problems = [
@@ -327,31 +324,13 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     items = tuple(found.common_items[count_items_aside(chosen.asked, *made) :][: chosen.study.get("items_at_most")])
     against = _condition(chosen.against, chosen)[0] if chosen.against else None
     request = CrossedRequest(0, 0, codes, items, 0, chosen.screen, chosen.is_written, against)
-    evaluators, trials = choose_numbers(
-        chosen.screen, len(request.versions), len(items), has_items_once=chosen.is_written
-    )
+    evaluators, trials = choose_numbers(request)
     evaluators = chosen.study.get("evaluators") or evaluators
     trials = chosen.study.get("trials_per_evaluator") or trials
     if problems := find_crossed_problems(replace(request, evaluators=evaluators, trials=trials)):
         raise ProblemsError(problems)
     none = {"originals_per_evaluator": 0, "bridge_trials": 0}
     return none | unscored | {"evaluators": evaluators, "trials_per_evaluator": trials}
-
-
-def choose_numbers(screen: Screen, versions: int, items: int, *, has_items_once: bool = False) -> tuple[int, int]:
-    """Return evaluators and trials of each: all there is where it is little, else as many of each condition or pair.
-
-    Args:
-        versions: in which an item is heard, as of `CrossedRequest`.
-
-    >>> choose_numbers("single", 3, 20), choose_numbers("single", 4, 100), choose_numbers("many", 1, 40)
-    ((24, 60), (80, 60), (24, 20))
-    """
-    usual = USUAL_TRIALS_OF_MANY if screen == Screen.MANY else USUAL_TRIALS
-    most = items if has_items_once else versions * items
-    trials = most if most <= usual else usual - (usual % versions if versions <= usual else 0)
-    wanted = ceil(RATINGS_OF_EACH * versions * items / max(1, trials))
-    return min(MOST_SUGGESTED, max(FEWEST_SUGGESTED, wanted)), trials
 
 
 def _write_rows(study: Study, chosen: OwnTest, found: FoundRecordings, anchors: Collection[int], folder: Path) -> None:

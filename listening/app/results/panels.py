@@ -25,6 +25,7 @@ from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
 from evaluation.protocols.published import load_published_correlations
 from evaluation.protocols.ranking import entries
+from listening.analysis.answers.scales import MEAN
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Condition, Study
@@ -227,6 +228,13 @@ FORMS = {form: [Quantity(**one) for one in columns] for form, columns in METHOD[
 def _columns_of(results: Results) -> list[Quantity]:
     """Return the columns of a form of study, and one for each further question that is answered on a scale."""
     columns = list(FORMS[results.study["form"]])
+    if results.study["form"] == Study.Form.ANSWERS:
+        means = {row["question"] for row in results.records("common", "estimates", measure=MEAN)}
+        return columns + [
+            Quantity(key, one.title, "", "estimates", "value", {"question": key, "measure": MEAN}, is_common=True)
+            for key, one in results.questions.items()
+            if key in means
+        ]
     known = {one.rows["task"] for one in columns if "task" in one.rows}
     for question in results.questions.values() if results.study["form"] == Study.Form.RATING else ():
         of = {"task": question.key}
@@ -307,7 +315,7 @@ def _listeners(one: Quantity, results: Results, scores: str) -> Part | None:
     rows = results.records(*table, **one.rows)
     if not rows or (one.by == OBJECTIVE and all(row.get(one.column) is None for row in rows)):
         return None
-    by_system = {row["system"]: row for row in rows}
+    by_system = {row.get("system", row.get("condition")): row for row in rows}
     if one.of_original and (originals := results.records(*table, **one.of_original)):
         by_system[ORIGINAL] = originals[0]
     factor = 100.0 if one.unit == "%" else 1.0
@@ -317,7 +325,7 @@ def _listeners(one: Quantity, results: Results, scores: str) -> Part | None:
         cells = [row.get(f"{one.column}{end}") for end in ("", "_low", "_high")]
         value, low, high = (factor * cell if isinstance(cell, (int, float)) else None for cell in cells)
         # Letters stand for the headline of their table alone.
-        group = row.get("group") if one.column in ("mean", "eer") else None
+        group = row.get("group", row.get("letters")) if one.column in ("mean", "eer", "value") else None
         is_unknown = value is None and heard == ORIGINAL and one.column == "eer"
         missing = (ONE_KIND_RATED if row else NOT_RATED) if is_unknown else ""
         return PanelValue(one, value, low, high, str(group or ""), note=missing)
@@ -413,7 +421,9 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
     studies = []
     for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):
         if heard:
-            address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
+            address = reverse("studies:results", args=[shown.study.name])
+            if shown.results.study["form"] != Study.Form.ANSWERS:  # where no page is about one system alone
+                address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
             original = make_original_entry(edition, track, policy, [numbers.values])
             comparison = compare_with_objective(shown.results, scores, columns, heard, original, policy.attack_model)
             panel = _make_panel(shown, scores, comparison, address, has_links=False)
@@ -525,4 +535,4 @@ def _heard_in(user: Any, edition: Edition, entries: dict[str, Any]) -> Iterator[
         found.setdefault(study, []).append(Heard(code, entries[name], is_outdated))
     for shown in studies:
         systems = found.get(shown.study.pk, [])
-        yield shown, systems if systems and FORMS[shown.results.study["form"]] else []
+        yield shown, systems if any(one.table for one in _columns_of(shown.results)) else []

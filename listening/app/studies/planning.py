@@ -34,7 +34,6 @@ from listening.app.studies.rules import (
     PLAN_FIELDS,
     RELATIONS,
     RELAXATIONS,
-    has_pairs,
     plan_number_problems,
     right_answers,
 )
@@ -176,7 +175,6 @@ def choose_trials(
         trials=study.trials_per_evaluator,
         originals=study.originals_per_evaluator,
         seed=study.seed,
-        is_paired=has_pairs(study),
         **stored_design.read_relaxations(study),
     )
     return controls, tuple(replace(one, key=_short_key(one.key)) for one in candidates)
@@ -202,7 +200,7 @@ def choose_controls(
             for number in range(count):
                 is_original, is_target = kinds[number % len(kinds)]
                 system = "" if is_original or not names else names[len(made) % len(names)]
-                made.append(_plan_control(supply, purpose, number, system, is_target if has_pairs(study) else None))
+                made.append(_plan_control(supply, purpose, number, system, is_target))
     except LookupError as error:
         raise ProblemsError(
             [
@@ -264,7 +262,7 @@ def _judge_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> 
     if problems := _find_aside_problems(study, codes, pool):
         return PlanVerdict(problems, is_tried=True)
     request = stored_design.crossed_request(study, codes, pool, study.evaluators)
-    is_once = request.evaluators * request.trials <= len(request.versions) * len(request.items)
+    is_once = request.evaluators * request.trials <= request.different_trials
     return PlanVerdict(find_crossed_problems(request), is_tried=True, is_heard_once=is_once)
 
 
@@ -395,21 +393,16 @@ def _plan_gold(supply: _Supply, study: Study, number: int) -> PlannedPresentatio
     return PlannedPresentation(f"gold-{number + 1}", Purpose.GOLD, "", is_same, samples, right)
 
 
-def _plan_control(
-    supply: _Supply, purpose: str, number: int, system: str, is_target: bool | None
-) -> PlannedPresentation:
-    """Return a practice or bridge trial; `is_target` is None where no voices are compared."""
-    heard, compared = supply.take_trial(is_original=not system, has_enrolment=bool(is_target)), ""
-    if is_target is not None:
-        whose = {"speaker": heard.speaker} if is_target else {"sex": heard.sex, "not_speaker": heard.speaker}
-        compared = supply.take_enrolment(**whose)
-    return PlannedPresentation(
-        f"{purpose}-{number + 1}", purpose, system, is_target, _samples(system, heard.key, compared)
-    )
+def _plan_control(supply: _Supply, purpose: str, number: int, system: str, is_target: bool) -> PlannedPresentation:
+    """Return a practice or bridge trial."""
+    heard = supply.take_trial(is_original=not system, has_enrolment=is_target)
+    whose = {"speaker": heard.speaker} if is_target else {"sex": heard.sex, "not_speaker": heard.speaker}
+    samples = _samples(system, heard.key, supply.take_enrolment(**whose))
+    return PlannedPresentation(f"{purpose}-{number + 1}", purpose, system, is_target, samples)
 
 
 def _samples(system: str, heard: str, compared: str) -> tuple[tuple[str, str, str], ...]:
-    return (("a", system, heard), *([("b", "", compared)] if compared else []))
+    return ("a", system, heard), ("b", "", compared)
 
 
 class _Supply:
@@ -582,4 +575,4 @@ def _board_item(board: Board, prefix: str) -> PlannedPresentation:
 
 
 def _writing_item(one: Writing) -> PlannedPresentation:
-    return PlannedPresentation(one.key, Purpose.SCORED, one.system, None, _samples(one.system, one.utterance, ""))
+    return PlannedPresentation(one.key, Purpose.SCORED, one.system, None, (("a", one.system, one.utterance),))

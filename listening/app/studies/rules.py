@@ -137,11 +137,6 @@ def heard_problem(studies: Sequence[tuple[str, bool]]) -> str:
     return f"It is heard in the listening test{'' if is_one else 's'} “{studies[0][0]}”{others}. {remedy}"
 
 
-def has_pairs(study: Study) -> bool:
-    """Return whether voices are compared, so that a trial has a sample B."""
-    return any(one.compares_voices for one in study.asked)
-
-
 def slots_of_trial(study: Study) -> tuple[str, ...]:
     """Return the slots of the samples of a trial, in the order in which they are shown."""
     screens = {one.screen for one in study.asked}
@@ -255,8 +250,8 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
         problems["plays_at_most"] = ["Where evaluators change between recordings, plays have no limit: leave it out."]
     trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
     form = find_form(asked)
-    is_rating = form == Study.Form.RATING
-    if is_rating and trials is not None and originals is not None and not 0 <= originals <= trials:
+    has_voices = any(one.compares_voices for one in asked)
+    if has_voices and trials is not None and originals is not None and not 0 <= originals <= trials:
         problems["originals_per_evaluator"] = [f"Expected at most the {trials} trials of an evaluator."]
     beside = (numbers.get("gold_trials") or 0) + (numbers.get("bridge_trials") or 0)
     if trials is not None and beside > trials - 1 and beside:
@@ -264,9 +259,9 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
             f"Control and bridge trials are never next to each other: {trials} scored trials have room for "
             f"{max(0, trials - 1)} of them, found {beside}."
         ]
-    if not is_rating and numbers.get("bridge_trials"):
-        problems["bridge_trials"] = ["Bridge trials exist for ratings only. Choose 0."]
-    is_known = any(one.compares_voices for one in asked) or has_known_answers(asked)
+    if not has_voices and numbers.get("bridge_trials"):
+        problems["bridge_trials"] = ["Bridge trials exist only where two voices are compared. Choose 0."]
+    is_known = has_voices or has_known_answers(asked)
     may_be_known = not asked or (numbers.get("has_own_recordings") and form in (Study.Form.RATING, Study.Form.ANSWERS))
     if numbers.get("gold_trials") and not is_known and not may_be_known:
         problems["gold_trials"] = [

@@ -258,7 +258,7 @@ def find_unfit_questions(questions: Iterable[AskedQuestion], *, is_own: bool) ->
     if is_own and is_of_corpus:
         fitting = ", ".join(sorted(set(Screen) - OF_CORPUS))
         return [f"Questions about your own recordings need one of these screens: {fitting}."]
-    if is_of_corpus and are_crossed(asked):
+    if is_of_corpus and any(one.kind == Kind.CHOICE for one in asked):
         return ["A choice of labels cannot stand beside a question about two voices. Make a test for each of the two."]
     return []
 
@@ -593,7 +593,6 @@ def make_study(
         return make_crossed_study(**told, questions=begun.questions, **{**begun.study, **fields})
     systems = list(systems or selectors.submissions_to_hear(edition)[:MOST_SYSTEMS])
     data_sets = best_sets(edition)
-    has_gold = any(one.compares_voices for one in begun.questions)
     study = create_study(
         edition=edition,
         by=by,
@@ -602,7 +601,7 @@ def make_study(
         name=name,
         title=title,
         questions=begun.questions,
-        **list_sizes(find_form(begun.questions), size, has_gold=has_gold)[0] | dict(begun.study) | fields,
+        **list_sizes(find_form(begun.questions), size)[0] | dict(begun.study) | fields,
     )
     for field, value in (choose_size(study, size, systems, data_sets) | fields).items():
         setattr(study, field, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from time import thread_time
@@ -13,9 +13,9 @@ from typing import Any
 
 from listening.app.models import Study
 from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, WayOut, find_ways_out, judge_plan
-from listening.app.studies.rules import has_pairs
 from listening.app.studies.selectors import codes_of, heard_submissions, pool_of
 from listening.app.studies.stored_design import crossed_request
+from listening.design.crossed import CrossedRequest
 from listening.questions import Screen
 from portal.challenges.models import DataSet, Role
 from portal.submissions.models import Submission
@@ -27,6 +27,7 @@ BOARD_SAMPLES = 12
 ROOM_TO_EXCHANGE = 4  # evaluators: fewer hardly have trials to exchange, so that a design is seldom found
 CHOSEN_IN_REQUEST_S, TRIED_FOR_S = 2.0, 0.5  # of the processor: for the size of a new study, and for each that is tried
 CROSSED = "crossed"
+USUAL_TRIALS, FEWEST_SUGGESTED, MOST_SUGGESTED = 60, 24, 500
 TIMES_LONGER = 3  # a trial with all conditions at once
 RATINGS_OF_EACH = 12  # of each item in each of its versions
 ROOM = 1.5  # recordings of each role for each trial of a session
@@ -34,8 +35,8 @@ ROOM = 1.5  # recordings of each role for each trial of a session
 
 def describe_sizes() -> list[tuple[str, str]]:
     """Return the name of each group of sizes with its largest ones in words."""
-    words = "{} evaluators × {} trials for ratings, {} × {} for a voice map, {} × {} for a transcription"
-    words += ", {} × {} for comparisons"
+    words = "{} evaluators × {} trials where two voices are compared, {} × {} for a voice map, {} × {} for a "
+    words += "transcription, {} × {} for all others"
     forms = (Form.RATING, Form.LINKABILITY, Form.TRANSCRIPTION, CROSSED)
     largest = {
         name: words.format(*(number for form in forms for number in group["sizes"][form][0][:2]))
@@ -50,7 +51,7 @@ def choose_size(study: Study, group: str, systems: list[Submission], data_sets: 
     Where recordings are scarce: with the trials beside the scored ones, or else without them. Without systems no design
     can be tried: the largest.
     """
-    sizes = list_sizes(study.form, group, has_gold=has_pairs(study))
+    sizes = list_sizes(study.form, group)
     if not systems:
         return sizes[0]
     none = dict.fromkeys(SIZES[group]["extras"], 0)
@@ -77,15 +78,24 @@ def choose_crossed_size(study: Study, group: str, given: Mapping[str, Any]) -> d
         given: fields that are chosen already.
     """
     request = crossed_request(study, codes_of(study), pool_of(study), study.evaluators)
-    evaluators, trials, _ = SIZES[group]["sizes"][CROSSED][0]
+    evaluators, trials = SIZES[group]["sizes"][CROSSED][0]
     evaluators = given.get("evaluators", evaluators)
     trials = given.get("trials_per_evaluator", trials // TIMES_LONGER if study.screen == Screen.MANY else trials)
     versions = max(1, len(request.versions))
     items = max(ceil(trials / versions), evaluators * trials // (versions * RATINGS_OF_EACH))
     items = given.get("items_at_most") or max(1, min(len(request.items), items))
-    most = versions * min(items, len(request.items))
+    most = replace(request, items=request.items[:items]).most_trials
     size = {"evaluators": evaluators, "trials_per_evaluator": min(trials, most), "items_at_most": items}
     return size | {name: value for name, value in given.items() if name in size}
+
+
+def choose_numbers(request: CrossedRequest) -> tuple[int, int]:
+    """Return evaluators and trials of each: all there is where it is little, else as many of each condition or pair."""
+    versions, most = len(request.versions), request.most_trials
+    usual = USUAL_TRIALS // TIMES_LONGER if request.screen == Screen.MANY else USUAL_TRIALS
+    trials = most if most <= usual else usual - (usual % versions if versions <= usual else 0)
+    wanted = ceil(RATINGS_OF_EACH * request.different_trials / max(1, trials))
+    return min(MOST_SUGGESTED, max(FEWEST_SUGGESTED, wanted)), trials
 
 
 LONGER = "“Make the design” searches for longer than a page waits"
@@ -105,7 +115,7 @@ def explain_size(study: Study, group: str) -> SizeNote | None:
     """Return why a new study is smaller than the largest size of its group, and what gives more; else None."""
     if study.is_crossed:
         return None
-    largest = list_sizes(study.form, group, has_gold=has_pairs(study))[0]
+    largest = list_sizes(study.form, group)[0]
     if all(getattr(study, field) == value for field, value in largest.items()):
         return None
     wanted = with_size(study, largest)
@@ -155,14 +165,9 @@ def explain_room(study: Study, data_sets: Sequence[DataSet]) -> str:
     )
 
 
-def list_sizes(form: str, group: str, *, has_gold: bool = True) -> list[dict[str, Any]]:
-    """Return the fields of each size of a group, the largest first.
-
-    Args:
-        has_gold: whether control trials have a known answer.
-    """
+def list_sizes(form: str, group: str) -> list[dict[str, Any]]:
+    """Return the fields of each size of a group, the largest first."""
     chosen = SIZES[group]
     extras = chosen["extras"] if form == Form.RATING else dict.fromkeys(chosen["extras"], 0)
-    extras = extras if has_gold else extras | {"gold_trials": 0}
     sizes = ((*size, BOARD_SAMPLES)[: len(SIZE)] for size in chosen["sizes"][form])
     return [extras | dict(zip(SIZE, size, strict=True)) for size in sizes]

@@ -18,7 +18,7 @@ from typing import Any
 
 from evaluation.metrics.word_errors import normalise_transcript
 from listening.app.models import Condition, Presentation, Study, Trial
-from listening.app.studies.rules import count_items_aside, has_pairs, known_answers, right_answers
+from listening.app.studies.rules import count_items_aside, known_answers, right_answers
 from listening.app.studies.selectors import (
     StimulusPool,
     StoredPresentation,
@@ -133,6 +133,7 @@ def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, ev
         screen=study.screen,
         has_items_once=study.form == Study.Form.TRANSCRIPTION,
         against=read_against(study),
+        original=study.original_name,
     )
 
 
@@ -240,7 +241,7 @@ def _candidate(item: StoredPresentation) -> Candidate:
         system=item.system,
         speaker=a.speaker if a else "",
         sex=a.sex if a else "f",  # type: ignore[arg-type]
-        is_target=item.is_target,
+        is_target=bool(item.is_target),
         source=a.utterance if a else "",
         enrolment=b.utterance if b else "",
     )
@@ -377,7 +378,8 @@ def _samples(rows: DesignRows) -> dict[str, Any]:
     required = "samples of every item from its system, with one or two speakers as it says"
     if rows.study.is_crossed:
         slots = ", ".join(slot.upper() for slot in list_slots(rows.study.screen, len(rows.systems)))
-        required = f"one item in every trial, heard as {slots}" + (", of which R is the original" * ("R" in slots))
+        required = f"one item in every trial, heard as {slots}"
+        required += f", of which R is {rows.study.original_name}" if "R" in slots else ""
     return _check("samples", required, problems)
 
 
@@ -389,7 +391,7 @@ def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:
         wanted = [str(number) for number in range(1, rows.study.board_samples + 1)]
         strange = {sample.system for sample in samples} - {"", item.system}
     else:
-        wanted = ["a", "b"] if rows.study.form == Study.Form.RATING and has_pairs(rows.study) else ["a"]
+        wanted = ["a", "b"] if rows.study.form == Study.Form.RATING else ["a"]
         strange = {sample.system for sample in samples[:1]} - {item.system}
         strange |= {sample.system for sample in samples[1:]} - {""}
     if slots != wanted:
@@ -415,9 +417,9 @@ def _crossed_problem(rows: DesignRows, item: StoredPresentation) -> str:
     if len(names) > 1 and not may_differ:
         return f"recordings of several items, {' and '.join(names)}"
     if REFERENCE in item.samples and item.samples[REFERENCE].system:
-        return f"the reference is of {item.samples[REFERENCE].system}, not the original"
+        return f"the reference is of {item.samples[REFERENCE].system}, not {rows.study.original_name}"
     if (item.samples["a"].system if "a" in item.samples else "") != item.system:
-        return f"sample A is not of {item.system or 'the original'}"
+        return f"sample A is not of {item.system or rows.study.original_name}"
     return "" if item.is_target is None else "it compares voices"
 
 
@@ -429,7 +431,7 @@ def _sources(rows: DesignRows) -> dict[str, Any]:
             held = pool.recordings.get(sample.utterance)
             right = pool.versions.get((sample.system, sample.utterance)) if sample.system else held and held.audio
             if not right or sample.source != right:
-                problems.add(f"{sample.utterance} as {sample.system or 'the original'}")
+                problems.add(f"{sample.utterance} as {sample.system or rows.study.original_name}")
     return _check(
         "recordings",
         "every recording from the corpus, from the submission of its system, or as it was uploaded",

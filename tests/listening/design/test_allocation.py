@@ -89,18 +89,6 @@ def test_300_evaluators_60_trials_20_systems():
     assert len(request.candidates) == 20 * 420 + 9000
 
 
-def test_trials_without_pairs_have_no_classes():
-    names = ("S0", "S1", "S2")
-    numbers = {"evaluators": 6, "trials": 12, "originals": 6, "systems": names, "seed": 3}
-    from listening.design.requirements import DesignRequest
-    from listening.design.selection import choose_candidates
-
-    candidates = choose_candidates(make_pool(systems=names), is_paired=False, **numbers)
-    request = DesignRequest(candidates=candidates, **numbers)
-    assert {(one.is_target, one.enrolment) for one in candidates} == {(None, "")}
-    assert certify(request, allocate(request)).passes
-
-
 def test_two_speakers_may_be_heard_next_to_each_other_and_the_certificate_says_so():
     relaxed = {"sources_may_repeat": True, "enrolments_may_repeat": True}
     request = make_request(

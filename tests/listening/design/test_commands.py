@@ -9,7 +9,7 @@ from listening.design.commands import COLUMNS, main
 from tests.listening.design.pools import make_request
 
 NUMBERS = ["--evaluators", "6", "--trials", "12", "--originals", "6"]
-CLASSES = {True: "target", False: "nontarget", None: ""}
+CLASSES = {True: "target", False: "nontarget"}
 
 
 @pytest.fixture
@@ -58,9 +58,9 @@ def test_a_request_that_cannot_be_met_ends_with_sentences(candidates, capsys):
         (f"{','.join(COLUMNS)}\na,,s,x,target,u,e\n", "line 2: expected sex f or m, found 'x'"),
         (
             f"{','.join(COLUMNS)}\na,,s,f,maybe,u,e\n",
-            "line 2: expected class target, nontarget or nothing, found 'maybe'",
+            "line 2: expected class target or nontarget, found 'maybe'",
         ),
-        (f"{','.join(COLUMNS)}\n,,s,f,target,u,e\n", "line 2: expected a key, found none"),
+        (f"{','.join(COLUMNS)}\n,,s,f,target,u,\n", "line 2: expected a value as key and as enrolment, found none"),
     ],
 )
 def test_a_wrong_csv_is_told(tmp_path, capsys, text, words):

@@ -26,7 +26,7 @@ def stored(key):
 def test_analysis_continues_after_a_kill_and_is_what_it_would_have_been(standing, tmp_path):
     processes = processes_of(standing.worker, tmp_path)
     with transaction.atomic():  # the scheduler would otherwise find a closed study and have it analysed, too
-        study = make_answered(evaluators=10, trials=4, systems=1, tasks=["naturalness"])
+        study = make_answered(evaluators=10, trials=4, systems=1, tasks=["similarity", "naturalness"])
         analysis = start_analysis(study, None, CHOSEN)
 
     def drawn():

@@ -17,7 +17,7 @@ SAID = ("Own question", "How good does A sound?", "raw ratings, 1 to 5", "Mean s
 
 @pytest.mark.usefixtures("plain_figures_of_studies")
 def test_results_of_a_preset_are_in_its_words_and_on_its_scale():
-    questions = load_preset("own").questions
+    questions = [one for preset in ("similarity", "own") for one in load_preset(preset).questions]
     study = make_answered(tasks=[one.key for one in questions])
     client = Client()
     client.force_login(study.edition.organizers.first())
@@ -36,7 +36,7 @@ def test_results_of_a_preset_are_in_its_words_and_on_its_scale():
     for name in ("results-listeners", "results-bundle", "results-latex"):
         assert client.get(address(name)).status_code == 200, name
     system = study.systems.first().code
-    assert questions[0].title in read_page(client.get(address("results-system", system), {"scores": "raw"}))
+    assert questions[1].title in read_page(client.get(address("results-system", system), {"scores": "raw"}))
 
 
 def test_only_a_question_that_compares_voices_hears_sample_b():

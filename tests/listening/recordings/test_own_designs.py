@@ -82,7 +82,7 @@ def test_evaluators_are_added_while_a_test_is_open(client):
 
 @pytest.mark.parametrize(
     ("slot", "sentence"),
-    [("r", "the reference is of codec, not the original"), ("2", "recordings of several items, a and b")],
+    [("r", "the reference is of codec, not original"), ("2", "recordings of several items, a and b")],
 )
 def test_checker_sees_a_sample_that_is_not_as_the_screen_has_it(slot, sentence):
     study = make("mushra")

@@ -12,12 +12,12 @@ from django.urls import reverse
 
 from listening.app.models import Study
 from listening.app.recordings.files import read_test_file, write_test_file
-from listening.app.recordings.services import choose_numbers
 from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.services import change_study
-from listening.questions import Screen
+from listening.app.studies.sizes import choose_numbers
 from portal.core.removal import find_problems, find_rows, list_files
+from tests.listening.design.test_crossed import make_request
 from tests.listening.own_factories import ITEMS, pack, recordings, run_jobs, send_recordings, sound
 from tests.portal.factories import make_organizer
 
@@ -209,16 +209,16 @@ def test_one_condition_alone_is_not_compared(place):
 
 
 @pytest.mark.parametrize(
-    ("screen", "versions", "items", "numbers"),
+    ("screen", "conditions", "items", "numbers"),
     [
         ("single", 3, 20, (24, 60)),
-        ("pair", 66, 10, (132, 60)),
-        ("triple", 1, 100, (24, 60)),
-        ("many", 1, 40, (24, 20)),
+        ("pair", 12, 10, (132, 60)),
+        ("triple", 2, 100, (24, 60)),
+        ("many", 4, 40, (24, 20)),
     ],
 )
-def test_evaluators_and_trials_follow_from_what_a_trial_plays(screen, versions, items, numbers):
-    assert choose_numbers(Screen(screen), versions, items) == numbers
+def test_evaluators_and_trials_follow_from_what_a_trial_plays(screen, conditions, items, numbers):
+    assert choose_numbers(make_request(0, 0, conditions, items, screen=screen)) == numbers
 
 
 def test_each_condition_is_compared_with_one_alone_until_the_organizer_chooses_otherwise(place):

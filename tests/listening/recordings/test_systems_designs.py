@@ -1,6 +1,7 @@
 """Systems of an edition that are heard in the same utterances: what is drawn, changed, refused, repeated by a file."""
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.test import Client
 
 from common.errors import ProblemsError
@@ -47,7 +48,7 @@ def test_items_are_drawn_evenly_over_sexes_and_speakers():
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("preset", ["mushra", "dcr", "ccr", "ab", "abx", "emotion"])
+@pytest.mark.parametrize("preset", ["mushra", "dcr", "ccr", "ab", "abx", "emotion", "mos", "p835"])
 def test_every_system_is_heard_in_utterances_that_all_have(preset):
     edition = make_edition_with_speech(systems=3)
     submission = submissions_to_hear(edition)[0]
@@ -126,8 +127,17 @@ def test_questions_that_compare_cross_a_study_of_ratings_and_back():
     assert (codes_of(study), study.gold_trials, study.originals_per_evaluator) == (["", "T01-p1", "T02-p1"], 0, 0)
     change_study(study=study, by=by, further=["original", ANCHOR], trials_per_evaluator=4)
     make_design(Study.objects.get(), by)
-    change_questions(study=study, by=by, questions=load_preset("mos").questions)
+    change_questions(study=study, by=by, questions=load_preset("similarity").questions)
     assert codes_of(Study.objects.get()) == ["T01-p1", "T02-p1"]
+
+
+@pytest.mark.django_db
+def test_control_trials_need_a_question_whose_answer_is_known():
+    study = make_crossed(make_edition_with_speech(), "dcr", items_at_most=3, trials_per_evaluator=3, gold_trials=1)
+    Study.objects.update(state=Study.State.DRAFT)
+    with pytest.raises(ValidationError, match="Control trials have a known answer"):
+        change_questions(study=study, by=study.created_by, questions=load_preset("mos").questions)
+    assert Study.objects.get().asked_keys == ["degradation"]
 
 
 @pytest.mark.django_db
@@ -179,7 +189,10 @@ def test_file_of_a_test_of_systems_repeats_it_by_the_api():
     [
         ("", "Expected an archive of recordings, or an edition in the file of the test, found neither."),
         ('edition = "no-such"', "no-such: expected an edition with a corpus that you organise."),
-        ('edition = "{edition}"\npreset = "mos"', "Expected questions in which conditions are compared"),
+        (
+            'edition = "{edition}"\npreset = "transcription"',
+            "about voices or texts is made on the page “New listening test” alone.",
+        ),
         ('edition = "{edition}"\npreset = "ab"\nsystems = ["T09"]', "T09: there is no such system"),
         ('edition = "{edition}"\npreset = "ab"\noriginal = "clean"', "the original is called “original”"),
         ('edition = "{edition}"\npreset = "mushra"\nanchors = [7000]', "have the anchors 3500 alone"),

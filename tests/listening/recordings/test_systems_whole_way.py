@@ -11,7 +11,7 @@ from listening.app.models import Study
 from listening.app.results.inputs import collect_inputs
 from listening.app.results.services import start_analysis
 from listening.app.studies.services import close_study
-from portal.submissions.models import Submission
+from portal.submissions.models import Submission, System
 from tests.listening.edition_factories import TOLD, make_edition_with_speech
 from tests.listening.factories import make_session
 from tests.listening.own_factories import run_jobs
@@ -22,6 +22,7 @@ from tests.portal.factories import make_organizer
 pytestmark = pytest.mark.django_db
 QUALITY = {"": 5, "T01-p1": 4, "T02-p1": 2, "anchor-3.5k": 1}
 EXAMPLES = {
+    "mos": lambda heard: QUALITY[heard["a"]],
     "dcr": lambda heard: QUALITY[heard["a"]],
     "ccr": lambda heard: max(-3, min(3, QUALITY[heard["b"]] - QUALITY[heard["a"]])),
     "ab": lambda heard: 1 if QUALITY[heard["a"]] > QUALITY[heard["b"]] else 2,
@@ -55,6 +56,16 @@ def test_systems_of_an_edition_become_published_results(preset):
     study = make_test_of(client, edition, preset)
     codes = answer_and_publish(organizer, client, client, study, EXAMPLES[preset])
     assert codes == {"T01-p1", "T02-p1"} | ({"anchor-3.5k"} if preset == "mushra" else set())
+    page = client.get(f"/systems/{System.objects.get(label='T01-p1').name}/")
+    rows = [
+        (row.label, row.numbers[-1].value)
+        for panel in page.context["panels"]
+        if panel.name == "listeners"
+        for shown in panel.context["studies"]
+        for row in shown.comparison.rows
+    ]
+    of_means = {"mos": (5, 4), "dcr": (5, 4), "mushra": (100, 80)}
+    assert rows == list(zip(("Original speech", "T01-p1"), of_means.get(preset, ()), strict=False))
 
 
 @pytest.mark.usefixtures("figures_of_pages")

@@ -9,11 +9,12 @@ from django.utils import timezone
 
 from common.errors import ProblemsError
 from listening.app.models import Study
-from listening.app.recordings.services import choose_numbers
 from listening.app.results.services import start_analysis
 from listening.app.studies.designing import make_design
 from listening.app.studies.services import change_questions, close_study
-from listening.questions import Screen, load_preset
+from listening.app.studies.sizes import choose_numbers
+from listening.questions import load_preset
+from tests.listening.design.test_crossed import make_request
 from tests.listening.factories import make_session
 from tests.listening.own_factories import make_own_draft, make_own_prepared, recordings, send_recordings
 from tests.listening.results.answered import analysed
@@ -59,8 +60,8 @@ def test_design_in_which_words_come_twice_is_refused():
 
 
 def test_numbers_follow_from_the_items():
-    assert choose_numbers(Screen.SINGLE, 3, 20, has_items_once=True) == (36, 20)
-    assert choose_numbers(Screen.SINGLE, 4, 100, has_items_once=True) == (80, 60)
+    assert choose_numbers(make_request(0, 0, 3, 20, has_items_once=True)) == (36, 20)
+    assert choose_numbers(make_request(0, 0, 4, 100, has_items_once=True)) == (80, 60)
 
 
 @pytest.mark.usefixtures("plain_figures_of_studies")

@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_analyses")]
 
 
 def make_rated():
-    """With one task: what happens to analyses does not depend on how much is in them."""
-    return make_answered(tasks=["naturalness"])
+    """With few tasks: what happens to analyses does not depend on how much is in them."""
+    return make_answered(tasks=["similarity", "naturalness"])
 
 
 @pytest.fixture
