@@ -4,10 +4,12 @@ import hashlib
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from listening.app.models import Study
 from portal.accounts.tokens import create_token
 from portal.core import upload_files
+from portal.jobs.models import Job
 from portal.submissions.models import Upload
 from tests.listening.own_factories import make_own_draft, pack, recordings, run_jobs
 from tests.portal.factories import make_organizer
@@ -66,10 +68,12 @@ def test_what_is_wrong_with_the_recordings_is_told_by_the_upload_and_nothing_sta
     assert not Study.objects.exists()
 
 
-def test_what_was_wrong_with_the_choices_is_corrected_without_another_sending():
+def test_what_was_wrong_with_the_choices_is_corrected_without_another_sending(client):
     sender = Sender(pack(recordings()).read())
     told = sender.deliver(test='title = "Codecs"\noriginal = "clear"')
     assert "There is no condition clear in the archive" in told["job"]["failure"]
+    client.force_login(Job.objects.get().created_by)
+    assert reverse("studies:own") in client.get(Job.objects.get().get_absolute_url()).text
     again = sender.announce(test='title = "Codecs"\noriginal = "clean"').json()
     assert (again["offset"], again["address"].endswith(told["id"])) == (len(sender.content), True)
     run_jobs()
