@@ -380,7 +380,7 @@ class Preset:
 
     Attributes:
         study: its settings that differ from the usual ones, by name.
-        practice_trials: proposed where ten times as many items are there.
+        practice_trials: at most so many are proposed for own recordings, one for ten items.
     """
 
     name: str

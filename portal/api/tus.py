@@ -202,7 +202,7 @@ def parse_metadata(request: HttpRequest) -> dict[str, str]:
 
 def metadata_header(upload: Upload) -> str:
     """Return what Upload-Metadata says of an upload that is here."""
-    kept = {} if "test" in upload.imported_as else upload.imported_as  # the file of a test is too long for a header
+    kept = {} if "test" in upload.imported_as else upload.imported_as  # what a test is of is too long for a header
     wanted = {name: "on" if value is True else value or "" for name, value in kept.items()}
     found = {("corpus" if name == "name" else name): value for name, value in wanted.items()}
     found |= {

@@ -566,7 +566,7 @@ def require_unfinished(upload: Upload) -> None:
     """Refuse an upload that is over.
 
     Raises:
-        NotPossible: it was discarded, has expired, or is a submission.
+        NotPossible: it was discarded, has expired, is a submission, or imported.
     """
     if upload.state == Upload.State.COMPLETE:
         raise NotPossible(IMPORTED if upload.edition_id is None else SUBMITTED, code=Reason.FINISHED)

@@ -208,7 +208,8 @@ class ChosenTestForm(StudyFields):
                 (None, find_unfit_questions(chosen.asked, is_own=not chosen.edition)),
                 ("original", [] if chosen.edition else [*find_original_problems(chosen)]),
             ):
-                self.add_error(field, problems) if problems else None
+                if problems:
+                    self.add_error(field, problems)
         return self.cleaned_data
 
     def choose(self) -> OwnTest:

@@ -599,7 +599,8 @@ class StudyForm(StudyFields):
                 self.add_error("rate_hz", f"{anchor} needs at least {lowest_hz:,} Hz. Choose a higher sampling rate.")
         if given.get("data_sets"):
             problems = selectors.set_problems(given["data_sets"], is_crossed=self.study.is_crossed)
-            self.add_error("data_sets", problems) if problems else None
+            if problems:
+                self.add_error("data_sets", problems)
         if "further" in given and self.study.screen in NEEDS_REFERENCE:
             given["further"] = [*given["further"], ORIGINAL]
         self.clean_settings(given)

@@ -584,28 +584,34 @@ def make_study(
         fields: of `Study`; what consent says is as in the newest study of the edition where it is left out or empty.
 
     Raises:
-        ProblemsError, ValidationError: as of `make_crossed_study`; of others the name is taken.
+        ProblemsError, ValidationError: as of `make_crossed_study`; of others numbers do not fit, or the name is taken.
     """
     begun = load_preset(preset)
     fields = {field: value for field, value in fields.items() if value not in (None, "")}
     if are_crossed(begun.questions):
         told = {"edition": edition, "by": by, "name": name, "title": title, "size": size, "systems": systems}
         return make_crossed_study(**told, questions=begun.questions, **{**begun.study, **fields})
+    form = find_form(begun.questions)
+    if form != Form.RATING and (fields.get("practice_trials") or fields.get("gold_trials")):
+        raise ProblemsError([f"{begun.title} of systems has neither practice nor control trials: leave both empty."])
     systems = list(systems or selectors.submissions_to_hear(edition)[:MOST_SYSTEMS])
     data_sets = best_sets(edition)
-    study = create_study(
-        edition=edition,
-        by=by,
-        systems=systems,
-        data_sets=data_sets,
-        name=name,
-        title=title,
-        questions=begun.questions,
-        **list_sizes(find_form(begun.questions), size)[0] | dict(begun.study) | fields,
-    )
-    for field, value in (choose_size(study, size, systems, data_sets) | fields).items():
-        setattr(study, field, value)
-    study.save()
+    with transaction.atomic():
+        study = create_study(
+            edition=edition,
+            by=by,
+            systems=systems,
+            data_sets=data_sets,
+            name=name,
+            title=title,
+            questions=begun.questions,
+            **list_sizes(form, size)[0] | dict(begun.study) | fields,
+        )
+        for field, value in (choose_size(study, size, systems, data_sets) | fields).items():
+            setattr(study, field, value)
+        study.save()
+        if problems := _find_number_problems(study):
+            raise ProblemsError(problems)
     return study
 
 

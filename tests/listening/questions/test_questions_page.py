@@ -146,3 +146,11 @@ def test_new_study_asks_what_its_preset_says(signed_in, edition, organizer):
         assert {name: getattr(study, name) for name in loaded.study} == loaded.study
         assert study.gold_trials == 0 or preset == "voiceprivacy-2020"
     assert tuple(one.key for one in load_preset("voiceprivacy-2022").questions) == RATED
+
+
+def test_new_study_of_boards_or_texts_has_no_practice_trials(signed_in, edition):
+    for preset in ("linkability", "transcription"):
+        sent = {"edition": edition.pk, "title": preset, "preset": preset, "size": "small", "practice_trials": 2}
+        page = signed_in.post(reverse("studies:new"), sent)
+        assert (page.status_code, edition.studies.exists()) == (422, False)
+        assert "of systems has neither practice nor control trials: leave both empty." in page.text
