@@ -5,7 +5,7 @@ A page shows some of its fields, and the file of a test has those of `TABLES`; b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ from django.core.exceptions import ValidationError
 
 from common.errors import ProblemsError
 from listening.app.models import LOUDNESS, Study, StudyText
+from listening.app.questions.forms import LONGEST_QUESTION, LONGEST_WORDS, RESULT_WORDS
 from listening.app.recordings.services import PRESETS, USUAL_PRESET, OwnTest, find_original_problems
 from listening.app.studies.forms import (
     CHANNELS,
@@ -28,10 +29,11 @@ from listening.app.studies.forms import (
     StudyNameField,
     radios,
 )
-from listening.app.studies.interface_words import read_words, write_words
+from listening.app.studies.interface_words import read_words, ships_words, write_words
 from listening.app.studies.rules import CONSENT_FIELDS
 from listening.app.studies.selectors import free_study_name
 from listening.app.studies.services import find_unfit_questions
+from listening.app.studies.settings import LANGUAGE
 from listening.questions import AskedQuestion, list_question_problems, load_preset, parse_question
 from listening.stimuli.anchors import ANCHORS_HZ
 from listening.stimuli.making import Loudness
@@ -86,7 +88,7 @@ class AskedField(forms.Field):
     """The questions of a test, a table for each as presets have them."""
 
     def clean(self, value: Any) -> tuple[AskedQuestion, ...]:
-        if not value:
+        if value is None:
             return ()
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             raise ValidationError("questions: expected tables [[questions]].")
@@ -96,9 +98,24 @@ class AskedField(forms.Field):
                 questions.append(parse_question(table, f"[[questions]] {number}"))
             except ProblemsError as error:
                 problems += error.problems
-        if problems := problems or list_question_problems(questions):
+        problems = problems or list_question_problems(questions)
+        if problems := problems or [*chain.from_iterable(map(_find_unfit_words, questions))]:
             raise ValidationError(problems)
         return tuple(questions)
+
+
+def _find_unfit_words(one: AskedQuestion) -> Iterator[str]:
+    """Yield what the page of questions would not take of the words of a question."""
+    if unknown := sorted(one.results.keys() - RESULT_WORDS.keys()):
+        yield f"{one.key}: results have {', '.join(RESULT_WORDS)}, found {', '.join(unknown)}."
+    for language, words in one.wording.items():
+        if not LANGUAGE.fullmatch(language.lower()):
+            yield f"{one.key}: expected a language such as en, found {language[:60]!r}."
+        if len(words.question) > LONGEST_QUESTION:
+            yield f"{one.key}: a question has at most {LONGEST_QUESTION} characters, found {len(words.question):,}."
+        longest = max(map(len, (words.hint, "\n".join(words.labels), words.instructions, words.consent)))
+        if longest > LONGEST_WORDS:
+            yield f"{one.key}: its other words have at most {LONGEST_WORDS:,} characters each, found {longest:,}."
 
 
 class TextsField(forms.Field):
@@ -110,15 +127,18 @@ class TextsField(forms.Field):
             for kind, texts in (value or {}).items():
                 for language, text in texts.items():
                     where = f"[texts.{StudyText.Kind(kind).value}] {language}"
+                    if kind == StudyText.Kind.WORDS and ships_words(language):
+                        raise ProblemsError([f"{where}: the words of this language are shipped. Leave it out."])
                     if kind == StudyText.Kind.WORDS:
                         words = read_words(text.encode(), where, language)
-                        text = write_words(language, words, is_whole=False)
-                    found[kind, language] = text.replace("\0", "").strip()
-                    if kind != StudyText.Kind.WORDS and len(text) > LONGEST_TEXT:
+                        found[kind, language] = write_words(language, words, is_whole=False)
+                        continue
+                    found[kind, language] = text.strip()
+                    if len(text) > LONGEST_TEXT:
                         raise ProblemsError([f"{where}: expected at most {LONGEST_TEXT:,} characters."])
         except ProblemsError as error:
             raise ValidationError(error.problems) from None
-        except (AttributeError, ValueError):
+        except (AttributeError, TypeError, ValueError):
             known = ", ".join(StudyText.Kind.values)
             raise ValidationError(f"[texts]: expected tables {known}, each of texts by language.") from None
         return found
@@ -199,7 +219,7 @@ class ChosenTestForm(StudyFields):
             name: value for name, value in super().clean().items() if self.data.get(name) not in (None, "")
         }
         self.clean_settings(given)
-        languages = given.get("languages", self.study.languages)
+        languages = given.get("languages") or self.study.languages
         if unknown := sorted({language for _, language in given.get("texts", ()) if language not in languages}):
             self.add_error("texts", f"[texts]: the test has no language {', '.join(unknown)}. Add it to languages.")
         if not self.errors:

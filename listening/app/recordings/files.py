@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from django import forms
@@ -24,6 +25,8 @@ from listening.app.studies.selectors import heard_submissions, newest_text, ship
 from listening.questions import AskedQuestion, load_preset
 
 LARGEST_TEST_FILE = 256 << 10
+LONGEST_SENTENCE = 500
+MOST_OF_A_NUMBER = 10**18
 # The types of values of a file by the field that takes them, the first that fits, and how they are called.
 TYPES: tuple[tuple[Any, tuple[type, ...], str], ...] = (
     (forms.BooleanField, (bool,), "true or false"),
@@ -50,12 +53,14 @@ def read_test_file(text: str, **instead: str) -> ChosenTestForm:
     except (RecursionError, ValueError):
         sentence = "The file of the test cannot be read: a number is too long, or lists are nested too deeply."
         raise ProblemsError([f"{sentence} Take the file that the page of a test gives."]) from None
+    if any("\0" in one for one in _list_texts(read)):
+        raise ProblemsError(["The file of the test has the character U+0000. Leave it out."])
     data: dict[str, Any] = {"asked": read.pop("questions", None), "texts": read.pop("texts", None)}
-    tables = {"": {name: value for name, value in read.items() if not isinstance(value, dict)}}
-    tables |= {name: value for name, value in read.items() if isinstance(value, dict)}
+    tables = [("", {name: value for name, value in read.items() if not isinstance(value, dict)})]
+    tables += [(name, value) for name, value in read.items() if isinstance(value, dict)]
     problems = []
-    for table, values in tables.items():
-        if table not in TABLES:
+    for place, (table, values) in enumerate(tables):
+        if table not in TABLES or (place and not table):
             problems.append(f"[{table}]: there is no such table; there are: {', '.join(filter(None, TABLES))}, texts.")
             continue
         for name, value in values.items():
@@ -68,8 +73,17 @@ def read_test_file(text: str, **instead: str) -> ChosenTestForm:
     for name, sentences in form.errors.items():
         problems += [f"{places[name]}: {one}" if name in places else str(one) for one in sentences]
     if problems:
-        raise ProblemsError(problems)
+        raise ProblemsError([one[:LONGEST_SENTENCE] for one in problems])
     return form
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    """Yield every text of a file, names among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in chain(value, value.values() if isinstance(value, dict) else ()):
+            yield from _list_texts(one)
 
 
 def _find_wrong_type(table: str, name: str, value: Any) -> str:
@@ -78,7 +92,8 @@ def _find_wrong_type(table: str, name: str, value: Any) -> str:
         return f"{place}: there is no such field; there are: {', '.join(TABLES[table])}."
     field = ChosenTestForm.base_fields[name]
     types, expected = next((types, words) for kind, types, words in TYPES if isinstance(field, kind))
-    return "" if type(value) in types else f"{place}: expected {expected}, found {str(value)[:60]!r}."
+    is_fit = type(value) in types and not (isinstance(value, int) and abs(value) > MOST_OF_A_NUMBER)
+    return "" if is_fit else f"{place}: expected {expected}, found {str(value)[:60]!r}."
 
 
 def _name_place(table: str, name: str) -> str:
@@ -111,7 +126,7 @@ def write_test_file(study: Study) -> str:
         tables[f"texts.{kind}"] = {
             _in_toml(language): row.text
             for language, row in newest.items()
-            if row is not None and row.text != shipped_text(study, kind, language)
+            if row is not None and (kind == StudyText.Kind.WORDS or row.text != shipped_text(study, kind, language))
         }
     lines = []
     for table, given in tables.items():

@@ -12,7 +12,8 @@ from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.recordings.choosing import ChosenTestForm
 from listening.app.recordings.files import read_test_file, write_test_file
-from listening.app.studies.services import change_questions, change_text
+from listening.app.studies.selectors import newest_text
+from listening.app.studies.services import change_questions, change_text, change_words
 from listening.app.studies.settings import DEFAULT_SCREENING, SHIPPED_QUESTIONS
 from listening.questions import Wording
 from portal.accounts.tokens import create_token
@@ -121,7 +122,12 @@ def test_written_file_holds_platform_background_questions_and_own_texts_but_no_c
         ),
         ("[texts.consent]\nen = 1", "each of texts by language."),
         ('[texts.consent]\nde = "x"', "[texts]: the test has no language de. Add it to languages."),
-        ('[texts.words]\nfr = "x"', "[texts.words] fr, line 1: expected"),
+        ("[texts.consent]\nen = 1979-05-27", "each of texts by language."),
+        ('[texts.words]\nfr = "x"', "[texts.words] fr: the words of this language are shipped."),
+        ('[texts.words]\nde = "x"', "[texts.words] de, line 1: expected"),
+        ('[texts.thanks]\nen = "a\\u0000b"', "has the character U+0000. Leave it out."),
+        ('[""]\ntitle = "y"', "[]: there is no such table"),
+        (f"[sessions]\nhalf_width = {'9' * 400}", "[sessions] half_width: expected a number, found '999"),
         ('[platform]\nplatform = "prolific"\n[sessions]\npay_per_hour = 0', "People from such a platform are paid."),
         ('[platform]\nparameter_person = "a b"', "[platform] platform: The parameter for the person"),
         ('[screening]\nown_questions = "Do you sing?"', "[screening] own_questions: Line 1: expected a question"),
@@ -158,6 +164,22 @@ def test_changed_wording_is_in_the_written_file():
 
 
 @pytest.mark.django_db
+def test_translated_words_are_in_the_written_file():
+    organizer = make_organizer()
+    study = make_own_prepared(organizer, languages=["en", "de"])
+    change_words(study=study, language="de", translations={("Begin", 0): "Los"}, by=organizer)
+    chosen, _ = read(write_test_file(study))
+    assert chosen.texts["words", "de"] == newest_text(study, "words", "de").text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("questions", ["[]", "0", "{}", "false"])
+def test_questions_that_are_none_are_refused(questions):
+    with pytest.raises(ProblemsError):
+        read_test_file(f'title = "x"\nquestions = {questions}\n')
+
+
+@pytest.mark.django_db
 def test_questions_of_a_file_are_read_as_presets_have_them():
     file = (
         'title = "x"\n[[questions]]\nkey = "comfort"\npoints = 5\n[questions.wording.en]\nquestion = "Comfortable?"\n'
@@ -176,6 +198,12 @@ def test_questions_of_a_file_are_read_as_presets_have_them():
         ('key = "x"\nlisten_again = "no"\nwording = {en = {question = "?"}}', "found neither true nor false, but no"),
         ('key = "x"\nsize = 3\nwording = {en = {question = "?"}}', "unexpected keyword argument 'size'"),
         ('key = "x"\npoints = 5.5\nwording = {en = {question = "?"}}', "expected 2 to 10 points, found 5.5"),
+        (
+            'key = "x"\nresults = {foo = "x"}\nwording = {en = {question = "?"}}',
+            "results have title, reading, worse, best",
+        ),
+        ('key = "x"\nwording = {"<b>" = {question = "?"}}', "expected a language such as en, found '<b>'"),
+        (f'key = "x"\nwording = {{en = {{question = "{"?" * 401}"}}}}', "at most 400 characters, found 401."),
         ('key = "x"\nscreen = "voices"\nwording = {en = {question = "?"}}', "need one of these screens"),
     ],
 )
