@@ -53,7 +53,7 @@ Blocks = Sequence[Sequence[_Dealt]]
 
 
 class _Words(NamedTuple):
-    """What is heard; what a trial plays, which version that is, and how many of these there are."""
+    """Says what is heard, what a trial plays, which version that is, and how many of these there are."""
 
     heard: str
     played: str

@@ -1,4 +1,4 @@
-"""What simulated listeners hear and answer. Every number that comes from here is *simulated*: nobody listened.
+"""Simulates what listeners hear and answer. Every number that comes from here is *simulated*: nobody listened.
 
 **Ratings.** Each system has a latent quality q in [0, 1] for a task. For naturalness and intelligibility it is given;
 for verifiability it is one minus the latent distance of the two voices, which has one mean for pairs of one speaker and
@@ -45,7 +45,7 @@ _RATE_SD = 0.4  # of the logarithm of a listener's factor of word errors
 
 
 class RatedTrial(NamedTuple):
-    """What a listener is asked; `is_target` matters for verifiability alone."""
+    """Asks a listener about one utterance; `is_target` matters for verifiability alone."""
 
     listener: int
     system: str
@@ -57,7 +57,7 @@ class RatedTrial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SystemModel:
-    """How a system sounds.
+    """Describes how a system sounds.
 
     Attributes:
         naturalness, intelligibility: latent quality, in [0, 1].

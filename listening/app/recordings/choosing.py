@@ -1,6 +1,6 @@
-"""What can be chosen for a listening test of one's own recordings, or of systems that are compared: one form.
+"""Checks what is chosen for a listening test of one's own recordings, or of systems that are compared, by one form.
 
-A page shows some of its fields, and the file of a test has those of `TABLES`; both are checked here.
+A page shows some of its fields, and the file of a test has those of `TABLES`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ OF_TEST = {one.name for one in fields(OwnTest)}
 
 
 class NamesField(LineField):
-    """Names with commas between them, or a list of them."""
+    """Takes names with commas between them, or a list of them."""
 
     def clean(self, value: Any) -> Any:
         names = value if isinstance(value, list) else super().clean(value).split(",")
@@ -76,7 +76,7 @@ class NamesField(LineField):
 
 
 class AnchorsField(forms.ChoiceField):
-    """Frequencies of anchors as one of `ANCHORS`, or a list of them."""
+    """Takes frequencies of anchors in Hz as one of `ANCHORS`, or as a list."""
 
     def clean(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -85,7 +85,7 @@ class AnchorsField(forms.ChoiceField):
 
 
 class AskedField(forms.Field):
-    """The questions of a test, a table for each as presets have them."""
+    """Takes the questions of a test, a table for each as presets have them."""
 
     def clean(self, value: Any) -> tuple[AskedQuestion, ...]:
         if value is None:
@@ -119,7 +119,7 @@ def _find_unfit_words(one: AskedQuestion) -> Iterator[str]:
 
 
 class TextsField(forms.Field):
-    """What evaluators read, as far as it is not what is shipped: by kind of text a table with each language."""
+    """Takes texts for evaluators that differ from those that are shipped: by kind a table with each language."""
 
     def clean(self, value: Any) -> dict[tuple[str, str], str]:
         found = {}
@@ -145,7 +145,7 @@ class TextsField(forms.Field):
 
 
 class ChosenTestForm(StudyFields):
-    """A form in which only the title has to be given; what is left out is not among the values.
+    """Takes a test of which only the title has to be given; what is left out is not among the values.
 
     Attributes:
         needed: those that cannot be left out.

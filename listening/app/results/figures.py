@@ -1,4 +1,4 @@
-"""Figures of an analysis as pages show them: their words, and the drawn files in the page and by their addresses."""
+"""Shows figures of an analysis on pages: their words, and the drawn files in the page and by their addresses."""
 
 from __future__ import annotations
 

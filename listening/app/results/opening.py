@@ -1,4 +1,4 @@
-"""What the sentences say with which the results of a study open.
+"""Computes what the sentences say with which the results of a study open.
 
 The sentences, in ``_sentences.html``, say which system has the best mean and whether it differs significantly from the
 others, how recognisable speakers are, and on how many listeners and answers that rests. With few listeners none

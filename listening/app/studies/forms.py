@@ -205,7 +205,7 @@ def read_initial(study: Study) -> dict[str, Any]:
 
 
 class LanguagesField(forms.CharField):
-    """Codes of languages with commas between them, each once."""
+    """Takes codes of languages with commas between them, each once."""
 
     def clean(self, value: Any) -> list[str]:
         text = super().clean(", ".join(map(str, value)) if isinstance(value, list) else value)
@@ -232,7 +232,7 @@ def systems_field(help_text: str) -> forms.ModelMultipleChoiceField[Submission]:
 
 
 class StudyFields(SharedForm):
-    """Every field of a study, each with its limits; what several of them make together.
+    """Holds every field of a study with its limits, and checks what several of them make together.
 
     Attributes:
         shown: the names of the fields of a form, in their order; empty for all.
@@ -475,7 +475,7 @@ class StudyFields(SharedForm):
 
 
 class NewStudyForm(StudyFields):
-    """What a study begins with; everything else gets a default from what the edition holds, to be changed after."""
+    """Begins a study; everything else gets a default from what the edition holds, to be changed after."""
 
     shown = (
         *("edition", "title", "name", "preset", "systems", "against", "size", "practice_trials", "gold_trials"),

@@ -1,4 +1,4 @@
-"""How results open: sentences that say what the numbers say."""
+"""Compares the sentences with which results open with what the numbers say."""
 
 import re
 from dataclasses import replace
