@@ -222,6 +222,9 @@ class ChosenTestForm(StudyFields):
         languages = given.get("languages") or self.study.languages
         if unknown := sorted({language for _, language in given.get("texts", ()) if language not in languages}):
             self.add_error("texts", f"[texts]: the test has no language {', '.join(unknown)}. Add it to languages.")
+        if not self.errors.keys() & {"asked", "preset"}:
+            asked = given.get("asked") or load_preset(given.get("preset", USUAL_PRESET)).questions
+            self.clean_numbers(given, asked=asked, has_own_recordings=not given.get("edition"))
         if not self.errors:
             chosen = self.choose()
             for field, problems in (

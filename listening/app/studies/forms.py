@@ -424,6 +424,11 @@ class StudyFields(SharedForm):
     def clean_plays_at_most(self) -> int | None:
         return self.cleaned_data["plays_at_most"] or None
 
+    def clean_numbers(self, given: Mapping[str, Any], **more: Any) -> None:
+        """Make every problem of `plan_number_problems` an error of its field."""
+        for field, sentences in rules.plan_number_problems({**given, **more}).items():
+            self.add_error(field if field in self.fields else None, sentences)
+
     def clean_settings(self, given: dict[str, Any]) -> None:
         """Put among the values what a study keeps of several of its fields, with every problem as an error of one."""
         screening = DEFAULT_SCREENING | {
@@ -524,12 +529,8 @@ class NewStudyForm(StudyFields):
             given["systems"] = ()
         if "name" in given and not given["name"] and given.get("title"):
             given["name"] = selectors.free_study_name(given["title"])
-        if (
-            given.get("against")
-            and "preset" in given
-            and load_preset(given["preset"]).questions[0].screen not in PAIRED
-        ):
-            self.add_error("against", "Only AB, CCR and ABX have pairs. Choose each condition with each other.")
+        if "preset" in given:
+            self.clean_numbers(given, asked=load_preset(given["preset"]).questions)
         return given
 
     def save(self) -> Study | None:
@@ -590,9 +591,7 @@ class StudyForm(StudyFields):
 
     def clean(self) -> dict[str, Any]:
         given = super().clean()
-        for field, sentences in rules.plan_number_problems(given | {"asked": self.study.asked}).items():
-            if field in self.fields:
-                self.add_error(field, sentences)
+        self.clean_numbers(given, asked=self.study.asked, has_own_recordings=self.study.has_own_recordings)
         for anchor in self.study.conditions.exclude(low_pass_hz=None) if given.get("rate_hz") else ():
             lowest_hz = rate_of_anchor(anchor.low_pass_hz or 0)
             if given["rate_hz"] < lowest_hz:

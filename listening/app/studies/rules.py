@@ -11,7 +11,7 @@ from typing import Any
 from common.errors import ProblemsError
 from listening.app.models import Session, Study
 from listening.app.studies.settings import parse_platform, parse_questionnaire, parse_screening
-from listening.questions import FEWEST_TO_SWAP, AskedQuestion, Kind, Orders, Screen, find_form, list_slots
+from listening.questions import FEWEST_TO_SWAP, PAIRED, AskedQuestion, Kind, Orders, Screen, list_slots
 
 State = Study.State
 CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
@@ -228,13 +228,15 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
 
     Args:
         numbers: fields of `Study` and its questions, `asked`; those that could not be read are missing.
-            `has_own_recordings`: the answers of control trials came with them.
+            `has_own_recordings`: the answers of control trials may come with them.
     """
     problems: dict[str, list[str]] = {}
     asked: Sequence[AskedQuestion] = numbers.get("asked", ())
     if numbers.get("half_width"):
         evaluators, most = numbers.get("evaluators") or 0, numbers.get("most_evaluators") or 0
-        if most <= evaluators:
+        if not most:
+            problems["most_evaluators"] = ["A wanted half width needs a number of evaluators at most. Give it."]
+        elif most <= evaluators:
             problems["most_evaluators"] = [
                 f"A wanted half width needs more evaluators at most than the {evaluators} at first, found {most}."
             ]
@@ -246,10 +248,11 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
         problems["orders"] = [
             f"Two questions change places before a last one: expected at least {FEWEST_TO_SWAP}, found {len(asked)}."
         ]
+    if asked and numbers.get("against") and asked[0].screen not in PAIRED:
+        problems["against"] = ["Only AB, CCR and ABX compare with one condition alone: leave it out."]
     if numbers.get("plays_at_most") and any(one.is_heard_in_parts for one in asked):
         problems["plays_at_most"] = ["Where evaluators change between recordings, plays have no limit: leave it out."]
     trials, originals = numbers.get("trials_per_evaluator"), numbers.get("originals_per_evaluator")
-    form = find_form(asked)
     has_voices = any(one.compares_voices for one in asked)
     if has_voices and trials is not None and originals is not None and not 0 <= originals <= trials:
         problems["originals_per_evaluator"] = [f"Expected at most the {trials} trials of an evaluator."]
@@ -262,8 +265,8 @@ def plan_number_problems(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     if not has_voices and numbers.get("bridge_trials"):
         problems["bridge_trials"] = ["Bridge trials exist only where two voices are compared. Choose 0."]
     is_known = has_voices or has_known_answers(asked)
-    may_be_known = not asked or (numbers.get("has_own_recordings") and form in (Study.Form.RATING, Study.Form.ANSWERS))
-    if numbers.get("gold_trials") and not is_known and not may_be_known:
+    has_labels = any(one.screen == Screen.SINGLE and one.is_judged for one in asked)
+    if asked and numbers.get("gold_trials") and not (is_known or (numbers.get("has_own_recordings") and has_labels)):
         problems["gold_trials"] = [
             "Control trials have a known answer where voices or recordings are compared with each other only. Ask such "
             "a question, or choose 0."

@@ -147,6 +147,7 @@ def test_token_that_may_only_submit_neither_sends_nor_discards_them():
     ("given", "field", "sentence"),
     [
         ({"test": "titel = 1"}, "test", "title: Give the study a title."),
+        ({"test": 'title = "x"\n[sessions]\nhalf_width = 0.2'}, "test", "needs a number of evaluators at most."),
         ({"file_name": "codecs.mp3"}, "file_name", "Expected an archive (.zip, "),
         ({"size": 3 << 30}, "file_name", "Expected at most 2"),
         ({"sha256": "x"}, "sha256", ""),

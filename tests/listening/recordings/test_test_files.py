@@ -255,6 +255,16 @@ def test_languages_are_codes_as_on_the_page(languages):
 
 
 @pytest.mark.django_db
+def test_numbers_that_do_not_fit_what_is_asked_are_refused_all_at_once():
+    numbers = '[sessions]\norders = "swap-first-two"\nplays_at_most = 2\ngold_trials = 2\nhalf_width = 5.0\n'
+    with pytest.raises(ProblemsError) as refused:
+        read_test_file(f'title = "x"\npreset = "mushra"\nagainst = "clean"\n[sound]\nrate_hz = 1\n{numbers}')
+    found = {problem.partition(":")[0] for problem in refused.value.problems}
+    names = {"orders", "plays_at_most", "gold_trials", "most_evaluators"}
+    assert found == {"against", "[sound] rate_hz", *(f"[sessions] {name}" for name in names)}
+
+
+@pytest.mark.django_db
 def test_file_saved_with_a_byte_order_mark_is_read():
     assert read_test_file('\ufefftitle = "Codecs"').given["title"] == "Codecs"
 
@@ -270,7 +280,8 @@ def test_file_saved_with_a_byte_order_mark_is_read():
         ),
         (
             'preset = "emotion"\n[sessions]\nhalf_width = 0.2\nmost_evaluators = 99\n',
-            "The intervals of texts and labels are not measured while a test is open: leave the half width empty.",
+            "[sessions] half_width: The intervals of texts and labels are not measured while a test is open: leave the "
+            "half width empty.",
         ),
     ],
     ids=["more trials than there are", "half width of labels"],

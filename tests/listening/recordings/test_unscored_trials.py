@@ -8,7 +8,7 @@ from listening.app.monitor.services import flag_sessions
 from listening.app.recordings.files import read_test_file, write_test_file
 from listening.app.results.inputs import collect_inputs
 from listening.app.studies.designing import extend_design
-from listening.app.studies.forms import StudyForm
+from listening.app.studies.forms import StudyForm, read_initial
 from tests.listening.factories import make_session
 from tests.listening.own_factories import recordings, run_jobs, send_recordings, sound
 from tests.listening.recordings.test_own_tests import address
@@ -173,3 +173,10 @@ def test_labels_have_practice_with_feedback_and_control_trials_from_their_folder
     expected = dict(Study.objects.get().presentations.exclude(purpose="scored").values_list("key", "expected"))
     assert expected["control-trials/say-bad"] == {"emotion": [3, 3]}
     assert expected["practice-trials/p1"] == {"emotion": [4, 4]}
+
+
+def test_edit_page_keeps_control_trials_that_came_with_the_recordings(place):
+    send_recordings(place.client, recordings() | UNSCORED | TABLE)
+    study = Study.objects.get()
+    given = read_initial(study) | {"gold_trials": 2}
+    assert "gold_trials" not in StudyForm(given, study=study).errors

@@ -347,5 +347,5 @@ def test_new_study_of_pairs_is_made_with_what_it_compares_and_its_unscored_trial
     assert (study.against, study.practice_trials, study.gold_trials) == ("T01-p1", 1, 1)
     wrong = client.post("/studies/new/", told | {"title": "Single", "preset": "mos"})
     assert wrong.context["form"].errors == {
-        "against": ["Only AB, CCR and ABX have pairs. Choose each condition with each other."]
+        "against": ["Only AB, CCR and ABX compare with one condition alone: leave it out."]
     }
