@@ -21,6 +21,7 @@ from common.errors import ProblemsError
 FOLDER = Path(__file__).parent / "presets"
 FIRST_PRESET = "voiceprivacy-2022"
 FEWEST_POINTS, MOST_POINTS, MOST_QUESTIONS = 2, 10, 12
+ITEMS_TO_PRACTISE = 10  # for each practice trial that is proposed
 _MOST_CHOICES = {"pair": 3, "triple": 2}
 KEY = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
@@ -380,7 +381,7 @@ class Preset:
 
     Attributes:
         study: its settings that differ from the usual ones, by name.
-        practice_trials: at most so many are proposed for own recordings, one for ten items.
+        practice_trials: at most so many are proposed of a crossed test, as `propose_practice_trials` says.
     """
 
     name: str
@@ -398,14 +399,20 @@ def list_presets() -> tuple[Preset, ...]:
     return tuple(sorted(map(load_preset, (path.stem for path in FOLDER.glob("*.toml"))), key=lambda one: one.title))
 
 
-def title_of_preset(questions: Iterable[AskedQuestion]) -> str:
-    """Return the title of the preset that asks the same, in whatever words; empty where none does."""
+def find_preset(questions: Iterable[AskedQuestion]) -> Preset | None:
+    """Return the preset that asks the same, in whatever words; None where none does."""
 
     def outline(asked: Iterable[AskedQuestion]) -> list[tuple[str, str, str, int]]:
         return [(one.key, one.kind, one.screen, one.points) for one in asked]
 
     asked = outline(questions)
-    return next((one.title for one in list_presets() if outline(one.questions) == asked), "")
+    return next((one for one in list_presets() if outline(one.questions) == asked), None)
+
+
+def propose_practice_trials(questions: Iterable[AskedQuestion], items: int) -> int:
+    """Return how many practice trials a new crossed test has: one for ten items, whose item is scored no more."""
+    preset = find_preset(questions)
+    return min(preset.practice_trials, items // ITEMS_TO_PRACTISE) if preset else 0
 
 
 @cache

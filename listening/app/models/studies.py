@@ -21,9 +21,9 @@ from listening.questions import (
     Screen,
     are_crossed,
     find_form,
+    find_preset,
     order_questions,
     read_question,
-    title_of_preset,
 )
 from listening.stimuli.making import USUAL, Loudness, StimulusFormat
 from portal.challenges.models import DataSet, Edition, Gender, Utterance
@@ -206,8 +206,8 @@ class Study(models.Model):
     @property
     def form_title(self) -> str:
         """Return what evaluators do, in a few words: of a crossed test the preset, such as ``MUSHRA``."""
-        preset = title_of_preset(self.asked) if self.is_crossed else ""
-        return preset or capfirst(self.form.label)
+        preset = find_preset(self.asked) if self.is_crossed else None
+        return preset.title if preset else capfirst(self.form.label)
 
     @property
     def screen(self) -> Screen:

@@ -27,6 +27,7 @@ from listening.app.studies.forms import (
     SOUND,
     StudyFields,
     StudyNameField,
+    propose_practice,
     radios,
 )
 from listening.app.studies.interface_words import read_words, ships_words, write_words
@@ -204,10 +205,7 @@ class ChosenTestForm(StudyFields):
     def __init__(self, data: Any = None, files: Any = None, **more: Any) -> None:
         super().__init__(data, files, **more)
         self.given: dict[str, Any] = {}
-        if practice := self.fields.get("practice_trials"):
-            practice.help_text = (
-                f"{practice.help_text} Empty: up to 3 of MOS, P.835, DCR, CCR and MUSHRA, one for 10 items."
-            )
+        propose_practice(self)
         for name, field in self.fields.items():
             field.required = name in self.needed
             if isinstance(field, forms.ChoiceField) and not isinstance(field, AnchorsField):

@@ -48,6 +48,7 @@ from listening.questions import (
     find_form,
     list_presets,
     load_preset,
+    propose_practice_trials,
 )
 from listening.stimuli.anchors import ANCHORS_HZ, list_anchors, name_anchor, rate_of_anchor
 from listening.stimuli.making import USUAL, Loudness, find_shortest_s
@@ -61,7 +62,6 @@ from portal.submissions.rules import recordings_size_problem
 Kind = Condition.Kind
 PRESETS = tuple(one.name for one in list_presets() if OF_CORPUS.isdisjoint(asked.screen for asked in one.questions))
 USUAL_PRESET, USUAL_LOUDNESS = "mos", Loudness.PROGRAMME
-ITEMS_TO_PRACTISE = 10  # for each practice trial that is proposed, since its item is scored no more
 
 
 @dataclass(frozen=True)
@@ -311,9 +311,8 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     """
     codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
     own = len(found.items_for(PRACTICE)), len(found.items_for(CONTROL))
-    preset = load_preset(chosen.preset)
-    proposed = preset.practice_trials if chosen.asked == preset.questions and not own[0] else 0
-    practice = chosen.study.get("practice_trials", min(proposed, len(found.common_items) // ITEMS_TO_PRACTISE))
+    proposed = 0 if own[0] else propose_practice_trials(chosen.asked, len(found.common_items))
+    practice = chosen.study.get("practice_trials", proposed)
     unscored = {
         "practice_trials": max(practice, own[0]),
         "gold_trials": max(chosen.study.get("gold_trials", 0), own[1]),

@@ -223,6 +223,14 @@ def mark_needed_for_launch(form: forms.Form) -> None:
         form.fields[name].needed_for = "the launch"  # type: ignore[attr-defined]
 
 
+def propose_practice(form: forms.Form) -> None:
+    """Let practice trials be left out, and say what a new test then has."""
+    if practice := form.fields.get("practice_trials"):
+        practice.required = False
+        proposed = "Empty: up to 3 of MOS, P.835, DCR, CCR, MUSHRA and pairs of voices; fewer of few items."
+        practice.help_text = f"{practice.help_text} {proposed}"
+
+
 def systems_field(help_text: str) -> forms.ModelMultipleChoiceField[Submission]:
     """Return the systems of an edition, all of them in sight; the form says which ones these are."""
     queryset, widget = Submission.objects.none(), forms.CheckboxSelectMultiple
@@ -512,8 +520,8 @@ class NewStudyForm(StudyFields):
         super().__init__(data, initial={"edition": chosen} | (services.propose_study(chosen, user) if chosen else {}))
         self.fields["edition"].queryset = editions  # type: ignore[attr-defined]
         self.chosen = chosen
-        for name in ("practice_trials", "gold_trials"):
-            self.fields[name].required = False
+        propose_practice(self)
+        self.fields["gold_trials"].required = False
         if chosen is None:
             del self.fields["systems"], self.fields["against"]
         else:

@@ -14,9 +14,9 @@ from typing import Any
 from listening.app.models import Study
 from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, WayOut, find_ways_out, judge_plan
 from listening.app.studies.selectors import codes_of, heard_submissions, pool_of
-from listening.app.studies.stored_design import crossed_request
+from listening.app.studies.stored_design import crossed_request, list_shared
 from listening.design.crossed import CrossedRequest
-from listening.questions import Screen
+from listening.questions import Screen, propose_practice_trials
 from portal.challenges.models import DataSet, Role
 from portal.submissions.models import Submission
 
@@ -72,12 +72,15 @@ def choose_size(study: Study, group: str, systems: list[Submission], data_sets: 
 
 
 def choose_crossed_size(study: Study, group: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return evaluators, trials and items of a crossed study: so many items that each is rated often enough.
+    """Return evaluators, trials, practice and items of a crossed study: so many that each is rated often enough.
 
     Args:
         given: fields that are chosen already.
     """
-    request = crossed_request(study, codes_of(study), pool_of(study), study.evaluators)
+    codes, pool = codes_of(study), pool_of(study)
+    proposed = propose_practice_trials(study.asked, len(list_shared(codes, pool)))
+    practice = {"practice_trials": given.get("practice_trials", proposed)}
+    request = crossed_request(with_size(study, practice), codes, pool, study.evaluators)
     evaluators, trials = SIZES[group]["sizes"][CROSSED][0]
     evaluators = given.get("evaluators", evaluators)
     trials = given.get("trials_per_evaluator", trials // TIMES_LONGER if study.screen == Screen.MANY else trials)
@@ -85,7 +88,7 @@ def choose_crossed_size(study: Study, group: str, given: Mapping[str, Any]) -> d
     items = max(ceil(trials / versions), evaluators * trials // (versions * RATINGS_OF_EACH))
     items = given.get("items_at_most") or max(1, min(len(request.items), items))
     most = replace(request, items=request.items[:items]).most_trials
-    size = {"evaluators": evaluators, "trials_per_evaluator": min(trials, most), "items_at_most": items}
+    size = practice | {"evaluators": evaluators, "trials_per_evaluator": min(trials, most), "items_at_most": items}
     return size | {name: value for name, value in given.items() if name in size}
 
 

@@ -8,12 +8,12 @@ from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.questions import (
     OF_CORPUS,
+    find_preset,
     list_presets,
     list_question_problems,
     load_preset,
     order_questions,
     parse_question,
-    title_of_preset,
 )
 from listening.texts import SHIPPED_LANGUAGES
 from tests.listening.rated import ASKED
@@ -42,8 +42,8 @@ def test_preset_has_its_words_in_every_shipped_language_and_settings_that_a_stud
 def test_preset_is_recognised_in_other_words_and_not_on_another_scale(name):
     preset = PRESETS[name]
     changed = [replace(one, wording={"en": replace(one.wording["en"], question="Well?")}) for one in preset.questions]
-    assert title_of_preset(changed) == preset.title
-    assert title_of_preset([replace(one, points=one.points + 2) for one in changed]) == ""
+    assert find_preset(changed) == preset
+    assert find_preset([replace(one, points=one.points + 2) for one in changed]) is None
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ def test_every_system_is_heard_in_utterances_that_all_have(preset):
     assert codes_of(study) == ["", "T01-p1", "T02-p1", "T03-p1"] + ([ANCHOR] if preset == "mushra" else [])
     names = set(study.items.values_list("name", flat=True))
     assert lacking.utterance.name not in names
-    assert (len(names), study.stimulus_files.count()) == (study.items_at_most, len(names) * study.conditions.count())
+    assert len(names) == study.items_at_most + study.practice_trials
+    assert study.stimulus_files.count() == len(names) * study.conditions.count()
     assert Study.objects.get().certificate["passes"]
     assert [one for one in launch_problems(read_rows(Study.objects.get())) if "prepared" not in one] == []
 
@@ -159,6 +160,16 @@ def test_new_study_of_emotions_is_made_by_the_page():
     chosen = {"name": "felt", "title": "Felt", "preset": "emotion", "size": "2022"}
     study = make_study(edition=edition, by=edition.organizers.first(), **chosen)
     assert (study.is_crossed, read_initial(study)["further"]) == (True, ["original"])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("given", "trials"), [({}, 2), ({"practice_trials": 0}, 0)])
+def test_practice_is_proposed_of_one_item_in_ten_unless_it_is_chosen(given, trials):
+    edition = make_edition_with_speech(speakers=6, utterances=4)
+    chosen = {"name": "rated", "title": "Rated", "preset": "dcr", "size": "small"}
+    study = make_study(edition=edition, by=edition.organizers.first(), **chosen | given)
+    assert study.practice_trials == trials
+    assert study.presentations.filter(purpose="practice").count() == trials
 
 
 def post(user, **given):

@@ -106,6 +106,9 @@ def test_written_file_holds_platform_background_questions_and_own_texts_but_no_c
     told["platform_settings"] = told["platform_settings"] | {"codes": {}}
     assert {name: fields[name] for name in told} == told
     assert (chosen.texts, "C0DE" in text) == ({("role-play", "en"): story}, False)
+    page = Client()
+    page.force_login(organizer)
+    assert "does not hold the codes of Prolific" in page.get(study.get_absolute_url()).text
     reply = post(organizer, test=text.replace("Own test", "Again"), archive=pack(recordings()))
     assert reply.status_code == 201, reply.json()
     again = Study.objects.get(name=reply.json()["name"])
