@@ -61,7 +61,7 @@ class Study(models.Model):
 
     `edition`: whose systems are heard; empty for a test of recordings of its own, which belongs to who made it.
     `data_sets`: the trial and enrolment sets whose recordings are heard. `recordings`: of a test of its own the name of
-    the archive, and what to look at before the launch.
+    the archive, and what to look at before the launch; of systems the file that chose them, if one did.
     `half_width`: of the 95 % intervals of its main numbers, which the test shall reach with at most `most_evaluators`;
     empty: it has the evaluators it has (`listening.app.results.waves`).
     `against`: name of the condition with which alone the others are compared in pairs; empty: each with each other.

@@ -239,7 +239,9 @@ class ChosenTestForm(StudyFields):
         given["name"] = given.get("name") or free_study_name(given["title"])
         given.setdefault("asked", load_preset(given["preset"]).questions)
         of_study = {name: given[name] for name in SAVED if name in given}
-        return OwnTest(study=of_study, **{name: value for name, value in given.items() if name in OF_TEST})
+        return OwnTest(
+            study=of_study, sent=self.sent, **{name: value for name, value in given.items() if name in OF_TEST}
+        )
 
     @property
     def sent(self) -> dict[str, Any]:

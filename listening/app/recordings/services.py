@@ -79,6 +79,7 @@ class OwnTest:
         edition, systems, data_sets: instead of an archive, what is heard by their names; all systems and the trial sets
             of one subset where none are named.
         texts: by kind and language, instead of those that are shipped.
+        sent: what was chosen, as the form of it took it.
     """
 
     study: Mapping[str, Any]
@@ -91,6 +92,7 @@ class OwnTest:
     systems: tuple[str, ...] = ()
     data_sets: tuple[str, ...] = ()
     texts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    sent: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def against(self) -> str:
@@ -109,6 +111,8 @@ class OwnTest:
 
 def make_test(*, chosen: OwnTest, archive: UploadedFile | None, by: Any) -> Study:
     """Make a test of the recordings in an archive, or of systems, design it and start making its stimuli.
+
+    What chose systems before leads to the test that was made of it.
 
     Args:
         archive: None for the systems of an edition.
@@ -140,6 +144,8 @@ def _make_test_of_systems(chosen: OwnTest, by: Any) -> Study:
         raise ProblemsError([f"{chosen.edition}: expected an edition with a corpus that you organise."])
     if not are_crossed(chosen.asked):
         raise ProblemsError(["A test of systems about voices or texts is made on the page “New listening test” alone."])
+    if made := edition.studies.filter(created_by=by, archived_at=None, recordings={"test": chosen.sent}).first():
+        return made
     known = {str(one.system): one for one in submissions_to_hear(edition)}
     sets = {one.name: one for one in sets_to_hear(edition) if one.role == Role.TRIAL}
     problems = [
@@ -166,6 +172,7 @@ def _make_test_of_systems(chosen: OwnTest, by: Any) -> Study:
         data_sets=[sets[one] for one in chosen.data_sets],
         further=[*filter(None, [chosen.original]), *map(name_anchor, anchors)],
         own_texts=chosen.texts,
+        recordings={"test": chosen.sent},
         **{**load_preset(chosen.preset).study, **chosen.study},
     )
 

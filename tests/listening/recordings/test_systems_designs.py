@@ -195,6 +195,17 @@ def test_file_of_a_test_of_systems_repeats_it_by_the_api():
 
 
 @pytest.mark.django_db
+def test_file_of_systems_sent_twice_leads_to_the_test_that_it_made():
+    organizer = make_organizer()
+    edition = make_edition_with_speech(organizer=organizer)
+    file = f'title = "Two"\npreset = "ab"\nedition = "{edition.name}"\n'
+    first, again = post(organizer, test=file), post(organizer, test=file)
+    assert (again.status_code, again.json()["address"]) == (201, first.json()["address"])
+    assert "has this title" in str(post(organizer, test=file.replace("ab", "abx")).json())
+    assert Study.objects.count() == 1
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
