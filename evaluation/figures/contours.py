@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from common.rounding import fixed
 from evaluation.figures.style import DASHES, Look, Palette, Size
 
 if TYPE_CHECKING:
@@ -59,4 +60,5 @@ def describe_contours(plain: float, realigned: float) -> str:
     Args:
         plain, realigned: pitch correlation of the utterance before and after the warping.
     """
-    return f"Pitch correlation of this utterance: {plain:.2f}; after realignment, over voiced frames: {realigned:.2f}."
+    numbers = fixed(plain, 2), fixed(realigned, 2)
+    return "Pitch correlation of this utterance: {}; after realignment, over voiced frames: {}.".format(*numbers)

@@ -21,6 +21,7 @@ import numpy as np
 
 from common.arrays import Floats
 from common.errors import InputError
+from common.rounding import fixed
 from common.tables import DataTable, Value
 from evaluation.figures import style
 from evaluation.metrics.catalogue import MIN_CLLR, Metric, find_metric
@@ -203,7 +204,7 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
     for label, test in tests.items():
         rate, corners = _select_eer(test, estimator), test.det.corners()
         break_ = "\n" if len(label) > _LONGEST_LABEL else " "
-        words = f"{label}:{break_}EER {100 * rate:.1f} %, {MIN_CLLR.label} {test.min_cllr:.3f}"
+        words = f"{label}:{break_}EER {fixed(100 * rate, 1)} %, {MIN_CLLR.label} {fixed(test.min_cllr, 3)}"
         words += ", in the corner" if not rate else ""
         curves.append(Curve(words, corners.miss_rate, corners.false_alarm_rate, rate, link=label))
     return DetPlot(
@@ -243,8 +244,9 @@ def describe(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator = "k
     """The curves in words, for those who cannot see them."""
     eer = _validate(tests, estimator)
     return " ".join(
-        f"{label}: {eer.label} {100 * _select_eer(test, estimator):.{eer.decimals}f} %, "
-        f"{MIN_CLLR.label} {test.min_cllr:.3f} bit, {test.n_target} target and {test.n_nontarget} nontarget trials."
+        f"{label}: {eer.label} {fixed(100 * _select_eer(test, estimator), eer.decimals)} %, "
+        f"{MIN_CLLR.label} {fixed(test.min_cllr, 3)} bit, "
+        f"{test.n_target} target and {test.n_nontarget} nontarget trials."
         for label, test in tests.items()
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from common.arrays import Floats
 from common.errors import InputError
-from common.rounding import range_in_words
+from common.rounding import fixed, range_in_words
 from evaluation.figures import style
 from evaluation.figures.det import LOW_PERCENT
 from evaluation.metrics.detection import DetCurve
@@ -110,11 +110,11 @@ def _facts(test: ExposedTest) -> Iterator[str]:
     alarms, hits = _found(test.det)
     low = hits[alarms <= 1]
     if low.size:
-        yield f"{low.max():.1f} % of targets found at 1 % false alarms"
+        yield f"{fixed(low.max(), 1)} % of targets found at 1 % false alarms"
     if test.rank_chances.size:
-        yield f"the true speaker first in {100 * test.rank_chances[0]:.1f} % of utterances"
+        yield f"the true speaker first in {fixed(100 * test.rank_chances[0], 1)} % of utterances"
     if test.speaker_eers.size:
-        ends = (f"{100 * test.speaker_eers[place]:.1f}" for place in (0, -1))
+        ends = (fixed(100 * test.speaker_eers[place], 1) for place in (0, -1))
         yield f"speakers' EERs {range_in_words(*ends)} %"
 
 

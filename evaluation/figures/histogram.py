@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from common.rounding import fixed
 from evaluation.figures.row_plots import set_value_axis
 from evaluation.figures.style import SMALL, TEXT, Look, Palette, Size, draw_limit
 from evaluation.metrics.averages import Distribution, Summary, distribute
@@ -189,7 +190,7 @@ def size_of(groups: int) -> Size:
 def describe(distribution: Distribution, threshold: Threshold | None = None, decimals: int = 3) -> str:
     """The histogram in words, for those who cannot see it."""
     sentences = [
-        f"{group}: {_numbers(summary, decimals)}, standard deviation {summary.std:.{decimals}f}."
+        f"{group}: {_numbers(summary, decimals)}, standard deviation {fixed(summary.std, decimals)}."
         for group, summary in zip(distribution.groups, distribution.summaries, strict=True)
     ]
     if threshold is not None:
@@ -203,4 +204,4 @@ def _split(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
 
 
 def _numbers(summary: Summary, decimals: int, mark: str = "") -> str:
-    return f"n = {summary.n}, {mark}mean {summary.mean:.{decimals}f}"
+    return f"n = {summary.n}, {mark}mean {fixed(summary.mean, decimals)}"

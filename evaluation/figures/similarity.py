@@ -53,11 +53,11 @@ def describe(voices: VoiceDistinctiveness) -> str:
     """The matrices in words, for those who cannot see them."""
     sentences = [f"{len(voices.oo.speakers)} speakers, {voices.oo.form} form."]
     sentences += [
-        f"Diagonal dominance of M_{name}: {matrix.diagonal_dominance:.3f}."
+        f"Diagonal dominance of M_{name}: {fixed(matrix.diagonal_dominance, 3)}."
         for name, matrix in _matrices(voices).items()
     ]
     if voices.de_identification_score is not None:
-        sentences.append(f"{DE_IDENTIFICATION.label}: {voices.de_identification_score:.3f}.")
+        sentences.append(f"{DE_IDENTIFICATION.label}: {fixed(voices.de_identification_score, 3)}.")
     sentences.append(f"{GAIN_OF_VOICE_DISTINCTIVENESS.label}: {fixed(voices.gain_db, 2)} dB.")
     return " ".join(sentences)
 
@@ -103,7 +103,7 @@ class _MatrixMaps:
             axes.spines[:].set_visible(True)
             axes.set_title(f"M_{name}", fontweight="bold")
             axes.set_title(_SIDES[name], loc="right", fontsize=TEXT, color=palette.muted)
-            axes.set_xlabel(f"diagonal dominance {matrix.diagonal_dominance:.3f}", color=palette.muted)
+            axes.set_xlabel(f"diagonal dominance {fixed(matrix.diagonal_dominance, 3)}", color=palette.muted)
             self._separate_genders(axes, palette)
         self._name_speakers(all_axes[0], palette)
         self._draw_scale(figure, list(all_axes), palette)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from common.errors import InputError
+from common.rounding import fixed
 from evaluation.figures.label_placement import Box, place_names
 from evaluation.figures.style import (
     MARKERS,
@@ -121,7 +122,9 @@ def letters_for(points: Sequence[SystemPoint]) -> list[str]:
 def describe(points: Iterable[SystemPoint], minimum_eers: Sequence[float] = (), metric: Metric = WER) -> str:
     """The figure in words, for those who cannot see it."""
     unit = f" {metric.unit}" if metric.unit else ""
-    sentences = [f"{one.name}: EER {one.eer:.2f} %, {metric.label} {one.utility:.2f}{unit}." for one in points]
+    sentences = [
+        f"{one.name}: EER {fixed(one.eer, 2)} %, {metric.label} {fixed(one.utility, 2)}{unit}." for one in points
+    ]
     if minimum_eers:
         limits = ", ".join(f"{limit:g}" for limit in minimum_eers)
         sentences.append(f"Dashed lines: minimum EER of each condition, {limits} %.")

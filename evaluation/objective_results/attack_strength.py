@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from common.rounding import fixed
+
 NOT_RELIABLE = "not reliable"
 RELIABLE = "reliable"
 HIGHEST_OWN_EER = 20.0
@@ -84,15 +86,18 @@ def judge_attack(strength: AttackStrength) -> Reliability:
 def _reasons(strength: AttackStrength) -> Iterator[str]:
     eer, frozen, own, inverted = strength.eer, strength.frozen_eer, strength.own_eer, strength.inverted_targets
     if frozen is not None and eer > frozen:
-        yield f"It is weaker than an attacker that was not trained on such speech: {eer:.1f} % against {frozen:.1f} %."
+        against = f"{fixed(eer, 1)} % against {fixed(frozen, 1)} %"
+        yield f"It is weaker than an attacker that was not trained on such speech: {against}."
     if own is not None and own > HIGHEST_OWN_EER:
-        yield f"It fails on the speakers that it was trained on: an EER of {own:.1f} %, above {HIGHEST_OWN_EER:g} %."
+        above = f"an EER of {fixed(own, 1)} %, above {HIGHEST_OWN_EER:g} %"
+        yield f"It fails on the speakers that it was trained on: {above}."
     if len(strength.seed_eers) > 1:
         spread = max(strength.seed_eers) - min(strength.seed_eers)
         if spread > MOST_BETWEEN_SEEDS:
-            yield f"Its seeds differ by {spread:.1f} points, more than {MOST_BETWEEN_SEEDS:g}."
+            yield f"Its seeds differ by {fixed(spread, 1)} points, more than {MOST_BETWEEN_SEEDS:g}."
     if inverted is not None and inverted > MOST_INVERTED:
-        yield f"It is misled: {inverted:.0f} % of targets lie below the median nontarget, above {MOST_INVERTED:g} %."
+        share = f"{fixed(inverted, 0)} %"
+        yield f"It is misled: {share} of targets lie below the median nontarget, above {MOST_INVERTED:g} %."
     if strength.unheard_voices is not None and strength.unheard_voices > MOST_UNHEARD:
-        unheard = f"{strength.unheard_voices:.0f} %"
+        unheard = f"{fixed(strength.unheard_voices, 0)} %"
         yield f"It never heard the voices of {unheard} of what it attacks, above {MOST_UNHEARD:g} %."

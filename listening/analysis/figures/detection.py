@@ -345,7 +345,7 @@ def _make_curve(name: str, points: Sequence[Record], rate: Record, *, is_anchor:
     rows = sorted(points, key=lambda row: (float(row["miss_rate"]), -float(row["false_alarm_rate"])))
     least_miss, least_alarm = (0.5 / max(int(rate[column] or 1), 1) for column in ("n_target", "n_nontarget"))
     return Curve(
-        name if rate["eer"] is None else f"{name} {100 * rate['eer']:.1f} %",
+        name if rate["eer"] is None else f"{name} {percent(rate['eer'])} %",
         np.array([float(row["miss_rate"]) for row in rows]),
         np.array([float(row["false_alarm_rate"]) for row in rows]),
         rate["eer"],

@@ -8,6 +8,7 @@ from itertools import chain
 from itertools import count as numbers_from
 from typing import Any
 
+from common.rounding import fixed
 from common.tables import Value
 
 LONGEST_NAME = 15
@@ -19,11 +20,8 @@ _LAST_LETTER = 0x52F
 
 
 def number(value: Value, digits: int = 2) -> str:
-    """Write a number with a true minus sign; a dash where there is none."""
-    if not isinstance(value, (int, float)):
-        return "–"
-    text = f"{value:.{digits}f}"
-    return text.replace("-", "−" if float(text) else "")
+    """Write a number with a true minus sign, rounded as tables round it; a dash where there is none."""
+    return fixed(value, digits) if isinstance(value, (int, float)) else "–"
 
 
 def percent(value: Value, digits: int = 1) -> str:

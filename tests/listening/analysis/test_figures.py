@@ -7,11 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from common.rounding import fixed
 from evaluation.figures.det import spread_curves
 from evaluation.figures.style import SMALL, draw_formats
 from listening.analysis.boards.maps import make_map_tables
 from listening.analysis.figures import list_figures
-from listening.analysis.figures.labels import short_group, slug
+from listening.analysis.figures.labels import number, percent, short_group, slug
 from listening.analysis.figures.view import SIMULATED
 from listening.analysis.reading.inputs import Settings
 from tests.evaluation.svg import SVG, assert_sound, title_and_description
@@ -198,3 +199,8 @@ def test_names_of_figures_are_short_enough_for_files_and_differ():
     files = [path for figure in found for path in figure.files]
     assert len(set(files)) == len(files)
     assert max(len(file.split("/")[-1]) for file in files) < 200
+
+
+def test_numbers_of_figures_are_rounded_as_tables_round_them():
+    assert [number(value) for value in (0.425, -0.125, -0.001, None)] == ["0.43", "−0.13", "0.00", "–"]
+    assert percent(0.2925) == fixed(29.25, 1) == "29.3"
