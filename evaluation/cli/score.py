@@ -271,7 +271,10 @@ def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) ->
     for one in results:
         if few_trials := note_few_trials(one.metrics.n_target, one.metrics.n_nontarget):
             notes.append(f"The EERs of {one.name} are {few_trials}.")
-    if any(one.metrics.kaldi_eer > 0.5 for one in results):
+    lows = [
+        one.intervals["kaldi_eer"].lower if "kaldi_eer" in one.intervals else one.metrics.kaldi_eer for one in results
+    ]
+    if any(low > 0.5 for low in lows):
         notes.append(
             "An EER above 50 %: the attacker is misled, or the scores are distances. “EER, better sign” is the EER "
             "after inverting the sign."

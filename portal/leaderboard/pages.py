@@ -14,13 +14,14 @@ from common.rounding import few_digits
 from common.tables import Cell, number_table
 from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import describe_evaluators, explain_unlike_papers
+from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.catalogue import Direction
 from evaluation.objective_results.values import SATURATED, is_saturated
 from evaluation.protocols.published import is_as_shipped
 from evaluation.protocols.published_view import list_tasks
 from evaluation.protocols.ranking.entries import MeasuredValue, RankingTable
 from evaluation.protocols.ranking.policy import condition_in_words, policy_in_words
-from evaluation.protocols.ranking.ranking import CHANCE_EER
+from evaluation.protocols.ranking.ranking import is_above_chance
 from portal.challenges.models import Edition
 from portal.core.labels import decimals
 from portal.leaderboard.changes import list_published_changes
@@ -233,10 +234,11 @@ def _tradeoff_caption(leaderboard: Leaderboard, drawing: Drawing) -> str:
     """In at most 20 words, without those on EERs above 50 %."""
     side = "down" if drawing.column.metric.direction == Direction.LOWER else "up"
     lines = " Dashed: minimum EERs." if leaderboard.policy.minimum_eers else ""
-    above = above_chance_note(one.eer for one in drawing.points)
+    above = above_chance_note(drawing.points)
     return f"Right: more private; {side}: more useful.{above} Grey: baselines.{lines} Thin lines: intervals."
 
 
-def above_chance_note(eers: Iterable[float]) -> str:
-    """For the caption of a figure of EERs where one is above 50 %."""
-    return " Above 50 %, the attacker is likely at fault." if any(eer > CHANCE_EER for eer in eers) else ""
+def above_chance_note(points: Iterable[SystemPoint]) -> str:
+    """Return what the caption of a figure of EERs says where one is above 50 %, and not by chance."""
+    is_above = any(is_above_chance(one.eer, one.eer_interval) for one in points)
+    return " Above 50 %, the attacker is likely at fault." if is_above else ""

@@ -28,6 +28,7 @@ from evaluation.protocols.ranking.ranking import (
     ABOVE_CHANCE,
     CHANCE_EER,
     find_missed_by_lower,
+    is_above_chance,
     lower_attack_notes,
 )
 from portal.core.labels import decimals
@@ -332,8 +333,8 @@ def list_doubts(leaderboard: Leaderboard, entry: LeaderboardEntry) -> tuple[str,
     """What stands beside an EER: a weak attacker, one that is misled, a lower attack that misses a limit."""
     doubts = [NOT_RELIABLE] if entry.weak_attack else []
     turned = entry.averages.get("better_sign_eer")
-    if entry.privacy and turned and entry.privacy.value > CHANCE_EER:
-        doubts.append(f"{round_average(turned, '%')[0]} % with reversed sign")
+    if entry.privacy and turned and entry.privacy.value > max(CHANCE_EER, turned.value):
+        doubts.append(f"{round_average(turned, '%')[0]} % with the better sign of each set")
     if found := find_missed_by_lower(entry, leaderboard.policy):
         doubts.append(f"{found[0]} attack: {found[1]} %")
     return tuple(doubts)
@@ -393,7 +394,7 @@ def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
             said += f" ({around})" if around else ""
             said += ", which misses this condition." if lowest.value < ranking.minimum else "."
     said += _most_private(ranking.ranked)
-    above = [row for row in first if row.privacy.value > CHANCE_EER]
+    above = [row for row in first if is_above_chance(row.privacy.value, row.privacy.interval)]
     for row in above:
         eer, around = round_average(row.privacy, "%")
         said += f" The EER of {row.entry.label} is {eer} %{f' ({around})' if around else ''}."

@@ -91,6 +91,16 @@ def indistinguishable(rows: Sequence[RankingRow]) -> tuple[tuple[str, ...], ...]
     return tuple(tuple(rows[place].entry.key for place in run) for run in runs)
 
 
+def is_above_chance(eer: float, interval: tuple[float, float] | None) -> bool:
+    """Return whether an EER lies above 50 %, with its whole interval where it has one.
+
+    Example:
+        >>> is_above_chance(53.0, (48.0, 58.0)), is_above_chance(53.0, None)
+        (False, True)
+    """
+    return (interval[0] if interval else eer) > CHANCE_EER
+
+
 def find_missed_by_lower(
     entry: LeaderboardEntry, policy: LeaderboardPolicy
 ) -> tuple[str, str, tuple[float, ...]] | None:
@@ -221,7 +231,7 @@ def _notes(entry: LeaderboardEntry, minimum: float, upper: float | None, policy:
             notes.append(Reason("near-limit", f"Its EER of {shown} % is within {policy.note_within:g} of {limit:g} %."))
         elif limit is not None and eer.interval and eer.interval[0] < limit < eer.interval[1]:
             notes.append(Reason("interval-at-limit", f"The interval of its EER includes the limit of {limit:g} %."))
-    if eer.value > CHANCE_EER:
+    if is_above_chance(eer.value, eer.interval):
         notes.append(Reason("above-chance", ABOVE_CHANCE))
     notes += lower_attack_notes(entry, policy)
     if entry.is_reported:

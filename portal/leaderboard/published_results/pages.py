@@ -254,7 +254,7 @@ def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
 
     label, unit = drawing.column.metric.label, drawing.column.metric.unit
     rows = ((one.name, _rounded(one.eer, "%"), _rounded(one.utility, unit)) for one in drawing.points)
-    above = above_chance_note(one.eer for one in drawing.points)
+    above = above_chance_note(drawing.points)
     words = {
         "title": "Privacy against utility",
         "caption": f"Right: more private.{above} Open: published; filled: original speech.",

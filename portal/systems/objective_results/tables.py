@@ -355,10 +355,11 @@ def add_chance(cell: Cell, by_chance: Number | None) -> Cell:
 
 
 def mark_turned(cell: Cell, number: Number | None, turned: Number | None) -> Cell:
-    """An EER above 50 % with what an attacker reaches who reverses the sign of the scores."""
-    if number is None or turned is None or number.value <= CHANCE_EER:
+    """Return an EER above 50 % with what an attacker reaches who reverses the sign where that helps."""
+    if number is None or turned is None or number.value <= CHANCE_EER or turned.value >= number.value:
         return cell
-    return add_note(cell, f"{decimals(turned.value, 1)} with reversed sign")
+    how = "the better sign of each set" if number.is_average else "reversed sign"
+    return add_note(cell, f"{decimals(turned.value, 1)} with {how}")
 
 
 def mark_weak(cell: Cell, verdict: Reliability | None) -> Cell:

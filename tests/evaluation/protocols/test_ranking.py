@@ -101,6 +101,14 @@ def test_eer_above_chance_is_accepted_with_a_hint():
     assert all(row.rank == 1 for row in rows)
 
 
+def test_eer_above_chance_whose_interval_holds_50_accuses_no_attacker():
+    holding, above = (entry("A", 53, 8, eer_interval=interval) for interval in ((48, 58), (51, 55)))
+    assert [[note.code for note in table([one], minimum=30).rows[0].notes] for one in (holding, above)] == [
+        [],
+        ["above-chance"],
+    ]
+
+
 def test_lower_eer_of_another_attack_is_noted_where_it_misses_a_limit_that_is_reached():
     lowest = ("ignorant", MeasuredValue(19.2, 18.1, 20.3))
     found = table(

@@ -5,11 +5,15 @@ from dataclasses import replace
 import pytest
 from django.utils import timezone
 
+from common.tables import Cell
+from evaluation.figures.tradeoff import SystemPoint
 from evaluation.formats.results import AttackModel
 from evaluation.protocols.ranking.entries import MeasuredValue
 from evaluation.protocols.recipes import FOLDER
 from portal.leaderboard.exports import leaderboard_as_dict
+from portal.leaderboard.pages import above_chance_note
 from portal.leaderboard.selectors import build_leaderboard
+from portal.systems.objective_results.tables import mark_turned
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
@@ -40,12 +44,32 @@ def test_eer_of_an_attack_that_is_not_reliable_says_so_on_leaderboard_system_and
     page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode().replace("\xa0", " ")
     assert page.count("not reliable</") == 1
     assert f"The EER of {weak} is 74.0 % (73.0 to 75.0). An EER above 50 % usually means a broken attacker" in page
+    assert "26.0 % with the better sign of each set" in page
     assert "It is weaker than an attacker that was not trained on such speech: 74.0 % against 12.0 %." in page
     rows = leaderboard_as_dict(build_leaderboard(edition))["rankings"][0]["rows"]
     assert {row["system"]: bool(row["weak_attack"]) for row in rows if row["rank"]}[weak.name] is True
     text = client.get(f"/systems/{weak.name}/").content.decode().replace("\xa0", " ")
     assert "That attack is not reliable" in text
     assert "With the sign of the scores reversed wherever that helps the attacker, it is 26.0 %." in text
+
+
+def test_reversed_sign_stands_beside_an_eer_that_it_lowers_and_is_no_name_for_a_mean(edition):
+    of_set, of_average = "libri_test_trials_f", "average_test"
+    notes = [
+        mark_turned(
+            Cell("EER"),
+            number(edition, "eer", "kaldi", data_set, eer),
+            number(edition, "better_sign_eer", "", data_set, turned),
+        ).note
+        for data_set, eer, turned in ((of_set, 51.4, 51.4), (of_set, 74.0, 26.0), (of_average, 57.0, 42.9))
+    ]
+    assert notes == ["", "26.0 with reversed sign", "42.9 with the better sign of each set"]
+
+
+def test_caption_of_eers_blames_the_attacker_only_where_an_interval_leaves_out_50():
+    held, above = (SystemPoint("T01", 53.0, 8.0, eer_interval=interval) for interval in ((48.0, 58.0), (51.0, 55.0)))
+    assert above_chance_note([held]) == ""
+    assert "likely at fault" in above_chance_note([held, above])
 
 
 def test_track_of_several_languages_has_columns_of_each_on_request(client):
