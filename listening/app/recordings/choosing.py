@@ -239,9 +239,8 @@ class ChosenTestForm(StudyFields):
         given["name"] = given.get("name") or free_study_name(given["title"])
         given.setdefault("asked", load_preset(given["preset"]).questions)
         of_study = {name: given[name] for name in SAVED if name in given}
-        return OwnTest(
-            study=of_study, sent=self.sent, **{name: value for name, value in given.items() if name in OF_TEST}
-        )
+        of_test = {name: given[name] for name in OF_TEST if name in given}
+        return OwnTest(study=of_study, sent=self.sent, **of_test)
 
     @property
     def sent(self) -> dict[str, Any]:

@@ -30,11 +30,13 @@ from listening.app.results.tables import (
     table_columns,
 )
 from listening.questions import AskedQuestion
+from listening.stimuli.anchors import ANCHORS_HZ, name_anchor
 
 SHARES = frozenset({WINS, TIES, FIRST_HEARD, RIGHT, RECALL, AVERAGE_RECALL, GIVEN})  # measures that read in percent
 OF_LABELS = frozenset({RECALL, GIVEN})
 OF_PAIRS = (WINS, MEAN_RATING, DIFFERENCE, RIGHT)
 OPEN = frozenset({MEAN, STRENGTH, MEAN_AGAINST_ALL, *OF_PAIRS, D_PRIME, AVERAGE_RECALL, GIVEN})  # tables without a fold
+ANCHORS = frozenset(map(name_anchor, ANCHORS_HZ))
 DIGITS = 2
 
 
@@ -129,10 +131,13 @@ def read_answers(
 
 
 def _find_best(shape: Shape, rows: Sequence[Record], verb: str) -> dict[str, Any] | None:
-    """Return which condition has the highest value; of means the original stands beside the others, as a reference."""
+    """Return which condition has the highest value; of means the original stands beside the others, as a reference.
+
+    Anchors are made to be worse, so none is the best.
+    """
     known = sorted((row for row in rows if row["value"] is not None), key=lambda row: -float(row["value"] or 0))
     original = [row for row in known if row["condition"] == shape.results.original and row["measure"] == MEAN]
-    compared = [row for row in known if row not in original]
+    compared = [row for row in known if row not in original and row["condition"] not in ANCHORS]
     if not compared or (shape.few and len(compared) > 1):
         return None
     best = compared[0]
@@ -140,6 +145,7 @@ def _find_best(shape: Shape, rows: Sequence[Record], verb: str) -> dict[str, Any
     number = "" if is_bare else _write(shape, best)
     beside = _write(shape, original[0]) if original else ""
     told = {"name": best["condition"], "measure": best["measure"], "of": len(compared), "verb": verb}
+    told["has_anchors"] = any(row["condition"] in ANCHORS for row in known)
     return told | {"number": number, "original": beside, "reference": labels.refer_to_original(shape.results)}
 
 

@@ -227,7 +227,7 @@ def propose_practice(form: forms.Form) -> None:
     """Let practice trials be left out, and say what a new test then has."""
     if practice := form.fields.get("practice_trials"):
         practice.required = False
-        proposed = "Empty: up to 3 of MOS, P.835, DCR, CCR, MUSHRA and pairs of voices; fewer of few items."
+        proposed = "Empty: one for 10 items, up to 3, of MOS, P.835, DCR, CCR and MUSHRA."
         practice.help_text = f"{practice.help_text} {proposed}"
 
 
@@ -521,6 +521,7 @@ class NewStudyForm(StudyFields):
         self.fields["edition"].queryset = editions  # type: ignore[attr-defined]
         self.chosen = chosen
         propose_practice(self)
+        self.fields["practice_trials"].help_text += " Of pairs of voices: as the size has them."
         self.fields["gold_trials"].required = False
         if chosen is None:
             del self.fields["systems"], self.fields["against"]

@@ -128,6 +128,14 @@ def test_several_conditions_open_with_the_best_and_the_pairs_that_differ(task, m
     assert all((name in second) == (len(alike) <= 3) for name in alike)
 
 
+def test_no_anchor_is_said_to_be_the_best():
+    study = make_compared(["basic-audio-quality"])
+    study.conditions.filter(code="codec").update(code="anchor-7k")
+    first, second, *_ = sentences_of(section_of_answers(study))
+    assert first.startswith("Of 2 conditions beside the original and anchors, vocoder is rated highest for basic ")
+    assert "of 6 pairs" in second or "All 6 pairs" in second
+
+
 def analysed_mushra():
     """The first listener rated the hidden reference low."""
     study = make_compared(["basic-audio-quality"], items=2)
