@@ -2,7 +2,6 @@
 // Coordinates run from 0 to 1, across from the left edge and down from the top one; on the screen from 0 to 100.
 
 const MOVES_AT_MOST = 2000; // then counted only
-const GROUPS = "ABCDEFGHIJKLMNOP";
 const DRAG_FROM_PX = 6;
 const EDGE = 0.15; // so far beside the board, a sample still lands at its edge
 const TOKEN = ".board-token";
@@ -13,12 +12,7 @@ const shown = (value) => Math.round(1000 * value) / 10;
 
 export function mount(root, trial, tools) {
   root.append(document.getElementById("form-of-trial").content.cloneNode(true));
-  const board = new Board(root.firstElementChild, trial, tools);
-  return {
-    answer: () => board.answer(),
-    missing: () => board.problems()[0],
-    unmount: () => board.stopped.abort(),
-  };
+  return new Board(root.firstElementChild, trial, tools);
 }
 
 class Board {
@@ -28,72 +22,69 @@ class Board {
     this.dimensions = Number(root.dataset.dimensions);
     this.hasGroups = root.dataset.groups === "true";
     this.slots = trial.samples.map(({ slot }) => slot);
-    const kept = tools.kept ?? { samples: {}, moves: [], leftOut: 0, speakers: "" };
-    this.moves = kept.moves;
-    this.leftOut = kept.leftOut;
-    this.samples = new Map(this.slots.map((slot) => [slot, { at: null, group: "", plays: 0, ...kept.samples[slot] }]));
+    this.kept = tools.kept ?? { samples: {}, moves: [], left_out: 0, speakers: "" };
+    this.samples = this.kept.samples;
+    this.tokens = {};
+    this.rows = {};
     this.selected = null;
-    this.stopped = new AbortController();
-    this.build(kept.speakers);
+    this.build();
     this.listen();
     this.refresh();
   }
 
-  build(speakers) {
-    this.tokens = new Map();
-    this.rows = new Map();
+  build() {
     for (const slot of this.slots) {
+      this.samples[slot] ??= { at: null, group: "", plays: 0 };
       const [token, row] = ["token", "row"].map((name) => this.part(name).content.firstElementChild.cloneNode(true));
       token.dataset.slot = row.dataset.slot = slot;
       token.querySelector("span").textContent = slot;
       row.querySelector("[data-name]").textContent = this.nameOf(slot);
-      for (const input of row.querySelectorAll("input, select, button")) {
-        input.setAttribute("aria-label", this.word(input.dataset.word, { n: slot }));
+      for (const input of row.querySelectorAll("[data-word]")) {
+        input.ariaLabel = this.word(input.dataset.word, { n: slot });
       }
-      fillGroups(row.querySelector("select"));
-      this.tokens.set(slot, token);
-      this.rows.set(slot, row);
+      this.tokens[slot] = token;
+      this.rows[slot] = row;
+      this.part("tray").append(token);
+      this.part("list").append(row);
     }
-    this.part("tray").append(...this.tokens.values());
-    this.part("list").append(...this.rows.values());
-    fillGroups(this.part("group"));
-    this.part("speakers").append(...this.slots.map((_, index) => new Option(index + 1, index + 1)));
-    this.part("speakers").value = speakers;
+    this.part("speakers").value = this.kept.speakers;
   }
 
   listen() {
-    const on = (target, kind, act) => target.addEventListener(kind, act, { signal: this.stopped.signal });
-    const { root } = this;
-    on(root, "pointerdown", (event) => this.onDown(event));
-    on(globalThis, "pointermove", (event) => this.onMove(event));
-    for (const kind of ["pointerup", "pointercancel"]) on(globalThis, kind, (event) => this.onUp(event));
-    on(root, "click", (event) => this.onClick(event));
-    on(root, "keydown", (event) => this.onKey(event));
-    on(root, "change", (event) => this.onChange(event));
-    on(globalThis, "resize", () => this.lay());
+    for (const kind of ["pointerdown", "pointermove", "pointerup", "pointercancel", "click", "keydown", "change"]) {
+      this.root.addEventListener(kind, this);
+    }
+    new ResizeObserver(() => this.lay()).observe(this.part("map"));
     this.tools.on("start", () => this.refresh());
-    this.tools.on("end", (slot, { isWhole }) => isWhole && this.onHeard(slot));
+    this.tools.on("end", (slot, { isWhole }) => {
+      if (!isWhole) return;
+      this.samples[slot].plays += 1;
+      this.changed();
+    });
     this.tools.on("change", () => this.refresh());
   }
 
+  handleEvent(event) {
+    this[event.type](event);
+  }
+
   refresh() {
-    if (this.stopped.signal.aborted) return;
     for (const slot of this.slots) {
       this.refreshToken(slot);
       this.refreshRow(slot);
     }
     this.lay();
-    const left = this.slots.filter((slot) => !this.samples.get(slot).at).length;
-    this.part("tray-box").hidden = !left;
+    this.part("tray-box").hidden = this.slots.every((slot) => this.samples[slot].at);
     this.refreshSelected();
-    this.part("to-do").textContent = this.problems().map(({ sentence }) => sentence).join(" ");
-    this.part("to-do").hidden = !this.moves.length;
-    this.tools.ready(!this.problems().some(({ isHearing }) => !isHearing));
+    const problems = this.problems();
+    this.part("to-do").textContent = problems.map(({ sentence }) => sentence).join(" ");
+    this.part("to-do").hidden = !this.kept.moves.length;
+    this.tools.ready(problems.every(({ name }) => name === "to-hear"));
   }
 
   refreshToken(slot) {
-    const token = this.tokens.get(slot);
-    const { at, group } = this.samples.get(slot);
+    const token = this.tokens[slot];
+    const { at, group } = this.samples[slot];
     token.ariaPressed = String(slot === this.selected);
     token.dataset.state = this.stateOf(slot);
     token.dataset.group = group;
@@ -105,18 +96,18 @@ class Board {
       home.append(token);
       if (isFocused) token.focus();
     }
-    token.style.setProperty("--x", at ? at[0] : 0);
+    token.style.setProperty("--x", at?.[0] ?? 0);
     token.style.setProperty("--y", at?.[1] ?? 0);
   }
 
   refreshRow(slot) {
-    const row = this.rows.get(slot);
-    const { at, group } = this.samples.get(slot);
+    const row = this.rows[slot];
+    const { at, group } = this.samples[slot];
     row.querySelector("button").ariaDisabled = String(!this.tools.canPlay(slot));
     row.querySelector("[data-state-words]").textContent = this.word(`is-${this.stateOf(slot)}`);
     if (this.hasGroups) row.querySelector("select").value = group;
     for (const input of row.querySelectorAll("input")) {
-      if (document.activeElement !== input) input.value = at ? shown(at[Number(input.dataset.axis)]) : "";
+      if (document.activeElement !== input) input.value = at ? shown(at[input.dataset.axis]) : "";
     }
   }
 
@@ -128,28 +119,27 @@ class Board {
     this.part("selected-place").textContent = this.described(slot)[0];
     this.part("play").ariaDisabled = String(!this.tools.canPlay(slot));
     this.part("play").textContent = this.word(this.tools.playing() === slot ? "stop-sample" : "play-sample");
-    if (this.hasGroups) this.part("group").value = this.samples.get(slot).group;
+    if (this.hasGroups) this.part("group").value = this.samples[slot].group;
   }
 
   /** On a line, samples that would cover one another stand in rows above it. */
   lay() {
     if (this.dimensions === 2) return;
-    const size = this.tokens.get(this.slots[0]).offsetWidth;
+    const size = this.tokens[this.slots[0]].offsetWidth;
     const share = size / Math.max(1, this.part("map").clientWidth - size);
     const ends = [];
-    const placed = this.slots.filter((slot) => this.samples.get(slot).at);
-    placed.sort((one, other) => this.samples.get(one).at[0] - this.samples.get(other).at[0]);
+    const placed = this.slots.filter((slot) => this.samples[slot].at);
+    placed.sort((one, other) => this.samples[one].at[0] - this.samples[other].at[0]);
     for (const slot of placed) {
-      const x = this.samples.get(slot).at[0];
+      const x = this.samples[slot].at[0];
       let row = ends.findIndex((end) => x - end >= share);
       if (row < 0) row = ends.push(0) - 1;
       ends[row] = x;
-      this.tokens.get(slot).style.setProperty("--row", row);
+      this.tokens[slot].style.setProperty("--row", row);
     }
     this.part("map").style.setProperty("--rows", ends.length);
   }
 
-  /** "playing", "loading", "heard" or "not-heard". */
   stateOf(slot) {
     if (this.tools.playing() === slot) return "playing";
     if (this.tools.heard(slot)) return "heard";
@@ -161,51 +151,42 @@ class Board {
   }
 
   described(slot) {
-    const { at, group } = this.samples.get(slot);
+    const { at, group } = this.samples[slot];
     const place = at && this.word(`at-${this.dimensions}`, { x: shown(at[0]), y: shown(at[1] ?? 0) });
     const words = [place ?? this.word("aside"), group && this.word("in-group", { name: group })];
     return [...words, this.word(`is-${this.stateOf(slot)}`)].filter(Boolean);
   }
 
   place(slot, at, way) {
-    const sample = this.samples.get(slot);
+    const sample = this.samples[slot];
     const to = at.slice(0, this.dimensions).map(rounded);
-    if (sample.at && String(sample.at) === String(to)) return;
-    const move = { slot, ms: this.tools.clock(), by: way, from: sample.at, to };
-    if (this.moves.length < MOVES_AT_MOST) this.moves.push(move);
-    else this.leftOut += 1;
+    if (String(sample.at) === String(to)) return;
+    const { moves } = this.kept;
+    if (moves.length < MOVES_AT_MOST) moves.push({ slot, ms: this.tools.clock(), by: way, from: sample.at, to });
+    else this.kept.left_out += 1;
     sample.at = to;
     this.changed();
-    this.tools.announce(this.tokens.get(slot).ariaLabel);
+    this.tools.announce(this.tokens[slot].ariaLabel);
   }
 
   assign(slot, group) {
-    this.samples.get(slot).group = group;
+    this.samples[slot].group = group;
     this.changed();
     const words = this.word(group ? "in-group" : "no-group", { name: group });
     this.tools.announce(`${this.nameOf(slot)}, ${words}`);
   }
 
-  kept() {
-    return { samples: Object.fromEntries(this.samples), moves: this.moves, speakers: this.part("speakers").value };
-  }
-
   changed() {
-    this.tools.keep({ ...this.kept(), leftOut: this.leftOut });
+    this.kept.speakers = this.part("speakers").value;
+    this.tools.keep(this.kept);
     this.refresh();
   }
 
-  onHeard(slot) {
-    if (this.stopped.signal.aborted) return;
-    this.samples.get(slot).plays += 1;
-    this.changed();
-  }
-
-  onClick(event) {
+  click(event) {
     const { target } = event;
     if (target === this.part("map") && this.selected) {
       this.place(this.selected, this.under(event), "tap");
-      this.tokens.get(this.selected).focus({ preventScroll: true });
+      this.tokens[this.selected].focus({ preventScroll: true });
     }
     const button = target.closest("button");
     if (!button || this.isDragged) return;
@@ -214,83 +195,78 @@ class Board {
     this.tools.play(this.selected);
   }
 
-  onChange({ target }) {
+  change({ target }) {
     const slot = target.closest("[data-slot]")?.dataset.slot ?? this.selected;
     if (target === this.part("speakers")) this.changed();
     else if (target.matches(".board-group")) this.assign(slot, target.value);
-    else if (target.matches("input[data-axis]")) this.onNumber(slot, target);
+    else if (target.dataset.axis) this.placeByNumber(slot, target);
   }
 
   /** A sample comes onto the board with its first number; the other one is the middle until it is given. */
-  onNumber(slot, input) {
-    const value = Number(input.value);
-    if (input.value === "" || !Number.isFinite(value)) return this.refresh();
-    const at = [...(this.samples.get(slot).at ?? [0.5, 0.5])];
-    at[Number(input.dataset.axis)] = value / 100;
-    input.value = shown(rounded(value / 100));
+  placeByNumber(slot, input) {
+    if (!input.value) return this.refresh();
+    const at = [...(this.samples[slot].at ?? [0.5, 0.5])];
+    at[input.dataset.axis] = rounded(input.value / 100);
+    input.value = shown(at[input.dataset.axis]);
     this.selected = slot;
     return this.place(slot, at, "list");
   }
 
-  onKey(event) {
+  keydown(event) {
     if (event.key === "Enter" && event.target.matches("input")) {
       event.preventDefault(); // not the end of the trial
-      this.onChange(event);
+      this.change(event);
     }
     const slot = event.target.closest(TOKEN)?.dataset.slot;
     if (!slot || event.ctrlKey || event.metaKey || event.altKey) return;
-    const arrow = ARROWS[event.key];
-    const letter = event.key.toUpperCase();
-    if (arrow) {
+    if (event.key in ARROWS) {
       event.preventDefault();
       this.selected = slot;
-      this.step(slot, arrow, event.shiftKey ? 0.01 : this.part("step").value / 100);
-    } else if (this.hasGroups && this.tools.keys() && letter.length === 1 && GROUPS.includes(letter)) {
+      const [x, y = 0] = this.samples[slot].at ?? [];
+      const share = event.shiftKey ? 0.01 : this.part("step").value / 100;
+      const [across, down] = ARROWS[event.key];
+      // The first one puts a sample into the middle.
+      this.place(slot, x === undefined ? [0.5, 0.5] : [x + across * share, y + down * share], "keys");
+    } else if (this.hasGroups && this.tools.keys() && /^[a-p]$/i.test(event.key)) {
       event.preventDefault();
-      this.assign(slot, letter);
+      this.assign(slot, event.key.toUpperCase());
     }
-  }
-
-  /** The first arrow key puts a sample into the middle. */
-  step(slot, [across, down], share) {
-    const [x, y = 0] = this.samples.get(slot).at ?? [];
-    this.place(slot, x === undefined ? [0.5, 0.5] : [x + across * share, y + down * share], "keys");
   }
 
   /** Where on the board the pointer is: the middle of a sample that lies there. */
   under({ clientX, clientY }) {
     const map = this.part("map");
     const box = map.getBoundingClientRect();
-    const size = this.tokens.get(this.slots[0]).offsetWidth;
+    const size = this.tokens[this.slots[0]].offsetWidth;
     const share = (position, length) => (position - size / 2) / (length - size);
     const x = share(clientX - box.left - map.clientLeft, map.clientWidth);
     return [x, share(clientY - box.top - map.clientTop, map.clientHeight)];
   }
 
-  onDown({ target, button, pointerId, clientX, clientY }) {
+  pointerdown({ target, button, pointerId, clientX, clientY }) {
     const token = target.closest(TOKEN);
     this.drag = token && button === 0 ? { token, pointerId, clientX, clientY } : null;
+    this.drag?.token.setPointerCapture(pointerId);
     this.isDragged = false;
   }
 
-  onMove({ pointerId, clientX, clientY }) {
+  pointermove({ pointerId, clientX, clientY }) {
     const { drag } = this;
     if (pointerId !== drag?.pointerId) return;
     const [dx, dy] = [clientX - drag.clientX, clientY - drag.clientY];
     if (!this.isDragged && Math.hypot(dx, dy) < DRAG_FROM_PX) return;
-    if (!this.isDragged) drag.token.setPointerCapture(pointerId);
     this.isDragged = true;
     drag.token.classList.add("dragged");
-    drag.token.style.setProperty("--dx", `${dx}px`);
-    drag.token.style.setProperty("--dy", `${dy}px`);
+    drag.token.style.translate = `${dx}px ${dy}px`;
   }
 
   /** Beside the board nothing happens: the sample goes back to where it was. */
-  onUp(event) {
+  pointerup(event) {
     const { drag } = this;
     if (event.pointerId !== drag?.pointerId) return;
     this.drag = null;
     drag.token.classList.remove("dragged");
+    drag.token.style.translate = "";
     if (!this.isDragged) return;
     setTimeout(() => (this.isDragged = false)); // after the click that may follow
     const at = this.under(event);
@@ -299,35 +275,34 @@ class Board {
     this.place(this.selected, at, "drag");
   }
 
+  pointercancel(event) {
+    this.pointerup(event);
+  }
+
   /** What is missing, in the order in which to fix it: a sentence and the element to go to. */
   problems() {
-    const { tools, samples, slots } = this;
+    const { samples, slots, hasGroups } = this;
     const problems = [];
-    const tell = (wanting, name, more = {}) => {
-      if (!wanting.length) return;
-      const sentence = tools.word(name, { names: wanting.join(", ") });
-      problems.push({ sentence, element: this.tokens.get(wanting[0]), ...more });
-    };
-    tell(slots.filter((slot) => !samples.get(slot).plays), "to-hear", { isHearing: true });
-    tell(slots.filter((slot) => !samples.get(slot).at), "to-place");
-    if (this.hasGroups) tell(slots.filter((slot) => !samples.get(slot).group), "to-group");
-    const { value } = this.part("speakers");
-    const drawn = new Set([...samples.values()].map(({ group }) => group)).size;
-    if (!value) problems.push({ sentence: tools.word("to-count"), element: this.part("speakers") });
-    else if (this.hasGroups && !problems.length && drawn !== Number(value)) {
-      const sentence = tools.word("to-agree", { groups: drawn, speakers: value });
-      problems.push({ sentence, element: this.part("speakers") });
+    const tell = (name, element, values) => problems.push({ name, element, sentence: this.word(name, values) });
+    for (const [name, part] of [["to-hear", "plays"], ["to-place", "at"], ...(hasGroups ? [["to-group", "group"]] : [])]) {
+      const wanting = slots.filter((slot) => !samples[slot][part]);
+      if (wanting.length) tell(name, this.tokens[wanting[0]], { names: wanting.join(", ") });
+    }
+    const speakers = this.part("speakers");
+    const groups = new Set(slots.map((slot) => samples[slot].group)).size;
+    if (!speakers.value) tell("to-count", speakers);
+    else if (hasGroups && !problems.length && groups !== Number(speakers.value)) {
+      tell("to-agree", speakers, { groups, speakers: speakers.value });
     }
     return problems;
   }
 
+  missing() {
+    return this.problems()[0];
+  }
+
   answer() {
     if (this.problems().length) return null;
-    const kept = this.kept();
-    return { board: { ...kept, speakers: Number(kept.speakers), left_out: this.leftOut } };
+    return { board: { ...this.kept, speakers: Number(this.kept.speakers) } };
   }
-}
-
-function fillGroups(select) {
-  select?.append(...[...GROUPS].map((letter) => new Option(letter, letter)));
 }

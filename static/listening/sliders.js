@@ -52,6 +52,5 @@ export function mount(root, trial, tools) {
       return { element: row && sliderOf(row), sentence: tools.word("missing-slider", { slot: row?.dataset.slot }) };
     },
     focus: (slot) => rows.filter((row) => row.dataset.slot === slot).forEach((row) => sliderOf(row).focus()),
-    unmount: () => {},
   };
 }

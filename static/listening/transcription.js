@@ -57,6 +57,5 @@ export function mount(root, trial, tools) {
   return {
     answer: () => (isComplete() ? { text: { raw: text.value, nothing: nothing.checked } } : null),
     missing: () => ({ element: text, sentence: tools.word("missing-text") }),
-    unmount: () => {},
   };
 }

@@ -32,10 +32,8 @@ export class Page {
   restore() {
     const draft = this.services.store.read("draft");
     if (draft?.position !== this.trial.position || String(draft.tasks) !== String(this.tasks)) return;
-    this.plays = draft.plays;
-    this.before = draft.before;
-    this.kept = draft.kept;
-    this.elapsed_ms = draft.elapsed_ms;
+    const { plays, before, kept, elapsed_ms } = draft;
+    Object.assign(this, { plays, before, kept, elapsed_ms });
   }
 
   keep() {
@@ -82,7 +80,7 @@ export class Page {
   close() {
     this.isOver = true;
     this.services.player.stop("stopped");
-    this.form?.unmount();
+    this.form?.unmount?.();
   }
 
   /** Those that are played outside of the form. */
