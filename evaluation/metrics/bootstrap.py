@@ -243,12 +243,14 @@ class Replicates:
         jackknife = sum(_jackknife_variance(part) for part in self.left_out)
         resamples, crossed = widening**2 * float(np.var(defined)), self._crossed_variance()
         error = math.sqrt(max(jackknife - crossed, resamples - 2 * crossed, crossed)) / (highest - lowest)
+        if error == 0:  # without an error, say, nothing tells how many there could be
+            return self.estimate, self.estimate
         nearest = _FROM_BOUND / sum(len(draws.speakers) for draws in self.draws)
-        share = min(max((self.estimate - lowest) / (highest - lowest), nearest), 1 - nearest)
+        found = (self.estimate - lowest) / (highest - lowest)
+        share = min(max(found, nearest), 1 - nearest)
         reach = quantile * error / (share * (1 - share))
-        limits = (lowest + (highest - lowest) * float(expit(logit(share) + way * reach)) for way in (-1, 1))
-        lower, upper = limits
-        return min(lower, self.estimate), max(upper, self.estimate)
+        lower, upper = (lowest + (highest - lowest) * float(expit(logit(share) + way * reach)) for way in (-1, 1))
+        return lowest if found < nearest else lower, highest if found > 1 - nearest else upper
 
     def _corrected(self, tail: float, defined: Floats) -> float:
         """Where BCa looks instead of at a tail (Efron & Tibshirani 1993, equations 14.9 to 14.15)."""

@@ -108,11 +108,11 @@ def mean_raters(votes: Votes) -> float:
 def of_mean(reliability: Floats, raters: float) -> Floats:
     """Return the reliability of the mean of that many raters (Spearman-Brown).
 
-    That is ICC(1,k) from ICC(1,1), and ICC(2,k) from ICC(2,1).
+    That is ICC(1,k) from ICC(1,1), and ICC(2,k) from ICC(2,1). A share of variance below 0 counts as 0: stepped up, it
+    would have no lower bound.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        stepped = raters * reliability / (1 + (raters - 1) * reliability)
-    return np.where(reliability > -1 / max(raters - 1, 1e-12), stepped, np.nan)
+    share = np.maximum(reliability, 0.0)
+    return np.asarray(raters * share / (1 + (raters - 1) * share))
 
 
 def two_way_icc(matrix: Floats, weights: Floats) -> Floats:

@@ -306,6 +306,19 @@ def test_interval_of_the_logit_holds_the_measure_and_stays_in_its_bounds():
     assert found.upper - found.lower > 0.1
 
 
+def test_measure_at_its_bound_in_every_resample_has_no_interval():
+    draws = draw_speakers(list("abcde"), 20, np.random.default_rng(2))
+    without_error = Replicates(0.0, np.zeros(20), (draws,), (np.zeros(5),), bounds=(0.0, 1.0))
+    assert without_error.find_interval() is None
+
+
+def test_interval_of_the_logit_nearer_to_a_bound_than_speakers_tell_begins_at_the_bound():
+    draws = draw_speakers(list("abcde"), 20, np.random.default_rng(2))
+    left_out, resampled = np.array([0.0, 0.01, 0.01, 0.01, 0.01]), np.linspace(0, 0.02, 20)
+    found = Replicates(0.008, resampled, (draws,), (left_out,), bounds=(0.0, 1.0)).find_interval()
+    assert found.lower == 0.0 < found.estimate < found.upper
+
+
 def test_interval_of_the_logit_needs_bounds_and_a_sum_of_bounded_measures_has_them():
     draws = draw_speakers(list("abc"), 9, np.random.default_rng(3))
     free = Replicates(1.0, np.ones(9), (draws,), (np.ones(3),))

@@ -58,6 +58,12 @@ def test_intraclass_correlations_of_the_example_of_shrout_and_fleiss():
     np.testing.assert_allclose(found, [0.17, 0.44, 0.29, 0.62], atol=0.005)
 
 
+def test_mean_of_raters_who_do_not_agree_has_no_reliability():
+    """A single ICC of −0.19 would be stepped up to −0.9, one of −0.32 to −26.4."""
+    found = of_mean(np.array([-0.32, -0.19, 0.0, 0.5]), 4)
+    assert found.tolist() == [0.0, 0.0, 0.0, 0.8]
+
+
 def test_one_way_icc_of_unequal_raters_is_that_of_an_analysis_of_variance():
     import pandas as pd
 
