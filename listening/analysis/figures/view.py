@@ -206,7 +206,7 @@ class View:
             more: fields of `Figure`.
         """
         kind = self.kind_words(scores, more["task"]) if "task" in more else ""
-        origin = "" if intervals is None else self.interval_words(are_drawn=intervals)
+        origin = "" if intervals is None else self.interval_words(are_drawn=intervals, are_widened="task" in more)
         simulated = "Simulated: no listener gave these answers." if self.is_simulated else ""
         sentences = " ".join(one for one in (kind, *caption, origin, simulated) if one)
         more["reading"] = next(filter(None, caption), "")
@@ -235,15 +235,16 @@ class View:
         listeners = max((int(row.get("listeners") or 0) for row in chosen), default=0)
         return f"n = {count(n)} {of} by {count(listeners)} listeners (the clusters)."
 
-    def interval_words(self, *, are_drawn: bool = True) -> str:
-        """Return where the intervals come from."""
+    def interval_words(self, *, are_drawn: bool = True, are_widened: bool = False) -> str:
+        """Return where the intervals come from; those of ratings of a task are widened for other utterances."""
         settings = self.results.settings
         if not are_drawn:
             fewest = settings.get("least_clusters")
             return f"No intervals: they need at least {fewest} listeners." if fewest else "No intervals."
+        widened = ", wider where several listeners rated an utterance" if are_widened else ""
         return (
             f"{self.level_words} intervals: {count(int(settings.get('resamples', 0)))} "
-            f"resamples of listeners with all their ratings, seed {settings.get('seed')}."
+            f"resamples of listeners with all their ratings{widened}, seed {settings.get('seed')}."
         )
 
     @property

@@ -155,9 +155,9 @@ def _is_too_hard(rate: float, high: float | None) -> bool:
     return bool(rate >= METHOD["rates"]["on_originals"][0][0] or (high is not None and high >= CHANCE))
 
 
-def step_of(rate: float, of: str) -> str:
-    """Return what a rate says, by the steps of method.toml."""
-    return next(str(words) for least, words in METHOD["rates"][of] if rate >= least)
+def step_of(rate: float) -> str:
+    """Return what a rate on unprotected speech says, by the steps of method.toml."""
+    return next(str(words) for least, words in METHOD["rates"]["on_originals"] if rate >= least)
 
 
 def share_a_letter(first: str, second: str, *, is_spaced: bool) -> bool:

@@ -202,7 +202,23 @@ def _comparison(shape: Shape, task: str, table: str, records: Sequence[Record], 
         "as_in_2020": _of_task(shape, task, "mann_whitney") if few and not is_of_rates else [],
         "figures": [one for one in figures if one["name"] == name],
         "left_out": 0 if few else len(records),
+        **_decided_otherwise(shape, task, table, records),
     }
+
+
+def _decided_otherwise(shape: Shape, task: str, table: str, records: Sequence[Record]) -> dict[str, Any]:
+    """Return the pairs that differ significantly with one kind of scores only, and what the other kind is called."""
+    scores = "raw" if shape.scores == "normalised" else "normalised"
+    others = shape.records(table, scores=scores, task=task)
+    there = {frozenset((row["first"], row["second"])): row["is_told_apart"] for row in others}
+    decided = [(row, there.get(frozenset((row["first"], row["second"])))) for row in records]
+    unlike = [
+        row for row, other in decided if None not in (other, row["is_told_apart"]) and other != row["is_told_apart"]
+    ]
+    pairs = [
+        tuple(labels.label_of(str(row[end]), shape.system_labels) for end in ("first", "second")) for row in unlike
+    ]
+    return {"other_scores": shape.name_scores(scores).lower(), "otherwise": pairs}
 
 
 def _sections(shape: Shape, figures: Figures) -> list[dict[str, Any]]:

@@ -360,13 +360,12 @@ def read_rate(shape: Shape, one: System, task: str, original: System | None) -> 
     question, is_original = shape.results.questions[task], one.name == ORIGINAL
     letters = [str(each.all.get("group") or "") for each in (one, original) if each is not None]
     is_tested = len(letters) == 2 and all(letters) and not question.compares_voices
-    steps = ("on_originals" if is_original else "of_voices") if question.compares_voices else "below_originals"
     is_guess = rate is not None and labels.may_be_guessing(rate, low, high, (worst, best))
     return {
         "question": question,
         "is_original": is_original,
         "rate": rate,
-        "step": "" if rate is None else labels.step_of(rate, steps),
+        "step": labels.step_of(rate) if is_original and rate is not None else "",
         "is_guess": is_guess,
         "is_above": rate is not None and rate > labels.CHANCE,
         "has_interval": low is not None,

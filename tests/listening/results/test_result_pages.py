@@ -6,12 +6,14 @@ import re
 from dataclasses import replace
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 
 from common.rounding import round_to_interval
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import make_table
+from listening.app.results import pages
 from listening.app.results.figures import Reader
 from listening.app.results.labels import may_be_guessing
 from listening.app.results.selectors import parsed_results
@@ -280,9 +282,46 @@ def test_difference_that_is_not_significant_is_told_with_its_interval():
     lower, higher, none = (
         in_words(read_rate(shape, systems[name], "naturalness", systems[ORIGINAL])) for name in SYSTEMS[:3]
     )
-    assert lower.startswith("Mean 0.19 lower than unprotected speech within the same listeners (0.07 to 0.31); not")
-    assert higher.startswith("Mean 0.05 higher than unprotected speech within the same listeners (−0.07 to 0.17)")
-    assert none.startswith("No difference of means from unprotected speech within the same listeners (−0.12 to 0.12)")
+    assert lower.startswith(
+        "Mean 0.19 lower than unprotected speech within the same listeners, each counting once (0.07"
+    )
+    assert higher.startswith(
+        "Mean 0.05 higher than unprotected speech within the same listeners, each counting once (−"
+    )
+    assert none.startswith(
+        "No difference of means from unprotected speech within the same listeners, each counting once (−0.12"
+    )
+
+
+def test_pairs_that_differ_with_one_kind_of_scores_only_are_named_with_both():
+    told = {"normalised": (0, 1), "raw": (1, 1)}
+    pairs = (SYSTEMS[0], SYSTEMS[1]), (SYSTEMS[0], SYSTEMS[2])
+    made = {
+        f"{scores}/differences": make_table(
+            "differences",
+            [
+                {"task": "naturalness", "first": first, "second": second, "is_told_apart": one}
+                for (first, second), one in zip(pairs, decided, strict=True)
+            ],
+        )
+        for scores, decided in told.items()
+    }
+    results = made_up_results(systems=SYSTEMS[:3])
+    results = replace(results, tables=results.tables | made)
+    for scores, other in (("normalised", "raw ratings"), ("raw", "normalised ranks")):
+        shape = Shape(Reader("made-up", scores, tables=frozenset()), results)
+        [found] = pages._comparisons(shape, "naturalness", [])
+        page = " ".join(render_to_string("listening/results/_comparison.html", {"one": found}).split())
+        assert f", 1 otherwise with {other}</summary>" in page
+        assert "read with care: " in page
+        assert len(found["otherwise"]) == 1
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3, 0.45])
+def test_rates_that_may_not_differ_have_the_same_words(rate):
+    words = {"rate": rate, "has_interval": True, "is_original": False, "step": ""}
+    question = made_up_results().questions["verifiability"]
+    assert in_words(words | {"question": question}) == "Listeners confused speakers less often than by guessing"
 
 
 @pytest.mark.parametrize(("name", "p"), [("differences", "permutation_p"), ("mann_whitney", "p")])
@@ -300,11 +339,11 @@ def test_p_value_of_too_few_listeners_is_not_shown(name, p):
 
 def test_words_of_a_mean_follow_its_letters():
     """A system that shares a letter with the originals is not called less natural, whatever its error rate is."""
-    words = {"question": ASKED["naturalness"], "rate": 0.2, "step": "Clearly", "is_guess": False}
+    words = {"question": ASKED["naturalness"], "rate": 0.2, "is_guess": False}
     assert in_words(words | {"is_like_original": True}) == (
         "It was not rated significantly below unprotected speech (too few listeners for an interval)"
     )
-    assert "less natural than unprotected speech" in in_words(words | {"is_like_original": False})
+    assert in_words(words | {"is_like_original": False}).startswith("Less natural than unprotected speech")
 
 
 def test_interval_of_an_auc_decides_whether_a_rate_may_be_guessing():
