@@ -331,11 +331,10 @@ def find_form(questions: Iterable[AskedQuestion]) -> str:
 def are_crossed(questions: Iterable[AskedQuestion]) -> bool:
     """Return whether every condition is heard in every item, even of the systems of an edition.
 
-    Where voices are compared or placed and where texts are written, studies of systems have designs that know of
-    speakers (`listening.design.allocation`, `unrated`).
+    Where voices are compared or placed, designs know of speakers (`listening.design.allocation`, `boards`).
     """
     asked = list(questions)
-    return bool(asked) and not any(one.screen in OF_CORPUS or one.kind == Kind.TEXT for one in asked)
+    return bool(asked) and not any(one.screen in OF_CORPUS for one in asked)
 
 
 def order_questions(

@@ -18,7 +18,7 @@ certificate says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -150,6 +150,21 @@ def list_orders(screen: Screen, version: Version) -> tuple[tuple[str, ...], ...]
     return (version,)
 
 
+def draw_of_each_text(utterances: Iterable[PoolUtterance], texts: Mapping[str, str], seed: int) -> list[PoolUtterance]:
+    """Return one utterance of each text, by lot and as evenly over sexes and speakers as they are there.
+
+    Args:
+        texts: what is said by name of the utterance, written alike where the words are alike; those without words are
+            left out.
+    """
+    pool = list(utterances)
+    chosen: dict[str, str] = {}
+    for one in _shuffle_evenly(pool, seed):
+        if text := texts[one.key].strip():
+            chosen.setdefault(text, one.key)
+    return [one for one in pool if one.key in set(chosen.values())]
+
+
 def draw_items(utterances: Iterable[PoolUtterance], most: int | None, seed: int) -> tuple[str, ...]:
     """Return the names of at most so many utterances, by lot and as evenly over sexes and speakers as they are there.
 
@@ -159,11 +174,16 @@ def draw_items(utterances: Iterable[PoolUtterance], most: int | None, seed: int)
     pool = list(utterances)
     if most is None or most >= len(pool):
         return tuple(one.key for one in pool)
+    chosen = {one.key for one in _shuffle_evenly(pool, seed)[:most]}
+    return tuple(one.key for one in pool if one.key in chosen)
+
+
+def _shuffle_evenly(pool: Sequence[PoolUtterance], seed: int) -> list[PoolUtterance]:
+    """Return utterances in random order, in which speakers and then sexes take turns."""
     drawn = [pool[place] for place in np.random.default_rng([seed, *_ITEMS]).permutation(len(pool))]
     for group in (attrgetter("speaker"), attrgetter("sex")):
         drawn = _take_turns(drawn, group)
-    chosen = {one.key for one in drawn[:most]}
-    return tuple(one.key for one in pool if one.key in chosen)
+    return drawn
 
 
 def _take_turns(utterances: Sequence[PoolUtterance], group: Callable[[PoolUtterance], str]) -> list[PoolUtterance]:
@@ -180,7 +200,9 @@ def find_crossed_problems(request: CrossedRequest) -> list[str]:
     """Return what keeps a design from being made, as sentences."""
     conditions, items, words = len(request.conditions), len(request.items), _WORDS[request.screen]
     if not conditions or not items:
-        return ["There is no recording that every condition has. Choose conditions with recordings of the same names."]
+        known = " and whose words are known" if request.has_items_once else ""
+        advice = "Choose conditions with recordings of the same names."
+        return [f"There is no recording that every condition has{known}. {advice}"]
     problems = []
     if request.screen in NEEDS_REFERENCE and "" not in request.conditions:
         problems.append("Every trial plays a reference, and no condition is the original. Say which one it is.")

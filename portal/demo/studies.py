@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.text import Truncator
 
 from common.errors import ProblemsError
+from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Study
 from listening.app.results.services import publish_results, start_analysis
 from listening.app.studies.designing import make_design
@@ -175,7 +176,9 @@ PLANS = (
         "words",
         "Demo transcription (simulated listeners)",
         "transcription",
-        {"evaluators": 12, "trials_per_evaluator": 10, "originals_per_evaluator": 2, "plays_at_most": 2} | NO_CONTROLS,
+        {"evaluators": 12, "trials_per_evaluator": 10, "items_at_most": 10, "plays_at_most": 2}
+        | {"further": [ORIGINAL], "originals_per_evaluator": 0}
+        | NO_CONTROLS,
     ),
 )
 

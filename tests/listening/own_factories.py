@@ -69,7 +69,7 @@ def make_own_draft(
     rows = [
         Condition.objects.create(study=study, code=code, kind="folder" if code else "original") for code in conditions
     ]
-    for item in [Item.objects.create(study=study, name=item) for item in items]:
+    for item in [Item.objects.create(study=study, name=item, transcript=f"the word {item}") for item in items]:
         for condition in rows:
             Stimulus.objects.create(study=study, condition=condition, item=item, source=f"absent/{condition}/{item}")
     return study

@@ -17,6 +17,7 @@ from django.db import transaction
 
 from common.errors import ProblemsError
 from common.wording import name_some
+from evaluation.metrics.word_errors import normalise_transcript
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Condition, Item, Stimulus, Study
 from listening.app.recordings.archives import CONTROL, ITEMS, PRACTICE, FoundRecordings, read_recordings
@@ -143,7 +144,7 @@ def _make_test_of_systems(chosen: OwnTest, by: Any) -> Study:
     if edition is None:
         raise ProblemsError([f"{chosen.edition}: expected an edition with a corpus that you organise."])
     if not are_crossed(chosen.asked):
-        raise ProblemsError(["A test of systems about voices or texts is made on the page “New listening test” alone."])
+        raise ProblemsError(["A test of systems about voices is made on the page “New listening test” alone."])
     if made := edition.studies.filter(created_by=by, archived_at=None, recordings={"test": chosen.sent}).first():
         return made
     known = {str(one.system): one for one in submissions_to_hear(edition)}
@@ -318,16 +319,19 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     """
     codes = (*(_condition(name, chosen)[0] for name in found.conditions), *map(name_anchor, anchors))
     own = len(found.items_for(PRACTICE)), len(found.items_for(CONTROL))
-    proposed = 0 if own[0] else propose_practice_trials(chosen.asked, len(found.common_items))
+    common = found.common_items
+    if chosen.is_written:  # one of each text
+        common = list({normalise_transcript(found.describe(one).transcript): one for one in common}.values())
+    proposed = 0 if own[0] else propose_practice_trials(chosen.asked, len(common))
     practice = chosen.study.get("practice_trials", proposed)
     unscored = {
         "practice_trials": max(practice, own[0]),
         "gold_trials": max(chosen.study.get("gold_trials", 0), own[1]),
     }
     made = unscored["practice_trials"] - own[0], unscored["gold_trials"] - own[1]
-    if problems := aside_problems(chosen.asked, *made, len(found.common_items)):
+    if problems := aside_problems(chosen.asked, *made, len(common)):
         raise ProblemsError(problems)
-    items = tuple(found.common_items[count_items_aside(chosen.asked, *made) :][: chosen.study.get("items_at_most")])
+    items = tuple(common[count_items_aside(chosen.asked, *made) :][: chosen.study.get("items_at_most")])
     against = _condition(chosen.against, chosen)[0] if chosen.against else None
     request = CrossedRequest(0, 0, codes, items, 0, chosen.screen, chosen.is_written, against)
     evaluators, trials = choose_numbers(request)

@@ -135,7 +135,7 @@ ABSENT = {
     Study.Form.RATING: OF_BOARDS,
     Study.Form.ANSWERS: OF_BOARDS,
     Study.Form.LINKABILITY: (*OF_RATINGS, "originals_per_evaluator"),
-    Study.Form.TRANSCRIPTION: (*OF_RATINGS, *OF_BOARDS),
+    Study.Form.TRANSCRIPTION: ("pages", *OF_BOARDS),
 }
 # Short enough to stand side by side, as are the names of parameters and the codes.
 NARROW = frozenset(

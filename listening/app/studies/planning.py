@@ -49,11 +49,11 @@ from listening.app.studies.selectors import (
     set_problems,
 )
 from listening.design.allocation import allocate, extend
+from listening.design.boards import Board, plan_boards
 from listening.design.crossed import find_crossed_problems, list_orders, list_versions, plan_crossed
 from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
-from listening.design.unrated import Board, Writing, plan_boards, plan_transcription
 from listening.questions import REFERENCE, Screen, list_slots
 from portal.challenges.models import DataSet, TrialList, Utterance
 from portal.submissions.models import Submission, SubmittedFile
@@ -137,7 +137,7 @@ def plan_design(
     if study.is_crossed:
         return _plan_crossed(study, codes, pool, study.evaluators)
     if study.form != Study.Form.RATING:
-        return _plan_unrated(study, codes, pool, study.evaluators)
+        return _plan_boards(study, codes, pool, study.evaluators)
     controls, candidates = choose_trials(study, codes, pool)
     design = allocate(stored_design.make_request(study, codes, candidates), progress=progress, shuffles=shuffles)
     blocks = _insert_controls(design, [(one.purpose, one.key) for one in controls], study.seed)
@@ -151,7 +151,7 @@ def plan_extension(rows: stored_design.DesignRows, blocks: int, wave: int) -> Pl
         whole = _plan_crossed(study, rows.systems, rows.pool, len(rows.blocks) + blocks)
         return replace(whole, blocks=whole.blocks[len(rows.blocks) :])
     if study.form != Study.Form.RATING:
-        return _plan_unrated(study, rows.systems, rows.pool, blocks, wave)
+        return _plan_boards(study, rows.systems, rows.pool, blocks, wave)
     design = extend(stored_design.rating_request(rows), stored_design.rating_design(rows), blocks=blocks, seed=seed)
     added = replace(design, blocks=design.blocks[len(rows.blocks) :], extensions=())
     controls = [(one.purpose, one.key) for one in rows.items.values() if not one.is_scored]
@@ -347,9 +347,7 @@ def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds:
             candidates = choose_trials(study, codes, pool)[1]
             is_once = len(candidates) == study.evaluators * study.trials_per_evaluator
         if seconds or not is_rating:
-            made = plan_design(study, codes, pool, progress=limit_time(seconds), shuffles=False)
-            if study.form == Study.Form.TRANSCRIPTION:
-                is_once = len(made.items) == sum(map(len, made.blocks))
+            plan_design(study, codes, pool, progress=limit_time(seconds), shuffles=False)
     except ProblemsError as error:
         return PlanVerdict(error.problems, is_tried=True)
     except TimeoutError:
@@ -507,7 +505,7 @@ def _own_controls(study: Study) -> Iterator[PlannedPresentation]:
 
 
 def _find_aside_problems(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> list[str]:
-    items = stored_design.list_shared(codes, pool)
+    items = stored_design.list_shared(study, codes, pool)
     return rules.aside_problems(study.asked, *stored_design.count_made(study), len(items)) if items else []
 
 
@@ -553,26 +551,17 @@ def _crossed_item(conditions: tuple[str, ...], item: str, slots: tuple[str, ...]
     return PlannedPresentation(key, Purpose.SCORED, codes.get("a", ""), None, samples)
 
 
-def _plan_unrated(
+def _plan_boards(
     study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
 ) -> PlannedDesign:
-    """Return the boards or the transcriptions of a wave."""
-    asked = (study, codes, pool, evaluators, wave)
-    if study.form == Study.Form.LINKABILITY:
-        prefix = f"wave-{wave}-" if wave else ""
-        boards = plan_boards(stored_design.board_request(*asked)).blocks
-        blocks = [[_board_item(one, prefix) for one in block] for block in boards]
-    else:
-        writings = plan_transcription(stored_design.transcription_request(*asked)).blocks
-        blocks = [[_writing_item(one) for one in block] for block in writings]
-    items = {one.key: one for block in blocks for one in block}
-    return PlannedDesign(tuple(items.values()), tuple(tuple(one.key for one in block) for block in blocks))
+    """Return the boards of a wave."""
+    prefix = f"wave-{wave}-" if wave else ""
+    boards = plan_boards(stored_design.board_request(study, codes, pool, evaluators, wave)).blocks
+    blocks = [[_board_item(one, prefix) for one in block] for block in boards]
+    items = tuple(one for block in blocks for one in block)
+    return PlannedDesign(items, tuple(tuple(one.key for one in block) for block in blocks))
 
 
 def _board_item(board: Board, prefix: str) -> PlannedPresentation:
     samples = tuple((str(slot), one.system, one.utterance) for slot, one in enumerate(board.samples, 1))
     return PlannedPresentation(prefix + board.key, Purpose.SCORED, board.system, None, samples)
-
-
-def _writing_item(one: Writing) -> PlannedPresentation:
-    return PlannedPresentation(one.key, Purpose.SCORED, one.system, None, (("a", one.system, one.utterance),))

@@ -78,14 +78,15 @@ def choose_crossed_size(study: Study, group: str, given: Mapping[str, Any]) -> d
         given: fields that are chosen already.
     """
     codes, pool = codes_of(study), pool_of(study)
-    proposed = propose_practice_trials(study.asked, len(list_shared(codes, pool)))
+    proposed = propose_practice_trials(study.asked, len(list_shared(study, codes, pool)))
     practice = {"practice_trials": given.get("practice_trials", proposed)}
     request = crossed_request(with_size(study, practice), codes, pool, study.evaluators)
-    evaluators, trials = SIZES[group]["sizes"][CROSSED][0]
+    is_written = study.form == Form.TRANSCRIPTION
+    evaluators, trials = SIZES[group]["sizes"][study.form if is_written else CROSSED][0]
     evaluators = given.get("evaluators", evaluators)
     trials = given.get("trials_per_evaluator", trials // TIMES_LONGER if study.screen == Screen.MANY else trials)
     versions = max(1, len(request.versions))
-    items = max(ceil(trials / versions), evaluators * trials // (versions * RATINGS_OF_EACH))
+    items = max(trials if is_written else ceil(trials / versions), evaluators * trials // (versions * RATINGS_OF_EACH))
     items = given.get("items_at_most") or max(1, min(len(request.items), items))
     most = replace(request, items=request.items[:items]).most_trials
     size = practice | {"evaluators": evaluators, "trials_per_evaluator": min(trials, most), "items_at_most": items}
@@ -148,8 +149,6 @@ def _size_in_words(study: Study) -> str:
     size = f"{study.evaluators} evaluators × {study.trials_per_evaluator}"
     if study.form == Form.LINKABILITY:
         return f"{size} boards of {study.board_samples} samples"
-    if study.form == Form.TRANSCRIPTION:
-        return f"{size} trials"
     beside = f"with {study.trials_beside} more for" if study.trials_beside else "without"
     return f"{size} trials {beside} practice and control"
 

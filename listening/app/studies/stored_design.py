@@ -26,7 +26,8 @@ from listening.app.studies.selectors import (
     pool_of,
     read_presentations,
 )
-from listening.design import unrated
+from listening.design.boards import BOARDS_VERSION, Board, BoardPlan, BoardRequest, BoardSample
+from listening.design.boards_certificate import certify_boards
 from listening.design.certificate import Certificate, certify, check_problems
 from listening.design.crossed import (
     CROSSED_VERSION,
@@ -35,10 +36,10 @@ from listening.design.crossed import (
     PlannedTrial,
     certify_crossed,
     draw_items,
+    draw_of_each_text,
 )
 from listening.design.places import bound_by_chance
 from listening.design.requirements import VERSION, Candidate, Design, DesignRequest, Extension, PoolUtterance
-from listening.design.unrated_certificate import certify_boards, certify_transcription
 from listening.questions import REFERENCE, Screen, list_slots
 
 Kind = Condition.Kind
@@ -92,7 +93,7 @@ def read_rows(study: Study, pool: StimulusPool | None = None) -> DesignRows:
 
 
 def certify_rows(rows: DesignRows) -> list[Certificate]:
-    """Return the certificate of the scored trials; of a study without ratings one for each wave.
+    """Return the certificate of the scored trials; of a study of boards one for each wave.
 
     What cannot even be read as a design fails a check, it raises nothing.
     """
@@ -108,21 +109,15 @@ def certify_rows(rows: DesignRows) -> list[Certificate]:
         blocks = rows.blocks[start : start + size]
         start += size
         asked = (study, rows.systems, rows.pool, study.evaluators if wave == 0 else size, wave)
-        if study.form == Study.Form.LINKABILITY:
-            boards = tuple(_boards(rows, block) for block in blocks)
-            board_plan = unrated.BoardPlan(unrated.BOARDS_VERSION, study.seed + wave, boards)
-            found.append(certify_boards(board_request(*asked), board_plan))
-        else:
-            written = tuple(_writings(rows, block) for block in blocks)
-            plan_of_wave = unrated.TranscriptionPlan(unrated.TRANSCRIPTION_VERSION, study.seed + wave, written)
-            found.append(certify_transcription(transcription_request(*asked), plan_of_wave))
+        boards = BoardPlan(BOARDS_VERSION, study.seed + wave, tuple(_boards(rows, block) for block in blocks))
+        found.append(certify_boards(board_request(*asked), boards))
     return found
 
 
 def crossed_request(study: Study, codes: tuple[str, ...], pool: StimulusPool, evaluators: int) -> CrossedRequest:
     """Return what a study asks for in which every condition has every item."""
     aside = {*draw_aside(study, codes, pool)}
-    shared = (one for one in list_shared(codes, pool) if one.key not in aside)
+    shared = (one for one in list_shared(study, codes, pool) if one.key not in aside)
     items = draw_items(shared, study.items_at_most, study.seed)
     return CrossedRequest(
         evaluators=evaluators,
@@ -149,8 +144,8 @@ def draw_aside(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> tupl
     if study.is_launched:
         unscored = study.presentations.exclude(purpose=Presentation.Purpose.SCORED)
         held = set(unscored.values_list("samples__stimulus__item__name", flat=True))
-        return tuple(one.key for one in list_shared(codes, pool) if one.key in held)
-    return draw_items(list_shared(codes, pool), wanted, study.seed + 1)
+        return tuple(one.key for one in list_shared(study, codes, pool) if one.key in held)
+    return draw_items(list_shared(study, codes, pool), wanted, study.seed + 1)
 
 
 def count_made(study: Study) -> tuple[int, int]:
@@ -161,10 +156,14 @@ def count_made(study: Study) -> tuple[int, int]:
     return max(0, practice), max(0, gold)
 
 
-def list_shared(codes: tuple[str, ...], pool: StimulusPool) -> list[PoolUtterance]:
-    """Return the utterances that every condition has."""
+def list_shared(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> list[PoolUtterance]:
+    """Return the utterances that every condition has; where words are written down, one of each text."""
     trials = (one for one in pool.utterances if one.role == "trial")
-    return [one for one in trials if all(not code or (code, one.key) in pool.versions for code in codes)]
+    shared = [one for one in trials if all(not code or (code, one.key) in pool.versions for code in codes)]
+    if study.form != Study.Form.TRANSCRIPTION:
+        return shared
+    texts = {one.key: normalise_transcript(pool.recordings[one.key].transcript) for one in shared}
+    return draw_of_each_text(shared, texts, study.seed)
 
 
 def _crossed_trial(rows: DesignRows, key: str) -> PlannedTrial:
@@ -212,26 +211,11 @@ def read_relaxations(study: Study) -> dict[str, bool]:
 
 def board_request(
     study: Study, systems: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
-) -> unrated.BoardRequest:
+) -> BoardRequest:
     """Return what a study of boards asks for."""
     seed = study.seed + wave
     boards, samples = study.trials_per_evaluator, study.board_samples
-    return unrated.BoardRequest(evaluators, boards, samples, systems, pool.utterances, seed)
-
-
-def transcription_request(
-    study: Study, systems: tuple[str, ...], pool: StimulusPool, evaluators: int, wave: int = 0
-) -> unrated.TranscriptionRequest:
-    """Return what a study of transcriptions asks for."""
-    return unrated.TranscriptionRequest(
-        evaluators=evaluators,
-        trials=study.trials_per_evaluator,
-        originals=study.originals_per_evaluator,
-        systems=systems,
-        pool=pool.utterances,
-        seed=study.seed + wave,
-        sentences={name: normalise_transcript(one.transcript) for name, one in pool.recordings.items()},
-    )
+    return BoardRequest(evaluators, boards, samples, systems, pool.utterances, seed)
 
 
 def _candidate(item: StoredPresentation) -> Candidate:
@@ -247,21 +231,16 @@ def _candidate(item: StoredPresentation) -> Candidate:
     )
 
 
-def _boards(rows: DesignRows, block: BlockRow) -> tuple[unrated.Board, ...]:
+def _boards(rows: DesignRows, block: BlockRow) -> tuple[Board, ...]:
     items = [rows.items[key] for key in rows.scored_of(block)]
     return tuple(
-        unrated.Board(
+        Board(
             one.key,
             one.system,
-            tuple(unrated.BoardSample(s.utterance, s.speaker, s.system) for s in one.samples.values()),
+            tuple(BoardSample(s.utterance, s.speaker, s.system) for s in one.samples.values()),
         )
         for one in items
     )
-
-
-def _writings(rows: DesignRows, block: BlockRow) -> tuple[unrated.Writing, ...]:
-    written = ((rows.items[key], next(iter(rows.items[key].samples.values()), None)) for key in rows.scored_of(block))
-    return tuple(unrated.Writing(one.key, s.utterance, s.speaker, s.sex, one.system) for one, s in written if s)
 
 
 SHOWN_PROBLEMS = 3
@@ -391,7 +370,7 @@ def _sample_problem(rows: DesignRows, item: StoredPresentation) -> str:
         wanted = [str(number) for number in range(1, rows.study.board_samples + 1)]
         strange = {sample.system for sample in samples} - {"", item.system}
     else:
-        wanted = ["a", "b"] if rows.study.form == Study.Form.RATING else ["a"]
+        wanted = ["a", "b"]
         strange = {sample.system for sample in samples[:1]} - {item.system}
         strange |= {sample.system for sample in samples[1:]} - {""}
     if slots != wanted:

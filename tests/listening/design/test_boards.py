@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from common.errors import ProblemsError
+from listening.design.boards import Board, BoardRequest, BoardSample, plan_boards
+from listening.design.boards_certificate import certify_boards
 from listening.design.requirements import PoolUtterance
-from listening.design.unrated import Board, BoardRequest, BoardSample, plan_boards
-from listening.design.unrated_certificate import certify_boards
 
 
 def make_pool(women=5, men=5, *, enrolments=12, trials=14, systems=("x", "y")):

@@ -148,9 +148,14 @@ def test_new_study_asks_what_its_preset_says(signed_in, edition, organizer):
     assert tuple(one.key for one in load_preset("voiceprivacy-2022").questions) == RATED
 
 
-def test_new_study_of_boards_or_texts_has_no_practice_trials(signed_in, edition):
-    for preset in ("linkability", "transcription"):
-        sent = {"edition": edition.pk, "title": preset, "preset": preset, "size": "small", "practice_trials": 2}
-        page = signed_in.post(reverse("studies:new"), sent)
-        assert (page.status_code, edition.studies.exists()) == (422, False)
-        assert "of systems has neither practice nor control trials: leave both empty." in page.text
+def test_new_study_of_boards_has_no_practice_trials_and_one_of_texts_those_that_are_wanted(signed_in, edition):
+    sent = {"edition": edition.pk, "title": "New", "size": "small", "practice_trials": 2}
+    page = signed_in.post(reverse("studies:new"), sent | {"preset": "linkability"})
+    assert (page.status_code, edition.studies.exists()) == (422, False)
+    assert "of systems has neither practice nor control trials: leave both empty." in page.text
+    signed_in.post(reverse("studies:new"), sent | {"preset": "transcription"})
+    study = edition.studies.get()
+    assert study.presentations.filter(purpose="practice").count() == 2
+    page = signed_in.get(reverse("studies:edit", args=[study.name]))
+    assert {"practice_trials", "items_at_most"} <= page.context["form"].fields.keys()
+    assert not {"gold_trials", "originals_per_evaluator", "pages"} & page.context["form"].fields.keys()

@@ -195,6 +195,24 @@ def test_file_of_a_test_of_systems_repeats_it_by_the_api():
 
 
 @pytest.mark.django_db
+def test_words_are_written_of_utterances_that_say_different_things_and_each_once():
+    edition = make_edition_with_speech(speakers=6, utterances=4)
+    utterances = edition.corpus.utterances
+    for speaker in edition.corpus.speakers.all():  # who read the same four sentences
+        for number, one in enumerate(utterances.filter(speaker=speaker)):
+            utterances.filter(pk=one.pk).update(transcript=f"Sentence, {number % 4}!" if number % 4 else "")
+    chosen = {"name": "written", "title": "Written", "preset": "transcription", "size": "small"}
+    by = edition.organizers.first()
+    with pytest.raises(ProblemsError, match="3 conditions of 3 recordings give at most 3 trials"):
+        make_study(edition=edition, by=by, trials_per_evaluator=4, **chosen)
+    study = make_study(edition=edition, by=by, **chosen)
+    assert (codes_of(study), study.evaluators, study.trials_per_evaluator) == (["", "T01-p1", "T02-p1"], 12, 3)
+    assert len(set(study.items.values_list("transcript", flat=True))) == study.items.count() == 3
+    assert set(study.items.values_list("sex", flat=True)) == {"f", "m"}
+    assert len(set(study.items.values_list("speaker", flat=True))) == 3
+
+
+@pytest.mark.django_db
 def test_file_of_systems_sent_twice_leads_to_the_test_that_it_made():
     organizer = make_organizer()
     edition = make_edition_with_speech(organizer=organizer)
@@ -212,8 +230,9 @@ def test_file_of_systems_sent_twice_leads_to_the_test_that_it_made():
         ("", "Expected an archive of recordings, or an edition in the file of the test, found neither."),
         ('edition = "no-such"', "no-such: expected an edition with a corpus that you organise."),
         (
-            'edition = "{edition}"\npreset = "transcription"',
-            "about voices or texts is made on the page “New listening test” alone.",
+            'edition = "{edition}"\npreset = "own"\n[[questions]]\nkey = "same"\nkind = "scale"\nscreen = "voices"\n'
+            'points = 5\n[questions.wording.en]\nquestion = "Same?"',
+            "about voices is made on the page “New listening test” alone.",
         ),
         ('edition = "{edition}"\npreset = "ab"\nsystems = ["T09"]', "T09: there is no such system"),
         ('edition = "{edition}"\npreset = "ab"\noriginal = "clean"', "the original is called “original”"),

@@ -39,6 +39,14 @@ def test_sessions_hear_no_item_twice_and_all_items_where_they_are_few(place):
         assert Counter(items) == dict.fromkeys("abc", 1)
 
 
+def test_of_items_that_say_the_same_one_is_heard(place):
+    assert send(place, TEXTS + "c,A lazy dog!\n").status_code == 302
+    study = Study.objects.get()
+    assert (study.trials_per_evaluator, study.certificate["passes"]) == (2, True)
+    heard = set(study.presentations.values_list("samples__stimulus__item__transcript", flat=True))
+    assert {one.lower().strip("!") for one in heard} == {"the quick brown fox", "a lazy dog"}
+
+
 def test_items_without_text_are_named(place):
     reply = send(place, TEXTS)
     assert reply.context["form"].errors["archive"] == [
@@ -49,6 +57,7 @@ def test_items_without_text_are_named(place):
 
 def test_written_text_is_not_asked_afterwards_where_texts_are_missing():
     study = make_own_draft(make_organizer())
+    study.items.update(transcript="")
     with pytest.raises(ValidationError, match="lacks for 3 items: a, b, c"):
         change_questions(study=study, by=study.created_by, questions=load_preset("transcription").questions)
 

@@ -1,7 +1,7 @@
-"""Whether a plan of boards, or of transcriptions, keeps what it promises; independent of how the plan was made.
+"""Certify whether a plan of boards keeps what it promises, independent of how the plan was made.
 
-Every constraint is computed again from the request and the plan alone. Nothing here is shared with the planners but the
-shapes of their requests and plans. What comes out is a `Certificate` like the one of the rated studies.
+Every constraint is computed again from the request and the plan alone. Nothing here is shared with the planner but the
+shapes of its request and plan. What comes out is a `Certificate` like the one of the rated studies.
 
 Conventions: "even" means that two counts differ by one at most.
 """
@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
+from listening.design.boards import Board, BoardPlan, BoardRequest
 from listening.design.certificate import (
     Certificate,
     Check,
@@ -21,7 +22,6 @@ from listening.design.certificate import (
     make_certificate,
     span_words,
 )
-from listening.design.unrated import Board, BoardPlan, BoardRequest, TranscriptionPlan, TranscriptionRequest, Writing
 
 
 def certify_boards(request: BoardRequest, plan: BoardPlan) -> Certificate:
@@ -44,35 +44,8 @@ def certify_boards(request: BoardRequest, plan: BoardPlan) -> Certificate:
     mixed = any(len({sex for sex in sexes if sex}) > 1 for sexes in _sexes_on(request, boards))
     relaxed = ["Boards mix sexes: one sex has too few speakers for boards of its own."] if mixed else []
     numbers = {"evaluators": request.evaluators, "boards": request.boards, "samples": request.samples}
-    return make_certificate(request, plan, numbers | _sizes(request), relaxed, checks)
-
-
-def certify_transcription(request: TranscriptionRequest, plan: TranscriptionPlan) -> Certificate:
-    """Make all checks of a plan of transcriptions."""
-    trials = [trial for block in plan.blocks for trial in block]
-    systems = [[trial.system for trial in block] for block in plan.blocks]
-    checks = [
-        _counts("trials", plan.blocks, request.evaluators, request.trials),
-        _known_trials(request, trials),
-        _originals(request, plan.blocks),
-        _heard_once([[trial.utterance for trial in block] for block in plan.blocks]),
-        _said_once(request, plan.blocks),
-        *_systems([[one for one in block if one] for block in systems], request.systems, "trials"),
-        _sexes_of_blocks(request, plan.blocks),
-        _forms(request, trials),
-        _speakers_apart(plan.blocks),
-        _not_adjacent(systems, request.systems),
-        _quarters(plan.blocks),
-    ]
-    numbers = {"evaluators": request.evaluators, "trials": request.trials, "originals": request.originals}
-    return make_certificate(request, plan, numbers | _sizes(request), (), checks)
-
-
-# Both ------------------------------------------------------------------------------------------------------------
-
-
-def _sizes(request: BoardRequest | TranscriptionRequest) -> dict[str, int]:
-    return {"systems": len(request.systems), "utterances": len(request.pool)}
+    numbers |= {"systems": len(request.systems), "utterances": len(request.pool)}
+    return make_certificate(request, plan, numbers, relaxed, checks)
 
 
 def _is_even(counts: Iterable[int]) -> bool:
@@ -132,9 +105,6 @@ def _not_adjacent(blocks: Sequence[Sequence[str]], systems: Sequence[str]) -> Ch
     touching = list_neighbours(blocks) if len(systems) > 1 else []
     found = f"{len(touching)} do" if len(systems) > 1 else "only one system: does not apply"
     return check_problems("systems apart", "no system follows itself", found, touching)
-
-
-# Boards ----------------------------------------------------------------------------------------------------------
 
 
 def _known_samples(request: BoardRequest, boards: Sequence[Board]) -> Check:
@@ -233,87 +203,3 @@ def _even_speakers(request: BoardRequest, boards: Sequence[Board]) -> Check:
         if not _is_even(counts) and any(counts):
             problems.append(f"speakers ({sex}) are on {span_words(counts)} boards")
     return check_problems("speakers", "every speaker of a sex on equally many boards", ", ".join(found), problems)
-
-
-# Transcriptions --------------------------------------------------------------------------------------------------
-
-
-def _known_trials(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
-    pool = {one.key: one for one in request.pool if one.role == "trial"}
-    wrong = []
-    for trial in trials:
-        known = pool.get(trial.utterance)
-        if known is None or (known.speaker, known.sex) != (trial.speaker, trial.sex):
-            wrong.append(f"{trial.utterance} is no trial utterance of the pool, or of another speaker")
-        elif trial.system and trial.system not in known.systems:
-            wrong.append(f"{trial.utterance} was not anonymised by {trial.system}")
-        elif not request.sentences.get(trial.utterance, "").strip():
-            wrong.append(f"the words of {trial.utterance} are not known")
-    versions: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for trial in trials:
-        versions[trial.key].add((trial.utterance, trial.system))
-    wrong += [f"{key} names {len(of)} things" for key, of in versions.items() if len(of) > 1]
-    required = "trial utterances with known words, in forms that exist"
-    return check_problems("utterances", required, f"{len(wrong)} wrong", wrong)
-
-
-def _originals(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
-    counts = [sum(not trial.system for trial in block) for block in blocks]
-    wrong = [f"evaluator {n} has {count}" for n, count in enumerate(counts, 1) if count != request.originals]
-    return check_problems("originals", f"{request.originals} originals for each evaluator", span_words(counts), wrong)
-
-
-def _said_once(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
-    said = [[request.sentences.get(trial.utterance, trial.utterance) for trial in block] for block in blocks]
-    twice = list_repeats(said, "hears “{}”")
-    return check_problems("no sentence twice", "each sentence once in a session at most", f"{len(twice)} twice", twice)
-
-
-def _sexes_of_blocks(request: TranscriptionRequest, blocks: Sequence[Sequence[Writing]]) -> Check:
-    systems = set(request.systems)
-    usable = [one for one in request.pool if one.role == "trial" and systems <= one.systems]
-    sexes = sorted({one.sex for one in usable if request.sentences.get(one.key, "").strip()})
-    wrong = _uneven(_of_evaluators([trial.sex for trial in block] for block in blocks), sexes)
-    return check_problems(
-        "sexes", f"equally many trials of each sex ({', '.join(sexes)})", f"{len(wrong)} differ", wrong
-    )
-
-
-def _forms(request: TranscriptionRequest, trials: Sequence[Writing]) -> Check:
-    """Check that, over the study, an utterance heard in a form again was heard in all due to it about as often."""
-    share = {system: (request.trials - request.originals) / len(request.systems) for system in request.systems}
-    share[""] = float(request.originals)
-    in_form: dict[str, Counter[str]] = defaultdict(Counter)
-    for trial in trials:
-        in_form[trial.utterance][trial.system] += 1
-    wrong = []
-    for utterance, counts in sorted(in_form.items()):
-        for system, part in share.items():
-            due = counts.total() * part / request.trials
-            if abs(counts[system] - due) > 2:
-                wrong.append(f"{utterance}: {counts[system]} times by {system or 'the original'}, {due:.1f} due")
-    required = "every utterance in every form about as often as its share, to 2"
-    return check_problems("forms of an utterance", required, f"{len(wrong)} beyond", wrong)
-
-
-def _speakers_apart(blocks: Sequence[Sequence[Writing]]) -> Check:
-    """Check that speakers are apart, sessions aside in which one speaker has more than half of the trials."""
-    speakers = [[trial.speaker for trial in block] for block in blocks]
-    most = [max(Counter(names).values(), default=0) for names in speakers]
-    due = [names if 2 * count <= len(names) + 1 else [] for names, count in zip(speakers, most, strict=True)]
-    touching = list_neighbours(due)
-    return check_problems("speakers apart", "no speaker follows himself or herself", f"{len(touching)} do", touching)
-
-
-def _quarters(blocks: Sequence[Sequence[Writing]]) -> Check:
-    wrong = []
-    for number, block in enumerate(blocks, 1):
-        originals = sum(not trial.system for trial in block)
-        bounds = [len(block) * quarter // 4 for quarter in range(5)]
-        for quarter in range(4):
-            part = block[bounds[quarter] : bounds[quarter + 1]]
-            due = originals * len(part) / max(1, len(block))
-            if abs(sum(not trial.system for trial in part) - due) > 1:
-                wrong.append(f"evaluator {number}, quarter {quarter + 1}")
-    required = "every quarter has its share of originals, to 1"
-    return check_problems("originals along the session", required, f"{len(wrong)} off", wrong)
