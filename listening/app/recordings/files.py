@@ -23,6 +23,7 @@ from listening.app.recordings.services import PRESETS
 from listening.app.studies.forms import SOUND, LanguagesField, read_initial
 from listening.app.studies.selectors import heard_submissions, newest_text, shipped_text
 from listening.questions import AskedQuestion, load_preset
+from portal.challenges.models import Role
 
 LARGEST_TEST_FILE = 256 << 10
 LONGEST_SENTENCE = 500
@@ -113,7 +114,7 @@ def write_test_file(study: Study) -> str:
         "anchors": [one.low_pass_hz for one in conditions if one.low_pass_hz] if has_original else "",
         "edition": study.edition.name if study.edition else "",
         "systems": [str(one.system) for one in heard_submissions(study).values()] or "",
-        "data_sets": sorted(study.data_sets.values_list("name", flat=True)) or "",
+        "data_sets": sorted(study.data_sets.filter(role=Role.TRIAL).values_list("name", flat=True)) or "",
         "languages": study.languages,
         "native_languages": list(study.screening.get("native_languages", ())),
         "plays_at_most": study.plays_at_most or 0,
