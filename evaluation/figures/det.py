@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 TITLE = "DET curves"
+ATTACKER_AXES = ("False alarms: other speakers accepted, %", "Misses: same speaker rejected, %")
 MOST_CURVES = 8
 LOW_PERCENT = 1.0  # false alarms that are shaded
 MOST_IN_ONE = 6
@@ -48,6 +49,9 @@ _STEPS = {1: 1 / 150, 2: 1 / 40}  # in probits, by columns of panels: less than 
 _NEAR_CHANCE = 0.15
 _LOWEST_SHOWN = 0.1  # per cent
 _LONGEST_LABEL = 30
+# Ends of the axes of systems' curves by what the trials can show, in per cent; fewer ticks where panels are small.
+_SYSTEM_TICKS = (0.1, 0.5, 2, 5, 10, 20, 50, 80, 90, 95, 98, 99.5, 99.9)
+_SMALL_TICKS = {0.1: (0.1, 2.0, 20.0, 50.0, 80.0, 98.0, 99.9), 0.5: (0.5, 5.0, 20.0, 50.0, 80.0, 95.0, 99.5)}
 _CSV_COLUMNS = ("label", "point", "threshold", "false_alarm_rate", "miss_rate")
 
 
@@ -202,7 +206,7 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
     _validate(tests, estimator)
     curves = []
     for label, test in tests.items():
-        rate, corners = _select_eer(test, estimator), test.det.corners()
+        rate, corners = select_eer(test, estimator), test.det.corners()
         break_ = "\n" if len(label) > _LONGEST_LABEL else " "
         words = f"{label}:{break_}EER {fixed(100 * rate, 1)} %, {MIN_CLLR.label} {fixed(test.min_cllr, 3)}"
         words += ", in the corner" if not rate else ""
@@ -211,7 +215,7 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
         curves,
         [range(len(curves))],
         _choose_ticks(tests, [one.eer or 0.0 for one in curves]),
-        ("False alarms: other speakers accepted, %", "Misses: same speaker rejected, %"),
+        ATTACKER_AXES,
         chance_words="chance: an attacker who guesses",
         low_percent=LOW_PERCENT,
     )
@@ -231,7 +235,7 @@ def det_numbers(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator =
     eer = _validate(tests, estimator)
     rows: list[tuple[Value, ...]] = []
     for label, test in tests.items():
-        rate = _select_eer(test, estimator)
+        rate = select_eer(test, estimator)
         threshold = {"kaldi": test.kaldi_threshold, "speechbrain": test.speechbrain_threshold}.get(estimator)
         rows.append((label, eer.key, threshold, rate, rate))
         corners = test.det.corners()
@@ -244,7 +248,7 @@ def describe(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator = "k
     """The curves in words, for those who cannot see them."""
     eer = _validate(tests, estimator)
     return " ".join(
-        f"{label}: {eer.label} {fixed(100 * _select_eer(test, estimator), eer.decimals)} %, "
+        f"{label}: {eer.label} {fixed(100 * select_eer(test, estimator), eer.decimals)} %, "
         f"{MIN_CLLR.label} {fixed(test.min_cllr, 3)} bit, "
         f"{test.n_target} target and {test.n_nontarget} nontarget trials."
         for label, test in tests.items()
@@ -258,6 +262,36 @@ def spread_curves(count: int) -> list[list[int]]:
     panels = 2 * -(-count // (2 * _IN_A_PANEL))  # two in a row
     ends = [round(count * panel / panels) for panel in range(panels + 1)]
     return [list(range(start, end)) for start, end in pairwise(ends)]
+
+
+def spread_systems(curves: Sequence[Curve]) -> tuple[list[list[int]], list[int], list[str]]:
+    """Return the panels of curves of systems, what stands in grey behind them, and their heads.
+
+    Anchors stand in each panel; one panel alone needs neither grey curves nor a head.
+    """
+    anchors = [place for place, curve in enumerate(curves) if curve.is_anchor]
+    systems = [place for place, curve in enumerate(curves) if not curve.is_anchor]
+    spread = spread_curves(len(systems)) if systems else [[]]
+    panels = [[*anchors, *(systems[place] for place in panel)] for panel in spread]
+    if len(panels) == 1:
+        return panels, [], []
+    ends = [0, *accumulate(map(len, spread))]
+    return panels, systems, [f"{start + 1} to {end} of {len(systems)}" for start, end in pairwise(ends)]
+
+
+def plot_curves(
+    curves: Sequence[Curve],
+    axis_words: tuple[str, str],
+    panels: Sequence[Sequence[int]],
+    grey: Sequence[int] = (),
+    heads: Sequence[str] = (),
+    grey_words: str = "the other systems",
+) -> DetPlot:
+    """Plot curves on axes that end where the smaller class of most curves ends."""
+    finest = 100 * float(np.median([max(curve.least) for curve in curves]))
+    low = 0.1 if finest < 0.4 else 0.5
+    ticks = [tick for tick in (_SYSTEM_TICKS if len(panels) == 1 else _SMALL_TICKS[low]) if low <= tick <= 100 - low]
+    return DetPlot(curves, panels, ticks, axis_words, grey, heads, grey_words)
 
 
 def to_probit(rates: Floats) -> Floats:
@@ -275,7 +309,7 @@ def _validate(tests: Mapping[str, DetectionMetrics], estimator: str) -> Metric:
     return find_metric("eer", estimator)
 
 
-def _select_eer(test: DetectionMetrics, estimator: Estimator) -> float:
+def select_eer(test: DetectionMetrics, estimator: Estimator) -> float:
     """The equal error rate of an estimator, a share."""
     return {"kaldi": test.kaldi_eer, "rocch": test.rocch_eer, "speechbrain": test.speechbrain_eer}[estimator]
 

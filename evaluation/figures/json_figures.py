@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from evaluation.figures.bars import SystemBar, draw_system_bars
-from evaluation.figures.det import TITLE, Curve, DetPlot
+from evaluation.figures.det import TITLE, Curve, plot_curves, spread_systems
 from evaluation.figures.drawing_process import answer_lines
 from evaluation.figures.style import draw_plot
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import find_metric
 
-VERSION = 10  # of the drawings: a new one makes every kept figure again
-_DET_TICKS = (1, 5, 20, 50, 80, 95, 99)
+VERSION = 11  # of the drawings: a new one makes every kept figure again
 
 
 def describe_tradeoff(points: Sequence[SystemPoint], **look: Any) -> str:
@@ -36,9 +35,11 @@ def describe_bars(bars: Sequence[SystemBar], **look: Any) -> str:
     return _describe("bars", bars, **look)
 
 
-def describe_det(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> str:
-    """Describe DET curves on shared axes: miss and false alarm rates by what a curve is called in the key."""
-    return json.dumps({"figure": "det", "version": VERSION, "shown": curves})
+def describe_det(curves: Iterable[Curve], axis_words: tuple[str, str], **look: Any) -> str:
+    """Describe DET curves of systems; `look`: theme and format as `draw_plot` takes them."""
+    arrays = ("miss_rate", "false_alarm_rate")
+    shown = [asdict(one) | {name: getattr(one, name).tolist() for name in arrays} for one in curves]
+    return json.dumps({"figure": "det", "version": VERSION, "axes": axis_words, "shown": shown, "look": look})
 
 
 def draw_described(description: str | bytes) -> bytes:
@@ -50,9 +51,10 @@ def draw_described(description: str | bytes) -> bytes:
     """
     given = json.loads(description)
     if given["figure"] == "det":
-        curves = [Curve(key, np.array(miss), np.array(alarm), None) for key, (miss, alarm) in given["shown"].items()]
-        plot = DetPlot(curves, [range(len(curves))], _DET_TICKS, ("False alarms, %", "Misses, %"))
-        return draw_plot(plot, title=TITLE, description=TITLE)
+        arrays = ("miss_rate", "false_alarm_rate")
+        curves = [Curve(**one | {name: np.array(one[name]) for name in arrays}) for one in given["shown"]]
+        plot = plot_curves(curves, given["axes"], *spread_systems(curves))
+        return draw_plot(plot, title=TITLE, description=TITLE, **given["look"])
     metric = find_metric(given["metric"], given["estimator"])
     if given["figure"] == "bars":
         return draw_system_bars([SystemBar(**one) for one in given["shown"]], metric, **given["look"])

@@ -25,12 +25,14 @@ class Panel:
         template: what the page includes, with `panel`, this one.
         context: what the template shows.
         data: the same for files, plain; None where files have none.
+        figure: DET curves that stand beside those of the page (`components/figure.html`); None for none.
     """
 
     name: str
     template: str
     context: Mapping[str, Any] = field(default_factory=dict)
     data: Any = None
+    figure: Mapping[str, Any] | None = None
 
 
 def add_panel(place: Place, maker: str) -> None:

@@ -1,29 +1,36 @@
 """The figures of a leaderboard: drawn by another process when first asked for, then kept by what they show.
 
-A figure is known by its slug: ``tradeoff-`` and the utility, or the metric of its bars. Equal leaderboards have
-equal figures, so nothing is drawn again when a leaderboard is published, frozen or looked at by somebody else.
+A figure is known by its slug: ``tradeoff-`` and the utility, ``det-`` with condition and data set, or the metric of its
+bars. Equal leaderboards have equal figures, so nothing is drawn again when a leaderboard is published, frozen or looked
+at by somebody else.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
+import numpy as np
 from django.http import Http404
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from common.errors import NotPossible
-from evaluation.figures import tradeoff
+from evaluation.app.models import ScoreSet
+from evaluation.app.objective_results.selectors import measure_scores
+from evaluation.figures import det, tradeoff
 from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
-from evaluation.figures.json_figures import describe_bars, describe_tradeoff
+from evaluation.figures.json_figures import VERSION, describe_bars, describe_det, describe_tradeoff
 from evaluation.figures.style import ImageFormat, Size, Theme, for_page, place_systems
 from evaluation.figures.tradeoff import SystemPoint
+from evaluation.formats.results import AttackModel
+from evaluation.objective_results.values import ATTACKS
 from evaluation.protocols.ranking.conditions import check_gate
 from evaluation.protocols.ranking.entries import LeaderboardEntry
 from evaluation.protocols.recipes import Gate
@@ -50,11 +57,30 @@ _drawing_process = DrawingProcess("evaluation.figures.json_figures", draws_withi
 
 
 @dataclass(frozen=True)
+class ShownTest:
+    """The test of a system whose DET curve is drawn; `scores` is the key of its stored scores."""
+
+    label: str
+    scores: str
+    place: int | None = None
+    link: str = ""
+
+    @property
+    def is_original(self) -> bool:
+        return self.place is None
+
+
+@dataclass(frozen=True)
 class Drawing:
-    """What a figure shows: points of the trade-off, or bars of an average with its minimum."""
+    """What a figure shows: points of the trade-off, bars of an average with its minimum, or tests on a data set.
+
+    `minimum`: of the average in bars, or the lowest EER of the condition that the tests meet.
+    """
 
     slug: str
     column: ShownAverage
+    tests: tuple[ShownTest, ...] = ()
+    data_set: str = ""
     points: tuple[SystemPoint, ...] = ()
     bars: tuple[SystemBar, ...] = ()
     limits: tuple[float, ...] = ()
@@ -68,6 +94,10 @@ class Drawing:
 
     def size(self, *, narrow: bool = False) -> Size:
         """How large it is drawn."""
+        if self.tests:
+            none = np.zeros(0)
+            curves = [det.Curve(one.label, none, none, None, is_anchor=one.is_original) for one in self.tests]
+            return det.plot_curves(curves, det.ATTACKER_AXES, *det.spread_systems(curves)).size
         if self.points:
             return tradeoff.size_of(len(self.points), narrow=narrow)
         return size_of_system_bars(len(self.bars), narrow=narrow)
@@ -76,8 +106,12 @@ class Drawing:
         self, image_format: ImageFormat = "svg", theme: Theme = "light", *, narrow: bool = False, linked: bool = False
     ) -> str:
         """All of it, as the process that draws it reads it. `linked`: whether its points lead somewhere."""
-        look: dict[str, Any] = {"metric": self.column.metric_name, "estimator": self.column.estimator}
-        look |= {"theme": theme, "image_format": image_format, "narrow": narrow}
+        look: dict[str, Any] = {"theme": theme, "image_format": image_format}
+        if self.tests:
+            tests = [astuple(test if linked else replace(test, link="")) for test in self.tests]
+            named = {"tests": tests, "estimator": self.column.estimator, "version": VERSION, "look": look}
+            return json.dumps(named)
+        look |= {"metric": self.column.metric_name, "estimator": self.column.estimator, "narrow": narrow}
         if self.points:
             points = self.points if linked else tuple(replace(point, link="") for point in self.points)
             return describe_tradeoff(points, minimum_eers=self.limits, **look)
@@ -103,7 +137,9 @@ def describe_figure(
         "size": drawing.size(),
         "image": address("svg"),
         "dark": address("svg", theme="dark"),
-        "narrow": {
+        "narrow": None
+        if drawing.tests
+        else {
             "size": drawing.size(narrow=True),
             "image": address("svg", shape=NARROW),
             "dark": address("svg", shape=NARROW, theme="dark"),
@@ -128,6 +164,39 @@ def list_drawings(leaderboard: Leaderboard) -> dict[str, Drawing]:
         if bars:
             slug = column.key.replace("_", "-")
             found[slug] = Drawing(slug, column, bars=tuple(bars), minimum=one.minimum if one else None)
+    return found | {one.slug: one for one in _list_det_drawings(leaderboard)}
+
+
+def _list_det_drawings(leaderboard: Leaderboard) -> Iterator[Drawing]:
+    """Yield for each condition and data set the tests of the systems that meet the condition, and of the originals."""
+    column = next(one for one in leaderboard.averages if one.is_privacy)
+    conditions: dict[float | None, set[str]] = {
+        table.minimum: {row.entry.key for row in table.rows} for table in leaderboard.table.tables
+    } or {None: {entry.key for entry in leaderboard.entries}}
+    for data_set, tests in _read_tests(leaderboard).items():
+        for minimum, met in conditions.items():
+            shown = tuple(one for key, one in tests.items() if key in met or one.is_original)
+            if any(not one.is_original for one in shown):
+                words = [data_set] if minimum is None else [f"{minimum:g}", data_set]
+                slug = "-".join(["det", *words]).replace("_", "-").replace(".", "-")
+                yield Drawing(slug, column, shown, data_set, minimum=minimum)
+
+
+def _read_tests(leaderboard: Leaderboard) -> dict[str, dict[str, ShownTest]]:
+    """Return by data set and name of the entry the tests behind the EER that decides, of which scores are stored."""
+    runs = {run for entry in leaderboard.entries for run in entry.tests.values()}
+    names = ("run", "data_set", "training", "enrolment", "speech")
+    rows = ScoreSet.objects.filter(run__in=runs).values_list(*names, "key") if runs else ()
+    stored = {tuple(map(str, test)): key for *test, key in rows}
+    places, found = list_places(leaderboard), dict[str, dict[str, ShownTest]]()
+    for entry in leaderboard.entries:
+        is_original = entry.kind == "original"
+        attack = AttackModel.UNPROTECTED if is_original else AttackModel(leaderboard.policy.attack_model)
+        for data_set, run in entry.tests.items():
+            key = stored.get((str(run), data_set, *map(str, ATTACKS[attack])))
+            if key is not None:
+                place = None if is_original else places.get(entry.label, 0)
+                found.setdefault(data_set, {})[entry.key] = ShownTest(entry.label, key, place, link_of(entry))
     return found
 
 
@@ -153,7 +222,7 @@ def drawn_in_page(drawing: Drawing, words: str) -> dict[str, str]:
         words: what it shows, for those who cannot see it.
     """
     found = {}
-    for name, narrow in (("wide", False), ("narrow", True)):
+    for name, narrow in (("wide", False), *[("narrow", True)] * (not drawing.tests)):
         description = drawing.description(narrow=narrow, linked=True)
         found[name] = draw_part(description, f"{drawing.slug}-{name}", words)
     return found if all(found.values()) else {}
@@ -281,4 +350,32 @@ def _drawn(description: str) -> bytes:
     Raises:
         NotPossible: nothing was drawn.
     """
-    return _drawing_process.draw(description.encode() + b"\n")
+    return _drawing_process.draw(_with_curves(description).encode() + b"\n")
+
+
+def _with_curves(description: str) -> str:
+    """Replace stored tests by their DET curves, the highest EER first; those that were erased are left out."""
+    given = json.loads(description)
+    if "tests" not in given:
+        return description
+    curves = []
+    for test in (ShownTest(*one) for one in given["tests"]):
+        try:
+            measured = measure_scores(test.scores)
+        except FileNotFoundError:
+            continue
+        eer, corners = det.select_eer(measured, given["estimator"]), measured.det.corners()
+        curve = det.Curve(
+            words=f"{test.label} {decimals(100 * eer, 1)} %",
+            miss_rate=corners.miss_rate,
+            false_alarm_rate=corners.false_alarm_rate,
+            eer=eer,
+            least=(0.5 / measured.n_target, 0.5 / measured.n_nontarget),
+            is_anchor=test.is_original,
+            place=test.place,
+            told=f"{test.label}: EER {decimals(100 * eer, 1)} %",
+            link=test.link,
+        )
+        curves.append((not test.is_original, -eer, test.label, curve))
+    ordered = [curve for *_, curve in sorted(curves, key=lambda one: one[:3])]
+    return describe_det(ordered, det.ATTACKER_AXES, **given["look"])

@@ -35,6 +35,7 @@ from portal.leaderboard.selectors import (
 )
 from portal.leaderboard.tables import (
     DIGITS,
+    LISTENERS,
     answer,
     leaderboard_table,
     list_lines,
@@ -71,10 +72,13 @@ def leaderboard_page(
     drawings = list_drawings(leaderboard) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
-    figures: list[dict[str, Any]] = []
-    for one in [*([beside] if beside else []), *(one for one in drawings.values() if one.bars)]:
+    tests = [one for one in drawings.values() if one.tests and one.minimum == (ranking.minimum if ranking else None)]
+    det = next((one for one in tests if one.data_set == choice.query.get("set")), tests[0] if tests else None)
+    figures: dict[str, dict[str, Any]] = {}
+    for one in [*filter(None, (beside, det)), *(one for one in drawings.values() if one.bars)]:
         # Where one cannot be drawn just now, nobody waits for the next ones.
-        figures.append(_figure(leaderboard, one, is_drawn=all(figure["drawn"] for figure in figures)))
+        is_drawn = all(figure["drawn"] for figure in figures.values())
+        figures[one.slug] = _figure(leaderboard, one, is_drawn=is_drawn)
     return {
         "leaderboard": leaderboard,
         "edition": leaderboard.edition,
@@ -86,8 +90,15 @@ def leaderboard_page(
         "table": leaderboard_table(leaderboard, choice, lines),
         "reasons": list_reasons(lines),
         "has_groups": any(line.group for line in lines),
-        "tradeoff": figures[0] if beside else None,
-        "bars": figures[1:] if beside else figures,
+        "tradeoff": figures[beside.slug] if beside else None,
+        "det": figures[det.slug] if det else None,
+        "det_links": [
+            {"text": one.data_set, "address": choice.address(set=one.data_set), "is_current": one is det}
+            for one in tests
+        ],
+        "heard_link": choice.address(set=LISTENERS),
+        "asks_heard": choice.query.get("set") == LISTENERS,
+        "bars": [figures[one.slug] for one in drawings.values() if one.bars],
         "published_key": _published_key(leaderboard),
         "rules": policy_in_words(leaderboard.policy),
         "weights": _weights(leaderboard),
@@ -163,7 +174,8 @@ def _figure(leaderboard: Leaderboard, drawing: Drawing, *, is_drawn: bool) -> di
         where = reverse("leaderboard:figure", args=[leaderboard.edition.name, drawing.slug, extension])
         return f"{where}?{urlencode({'v': mark} | form)}"
 
-    words = _tradeoff(leaderboard, drawing) if drawing.points else _bars(leaderboard, drawing)
+    make = _tradeoff if drawing.points else _det if drawing.tests else _bars
+    words = make(leaderboard, drawing)
     return describe_figure(drawing, words, address, is_drawn=is_drawn)
 
 
@@ -184,6 +196,17 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
             ),
             styles="",
         ),
+    }
+
+
+def _det(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
+    count = sum(not one.is_original for one in drawing.tests)
+    systems = f"{count} system{'s' if count > 1 else ''}"
+    return {
+        "title": f"DET curves of {leaderboard.policy.attack_model} attackers on {drawing.data_set}",
+        "caption": "Upper right: more private. Markers: EERs of this data set alone; ranks use the average.",
+        "scrolls": True,
+        "alt": f"Miss rate against false alarm rate of {systems}; each is named with its equal error rate.",
     }
 
 

@@ -28,7 +28,14 @@ from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import weighted_average
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.objective_results.attack_strength import Reliability
-from evaluation.objective_results.values import AVERAGE, AVERAGED_BEYOND, PREDICTED, Number, ObjectiveValues
+from evaluation.objective_results.values import (
+    AVERAGE,
+    AVERAGED_BEYOND,
+    PREDICTED,
+    Number,
+    ObjectiveValues,
+    list_averaged_sets,
+)
 from evaluation.protocols.published import PublishedSystem, is_as_shipped, published_systems
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Rankings
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
@@ -398,7 +405,18 @@ def make_entry(
         missing={column.key: _missing(values, column.metric) for column in columns},
         lower_attack=(lower[0], MeasuredValue(lower[1].value, lower[1].low, lower[1].high)) if lower else None,
         weak_attack=judge_average(values, policy, track).reasons,
+        tests=_find_tests(values, track, policy, attack),
     )
+
+
+def _find_tests(
+    values: ObjectiveValues, track: Track, policy: LeaderboardPolicy, attack: AttackModel
+) -> dict[str, int]:
+    """Return by data set the run with the scores behind each EER that the average rests on."""
+    metric, estimator = policy.privacy.metric, policy.privacy.estimator
+    sets = list_averaged_sets(track, metric, policy.split) if values.run else []
+    found = ((name, values.number(metric, estimator, data_set=name, attack_model=attack)) for name in sets)
+    return {name: values.run or 0 for name, number in found if number is not None and number.is_recomputed}
 
 
 def find_lower_attack(values: ObjectiveValues, policy: LeaderboardPolicy) -> tuple[str, Number] | None:
@@ -474,7 +492,11 @@ def make_original_entry(
     privacy = measured.pop(policy.privacy.metric, None)
     words: dict[str, Any] = {"title": "Speech before anonymisation", "kind": "original"}
     averages = next(filter(None, (_predicted(one, policy, Speech.ORIGINAL) for one in known)), {})
-    return LeaderboardEntry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, averages=averages, **words)
+    tests: dict[str, int] = {}
+    for one in known:  # the first that has it
+        tests = _find_tests(one, track, policy, AttackModel.UNPROTECTED) | tests
+    words |= {"averages": averages, "tests": tests}
+    return LeaderboardEntry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, **words)
 
 
 def _predicted(values: ObjectiveValues, policy: LeaderboardPolicy, speech: Speech) -> dict[str, MeasuredValue]:

@@ -40,7 +40,7 @@ WEAKER_ATTACK = (
 )
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
 ANCHOR = "ranking"
-HIDE, ALL = "hide", "all"
+HIDE, ALL, LISTENERS = "hide", "all", "listeners"
 PUBLISHED = "published, not measured here"
 # By parameter of the address: label, the parameter again, what without and with it is shown.
 SWITCHES = {
@@ -107,7 +107,8 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Leaderboa
 
     Args:
         given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``privacy``,
-            ``words``, ``naturalness`` and ``languages`` (``all``), ``sort`` and ``order``.
+            ``words``, ``naturalness`` and ``languages`` (``all``), ``set`` (of the DET curves, or ``listeners``),
+            ``sort`` and ``order``.
     """
     tables, utilities = leaderboard.table.tables, [one.metric for one in leaderboard.policy.utilities]
     minima = list(dict.fromkeys(f"{table.minimum:g}" for table in tables))
@@ -118,6 +119,8 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Leaderboa
         query["by"] = given["by"]
     if given.get("published") == HIDE:
         query["published"] = HIDE
+    if given.get("set") in (*list_sets(leaderboard)[1:], LISTENERS):
+        query["set"] = given["set"]
     query |= {one: ALL for one, columns in _switched(leaderboard).items() if given.get(one) == ALL and columns}
     minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))
     asked = (one for one in tables if f"{one.minimum:g}" == minimum and one.utility.metric == utility)
@@ -143,6 +146,11 @@ def switches(leaderboard: Leaderboard, choice: LeaderboardChoice, *, has_publish
         ]
         found.append({"label": label, "links": links})
     return found
+
+
+def list_sets(leaderboard: Leaderboard) -> list[str]:
+    """Return the data sets behind the EERs that decide."""
+    return list(dict.fromkeys(name for entry in leaderboard.entries for name in entry.tests))
 
 
 def _ranking_switches(

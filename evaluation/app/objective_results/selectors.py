@@ -23,7 +23,7 @@ from evaluation.app.runs.selectors import list_finished, read_numbers, select_fi
 from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
-from evaluation.metrics.detection import DetCurve, DetectionMetrics, Estimator, det_curve, detection_metrics
+from evaluation.metrics.detection import DetectionMetrics, Estimator, det_curve, detection_metrics
 from evaluation.objective_results.track_averages import list_averages
 from evaluation.objective_results.values import (
     ATTACKS,
@@ -212,16 +212,6 @@ def group_curves(score_sets: Iterable[ScoreSet]) -> dict[str, dict[str, ScoreSet
     }
 
 
-def read_det_curve(score_set: ScoreSet) -> DetCurve:
-    """The DET curve of stored scores alone, for drawing.
-
-    Raises:
-        FileNotFoundError: the scores are not kept any more.
-    """
-    with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:
-        return det_curve(packed["targets"], packed["nontargets"]).corners()
-
-
 def find_known(
     values: ObjectiveValues, estimator: str, data_set: str, tests: Iterable[str]
 ) -> tuple[dict[str, Number], str]:
@@ -253,9 +243,13 @@ def read_exposed_test(score_set: ScoreSet) -> ExposedTest:
         return ExposedTest(str(score_set.attack_model), curve, chances, packed["kaldi_eer"])
 
 
-def measure_scores(score_set: ScoreSet) -> DetectionMetrics:
-    """All detection metrics of stored scores, their DET curve among them."""
-    with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:
+def measure_scores(key: str) -> DetectionMetrics:
+    """Return all detection metrics of stored scores, their DET curve among them.
+
+    Raises:
+        FileNotFoundError: the scores are not kept any more.
+    """
+    with default_storage.open(key) as file, np.load(io.BytesIO(file.read())) as packed:
         return detection_metrics(packed["targets"], packed["nontargets"])
 
 

@@ -55,6 +55,7 @@ class LeaderboardEntry:
         reasons: what forbids a rank whatever the policy, such as a check that failed.
         lower_attack: another attack model whose average EER is lower than `privacy`, the lowest of them, and that EER.
         weak_attack: why the attack behind `privacy` is not reliable, in sentences; it forbids nothing.
+        tests: by data set, the evaluation run with the scores behind its EER, of the sets that `privacy` averages.
     """
 
     key: str
@@ -73,6 +74,7 @@ class LeaderboardEntry:
     reasons: tuple[Reason, ...] = ()
     lower_attack: tuple[str, MeasuredValue] | None = None
     weak_attack: tuple[str, ...] = ()
+    tests: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_reported(self) -> bool:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-from evaluation.figures.det import Curve, DetPlot, spread_curves
+from evaluation.figures.det import Curve, plot_curves, spread_curves, spread_systems
 from evaluation.figures.row_plots import HOLLOW, Marks, MatrixPlot, RowPanel, RowPlot, Rows
 from listening.analysis.figures.labels import interval, listed, percent, sentence, short_group
 from listening.analysis.figures.view import (
@@ -41,9 +40,6 @@ PAIRS = {
     "anonymised-anonymised": "both anonymised",
     "original-original": "both unprotected",
 }
-# Ends of the axes of DET curves by what the trials can show, in per cent; fewer ticks where panels are small.
-_TICKS = (0.1, 0.5, 2, 5, 10, 20, 50, 80, 90, 95, 98, 99.5, 99.9)
-_SMALL_TICKS = {0.1: (0.1, 2.0, 20.0, 50.0, 80.0, 98.0, 99.9), 0.5: (0.5, 5.0, 20.0, 50.0, 80.0, 95.0, 99.5)}
 
 
 def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
@@ -141,17 +137,14 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
             _detection_size(rows),
             view.interval_words().replace("intervals", "interval of the EER", 1) if has_words else "",
             alt=f"{sentence(task)}, equal error rates, {view.level_words} intervals in brackets: {rates_text}.",
-            plot=_plot_det(curves, panels, axis_words, grey, heads, "the other systems"),
+            plot=plot_curves(curves, axis_words, panels, grey, heads),
             task=task,
             system=system or "",
             formats=("svg",) if system else ALL_FORMATS,
         )
 
-    spread = spread_curves(len(systems)) if systems else [[]]
-    panels = [[*anchors, *(systems[place] for place in panel)] for panel in spread]
-    ends = [0, *accumulate(map(len, spread))]
-    heads = [f"{start + 1} to {end} of {len(systems)}" for start, end in pairwise(ends)] if len(panels) > 1 else []
-    yield figure(None, panels, systems if heads else (), heads)
+    panels, grey, heads = spread_systems(curves)
+    yield figure(None, panels, grey, heads)
     for place in systems:
         own = sorted([*anchors, place])
         yield figure(names[place], [own], [other for other in range(len(names)) if other not in own], [])
@@ -190,7 +183,7 @@ def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
         alt="Equal error rates: "
         + listed([f"{_name_pairs(row['pairs'])}, {_rate_text(view, row)}" for row in rows])
         + ".",
-        plot=_plot_det(curves, panels, axis_words, grey, [], "others"),
+        plot=plot_curves(curves, axis_words, panels, grey, grey_words="others"),
     )
 
 
@@ -323,21 +316,6 @@ def plot_values(
         lines=[] if chance is None else [(chance, chance_words)],
     )
     return RowPlot([panel])
-
-
-def _plot_det(
-    curves: Sequence[Curve],
-    panels: Sequence[Sequence[int]],
-    axis_words: tuple[str, str],
-    grey: Sequence[int],
-    heads: Sequence[str],
-    grey_words: str,
-) -> DetPlot:
-    """Plot curves; axes end where the smaller class of most curves ends."""
-    finest = 100 * float(np.median([max(curve.least) for curve in curves]))
-    low = 0.1 if finest < 0.4 else 0.5
-    ticks = [tick for tick in (_TICKS if len(panels) == 1 else _SMALL_TICKS[low]) if low <= tick <= 100 - low]
-    return DetPlot(curves, panels, ticks, axis_words, grey, heads, grey_words)
 
 
 def _make_curve(name: str, points: Sequence[Record], rate: Record, *, is_anchor: bool = False) -> Curve:

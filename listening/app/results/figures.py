@@ -53,20 +53,24 @@ class Reader:
         return self.tables >= ABOUT_LISTENERS
 
 
-def shown_figures(results: str, reader: Reader, drawn: Mapping[str, str], mark: str) -> list[ShownFigure]:
+def shown_figures(
+    results: str, reader: Reader, drawn: Mapping[str, str], mark: str, name: str = ""
+) -> list[ShownFigure]:
     """Return the figures of the reader's scores, and of neither, that are drawn and that they may see, in their order.
 
     Args:
         results: key of the stored results.
         drawn: paths of the files, and their keys in the storage.
         mark: changes with what is drawn, so that a browser may keep a file.
+        name: of the only figure that is wanted.
     """
     if not drawn:
         return []
     return [
         _shown(figure, reader, mark, drawn)
         for figure in figures_in(results)
-        if figure.scores in (reader.scores, "common")
+        if name in ("", figure.name)
+        and figure.scores in (reader.scores, "common")
         and f"{figure.scores}/{figure.name}-light.svg" in drawn
         and (reader.sees_listeners or not figure.is_for_organizers)
     ]

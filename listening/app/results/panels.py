@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from django.db.models import prefetch_related_objects
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from common.rounding import fixed, round_to_interval
-from evaluation.app.objective_results.selectors import group_curves, read_det_curve
+from evaluation.app.objective_results.selectors import estimator_of, group_curves, measure_scores
 from evaluation.app.runs.context import track_of
+from evaluation.figures.det import Curve, select_eer
 from evaluation.figures.json_figures import describe_det
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
@@ -29,6 +31,7 @@ from listening.analysis.answers.scales import MEAN
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Condition, Study
+from listening.app.results.figures import Reader, shown_figures
 from listening.app.results.labels import METHOD, ORIGINAL_LABEL, privacy_in_doubt, privacy_in_words
 from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import warn_of_few
@@ -50,6 +53,7 @@ from portal.submissions.models import Submission
 from portal.systems.selectors import SystemNumbers, edition_of
 
 LISTENERS, OBJECTIVE, EER = "listeners", "objective", "eer"
+AXES = ("False alarms: different speakers taken for one, %", "Misses: same speaker not recognised, %")
 NUMBER = ("value", "low", "high", "group")
 CSV_COLUMNS = ("study", "is_simulated", "scores", "system", "label", "by", "measure", "unit", "attack_model", *NUMBER)
 
@@ -407,7 +411,8 @@ def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
         }
         for one in studies
     ]
-    return Panel("listeners", "listening/results/_leaderboard_panel.html", context, data)
+    figure = next((one.det for one in studies if one.det), None)
+    return Panel("listeners", "listening/results/_leaderboard_panel.html", context, data, figure)
 
 
 def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
@@ -457,7 +462,7 @@ def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) 
         return None
     name, test = known[0]
     try:
-        curve = read_det_curve(test)
+        measured = measure_scores(test.key)
     except FileNotFoundError:
         return None
     own = [
@@ -465,13 +470,17 @@ def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) 
         for row in rows
         if row["task"] == rows[0]["task"] and None not in (row["miss_rate"], row["false_alarm_rate"])
     ]
-    attacker = f"{policy.attack_model} attacker on {name}"
-    curves = {
-        "Listeners": ([row["miss_rate"] for row in own], [row["false_alarm_rate"] for row in own]),
-        attacker: (curve.miss_rate.tolist(), curve.false_alarm_rate.tolist()),
-    }
+    [rates] = shown.results.records(scores, "detection", system=heard.heard, task=rows[0]["task"])
+    attacker, corners = f"{policy.attack_model} attacker on {name}", measured.det.corners()
+    listened = [row["miss_rate"] for row in own], [row["false_alarm_rate"] for row in own]
+    attacked = corners.miss_rate, corners.false_alarm_rate
+    eer = select_eer(measured, estimator_of(edition.recipe))
+    curves = [
+        _make_curve("Listeners", *listened, rates["eer"], rates["n_target"], rates["n_nontarget"]),
+        _make_curve(attacker, *attacked, eer, measured.n_target, measured.n_nontarget),
+    ]
     drawn = draw_part(
-        describe_det(curves), f"det-{shown.study.name}", f"DET curves of listeners and of the {attacker}."
+        describe_det(curves, AXES), f"det-{shown.study.name}", f"DET curves of listeners and of the {attacker}."
     )
     if not drawn:
         return None
@@ -480,6 +489,23 @@ def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) 
         "title": "Listeners and attacker",
         "caption": "DET curves on the same axes. Further to the upper right is more private.",
     }
+
+
+def _listeners_det(shown: Shown, scores: str) -> dict[str, Any] | None:
+    """Return the stored figure of the DET curves of listeners who compared voices; None where none is drawn."""
+    task = next((one.key for one in shown.results.questions.values() if one.compares_voices), None)
+    if task is None or shown.analysis is None:
+        return None
+    analysis, reader = shown.analysis, Reader(shown.study.name, scores, frozenset())
+    drawn = shown_figures(analysis.results, reader, analysis.figures, analysis.fingerprint[:12], f"det-{task}")
+    return {**drawn[0], "title": f"DET curves of listeners, {shown.study.title}"} if drawn else None
+
+
+def _make_curve(label: str, misses: Any, false_alarms: Any, eer: float | None, targets: int, nontargets: int) -> Curve:
+    """Return a curve that is named with its equal error rate, whose axes end where its trials do."""
+    words = label if eer is None else f"{label}: EER {fixed(100 * eer, 1)} %"
+    least = 0.5 / max(targets, 1), 0.5 / max(nontargets, 1)
+    return Curve(words, np.asarray(misses), np.asarray(false_alarms), eer, least)
 
 
 def edition_panel(request: Any, edition: Edition) -> Panel | None:
@@ -498,7 +524,8 @@ def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> 
             address = reverse("studies:results", args=[shown.study.name])
             of = (*leaderboard.averages, *leaderboard.predicted), heard, original, leaderboard.policy.attack_model
             comparison = compare_with_objective(shown.results, scores, *of)
-            yield _make_panel(shown, scores, comparison, address, has_links=True)
+            panel = _make_panel(shown, scores, comparison, address, has_links=True)
+            yield replace(panel, det=_listeners_det(shown, scores))
 
 
 def _context(studies: list[StudyPanel], scores: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from common.tables import latex_text
-from evaluation.app.models import EvaluationRun
+from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.protocols.published_view import list_tasks
 from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
@@ -27,7 +27,7 @@ from tests.portal.factories import (
     make_team_system,
     make_user,
 )
-from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
+from tests.portal.leaderboards import keep_scores, make_leaderboard, put_on_leaderboard
 from tests.portal.objective_runs import (
     make_objective_run,
     number,
@@ -248,16 +248,51 @@ def forty_systems(edition):
             )
 
 
-def test_organizers_page_of_forty_systems_takes_fifteen_queries(organizer, django_assert_num_queries):
+def test_organizers_page_of_forty_systems_takes_sixteen_queries(organizer, django_assert_num_queries):
     edition = make_edition(organizers=[organizer])
     forty_systems(edition)
     client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(16):
         client.get(address)
 
 
 # Figures -------------------------------------------------------------------------------------------
+
+
+def test_det_curves_of_the_systems_that_meet_a_condition_are_in_sight(client, monkeypatch):
+    monkeypatch.setattr(leaderboard_figures, "draws_in_pages", True)
+    edition = make_edition(published_at=timezone.now())
+    first, second = [one.name for one in edition.recipe.sets("trial") if one.split == "test"][:2]
+    eers = {"T01-p1": 40, "T02-p1": 20, "T03-p1": 12}
+    for eer in eers.values():
+        submission = put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=eer, wer=8)
+        for data_set in (first, second):
+            keep_scores(submission, data_set, [0.1, 0.4, 0.9], [0.0, 0.2, eer / 100])
+    minima = build_leaderboard(edition).policy.minimum_eers
+    shown = {}
+    for minimum in (minima[0], minima[-1]):
+        context = client.get(f"/editions/{edition.name}/leaderboard/?condition={minimum:g}&set={second}").context
+        assert second in context["det"]["title"]
+        assert [one["text"] for one in context["det_links"] if one["is_current"]] == [second]
+        shown[minimum] = {label for label in eers if f"{label} 33.3 %" in context["det"]["drawn"]["wide"]}
+    assert shown == {minimum: {label for label, eer in eers.items() if eer >= minimum} for minimum in shown}
+    assert shown[minima[0]] > shown[minima[-1]]
+    picture = client.get(context["det"]["downloads"][0]["url"])
+    assert (picture.status_code, picture["Content-Type"]) == (200, "image/svg+xml")
+
+
+def test_det_curve_whose_number_is_withheld_or_whose_scores_are_erased_is_not_drawn(client, edition):
+    publish(edition)
+    submission = Submission.objects.get(system__label="T01-c1")
+    data_set = next(one.name for one in edition.recipe.sets("trial") if one.split == "test")
+    assert client.get(f"/editions/{edition.name}/leaderboard/").context["det"] is None
+    keep_scores(submission, data_set, [0.1, 0.4, 0.9], [0.0, 0.2, 0.5])
+    address = client.get(f"/editions/{edition.name}/leaderboard/").context["det"]["downloads"][0]["url"]
+    assert client.get(address).status_code == 200
+    MetricValue.objects.filter(run__submission=submission, metric="eer", data_set=data_set).delete()
+    assert client.get(f"/editions/{edition.name}/leaderboard/").context["det"] is None
+    assert client.get(address).status_code == 302  # not there: a visitor is asked to log in
 
 
 def test_figures_are_drawn_ahead_once_for_new_numbers(edition, monkeypatch):
