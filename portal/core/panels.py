@@ -26,6 +26,8 @@ class Panel:
         context: what the template shows.
         data: the same for files, plain; None where files have none.
         figure: DET curves that stand beside those of the page (`components/figure.html`); None for none.
+        lowest: of a leaderboard, by name of a system in which questions listeners found it the worst (label, study,
+            count and questions).
     """
 
     name: str
@@ -33,6 +35,7 @@ class Panel:
     context: Mapping[str, Any] = field(default_factory=dict)
     data: Any = None
     figure: Mapping[str, Any] | None = None
+    lowest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def add_panel(place: Place, maker: str) -> None:

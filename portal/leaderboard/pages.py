@@ -86,6 +86,7 @@ def leaderboard_page(
         "title": condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy) if ranking else "Systems",
         "no_condition": _unknown_condition(ranking, query.get("condition", "")),
         "answer": answer(leaderboard, ranking),
+        "leaders": [row.entry.key for row in ranking.ranked if row.rank == 1] if ranking else [],
         "switches": switches(leaderboard, choice, has_published=bool(published)),
         "table": leaderboard_table(leaderboard, choice, lines),
         "reasons": list_reasons(lines),

@@ -31,6 +31,7 @@ from evaluation.objective_results.attack_strength import Reliability
 from evaluation.objective_results.values import (
     AVERAGE,
     AVERAGED_BEYOND,
+    MEASURES,
     PREDICTED,
     Number,
     ObjectiveValues,
@@ -404,9 +405,22 @@ def make_entry(
         averages={key: found for key, found in present.items() if key not in utilities} | beyond | predicted,
         missing={column.key: _missing(values, column.metric) for column in columns},
         lower_attack=(lower[0], MeasuredValue(lower[1].value, lower[1].low, lower[1].high)) if lower else None,
+        other_eers=_read_other_eers(values, policy, attack),
         weak_attack=judge_average(values, policy, track).reasons,
         tests=_find_tests(values, track, policy, attack),
     )
+
+
+def _read_other_eers(
+    values: ObjectiveValues, policy: LeaderboardPolicy, attack: AttackModel
+) -> dict[str, MeasuredValue]:
+    """Return the average EER of the attack that decides, by the estimators that do not."""
+    others = {estimator for metric, estimator in MEASURES if metric == "eer"} - {policy.privacy.estimator}
+    found = (
+        (estimator, _measured(values.average("eer", estimator, split=policy.split, attack_model=attack)))
+        for estimator in sorted(others)
+    )
+    return {estimator: measured for estimator, measured in found if measured is not None}
 
 
 def _find_tests(

@@ -29,7 +29,7 @@ from evaluation.protocols.ranking.ranking import (
     CHANCE_EER,
     find_missed_by_lower,
     is_above_chance,
-    lower_attack_notes,
+    missed_limit_notes,
 )
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
@@ -241,7 +241,7 @@ def list_lines(
         none = _why_outside(leaderboard, ranking, is_anywhere=bool(met.get(entry.key)))
         reasons = unrankable.get(entry.key, [] if entry.kind == "original" else [none])
         if entry.key not in unrankable:
-            reasons = [*reasons, *(one.text for one in lower_attack_notes(entry, leaderboard.policy))]
+            reasons = [*reasons, *(one.text for one in missed_limit_notes(entry, leaderboard.policy))]
         words = "not ranked" if entry.key in unrankable or ranking is None else "not met"
         place_text = REFERENCES.get(entry.kind, words)
         if entry.kind == "baseline" and words == "not met":

@@ -54,6 +54,7 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike, own_teams=own_teams)
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
     page |= {"manages": manages, "panels": panels, "held": held, "stopped": stopped}
+    page["lowest"] = [one.lowest[key] for one in panels for key in page["leaders"] if key in one.lowest]
     page["heard"] = next((one.figure for one in panels if one.figure), None)
     page["shows_heard"] = page["heard"] is not None and (page["asks_heard"] or page["det"] is None)
     page["is_frozen"] = leaderboard.as_of not in (None, leaderboard.edition.recipe_changed_at)

@@ -54,6 +54,7 @@ class LeaderboardEntry:
         missing: of a metric, what of it is missing, in words.
         reasons: what forbids a rank whatever the policy, such as a check that failed.
         lower_attack: another attack model whose average EER is lower than `privacy`, the lowest of them, and that EER.
+        other_eers: the same average EER by other estimators, by estimator.
         weak_attack: why the attack behind `privacy` is not reliable, in sentences; it forbids nothing.
         tests: by data set, the evaluation run with the scores behind its EER, of the sets that `privacy` averages.
     """
@@ -73,6 +74,7 @@ class LeaderboardEntry:
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
     lower_attack: tuple[str, MeasuredValue] | None = None
+    other_eers: Mapping[str, MeasuredValue] = field(default_factory=dict)
     weak_attack: tuple[str, ...] = ()
     tests: Mapping[str, int] = field(default_factory=dict)
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from common.errors import InputError
 from common.rounding import format_distinct, round_to_interval
-from evaluation.metrics.catalogue import find_metric
+from evaluation.metrics.catalogue import ESTIMATORS, find_metric
 from evaluation.protocols.ranking.conditions import Condition, conditions
 from evaluation.protocols.ranking.entries import (
     LeaderboardEntry,
@@ -108,29 +108,43 @@ def find_missed_by_lower(
     if entry.kind == "original" or entry.privacy is None or entry.lower_attack is None:
         return None
     attack, lowest = entry.lower_attack
-    missed = tuple(
-        one for one in policy.minimum_eers if _reaches(entry.privacy, one, policy) and not _reaches(lowest, one, policy)
-    )
+    missed = _list_missed(entry.privacy, lowest, policy)
     if not missed:
         return None
     return attack, round_to_interval(lowest.value, lowest.low, lowest.high, MOST_DIGITS, "%")[0], missed
+
+
+def _list_missed(decides: MeasuredValue, other: MeasuredValue, policy: LeaderboardPolicy) -> tuple[float, ...]:
+    """Return the limits that the EER that decides reaches, and another one misses."""
+    return tuple(
+        one for one in policy.minimum_eers if _reaches(decides, one, policy) and not _reaches(other, one, policy)
+    )
 
 
 def _reaches(eer: MeasuredValue, minimum: float, policy: LeaderboardPolicy) -> bool:
     return eer.value >= minimum if policy.inclusive else eer.value > minimum
 
 
-def lower_attack_notes(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
-    """A note on limits that are reached by the attack that decides, and missed by another one."""
-    found = find_missed_by_lower(entry, policy)
-    if found is None:
-        return []
-    attack, eer, missed = found
-    limits = " and ".join(filter(None, [", ".join(f"{one:g}" for one in missed[:-1]), f"{missed[-1]:g}"]))
-    below = "just below " if float(eer) >= missed[0] else ""
-    text = f"The {attack} attack already gives a lower EER, {below}{eer} %, which misses the "
-    text += f"limit{'s' * (len(missed) > 1)} of {limits} %; ranks rest on the {policy.attack_model} attack only."
-    return [Reason("lower-attack", text)]
+def missed_limit_notes(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
+    """Return notes on limits that the attack and the estimator that decide reach, and another one misses."""
+    notes = []
+    if found := find_missed_by_lower(entry, policy):
+        attack, eer, missed = found
+        below = "just below " if float(eer) >= missed[0] else ""
+        text = f"The {attack} attack already gives a lower EER, {below}{eer} %, which misses {_name_limits(missed)}; "
+        notes.append(Reason("lower-attack", f"{text}ranks rest on the {policy.attack_model} attack only."))
+    for estimator, other in entry.other_eers.items() if entry.kind != "original" and entry.privacy else ():
+        if entry.privacy and (missed := _list_missed(entry.privacy, other, policy)):
+            eer = format_distinct(other.value, missed[0], MOST_DIGITS)
+            text = f"By the estimator {ESTIMATORS[estimator]} its EER is {eer} %, which misses {_name_limits(missed)}; "
+            text += f"ranks rest on the estimator {ESTIMATORS[policy.privacy.estimator]} only."
+            notes.append(Reason("other-estimator", text))
+    return notes
+
+
+def _name_limits(limits: Sequence[float]) -> str:
+    words = " and ".join(filter(None, [", ".join(f"{one:g}" for one in limits[:-1]), f"{limits[-1]:g}"]))
+    return f"the limit{'s' * (len(limits) > 1)} of {words} %"
 
 
 def _overlap(one: RankingRow, other: RankingRow) -> bool:
@@ -233,7 +247,7 @@ def _notes(entry: LeaderboardEntry, minimum: float, upper: float | None, policy:
             notes.append(Reason("interval-at-limit", f"The interval of its EER includes the limit of {limit:g} %."))
     if is_above_chance(eer.value, eer.interval):
         notes.append(Reason("above-chance", ABOVE_CHANCE))
-    notes += lower_attack_notes(entry, policy)
+    notes += missed_limit_notes(entry, policy)
     if entry.is_reported:
         notes.append(Reason("reported", "Reported: some of its numbers could not be recomputed."))
     if entry.is_late and policy.late == "ranked":

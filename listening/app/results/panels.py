@@ -412,7 +412,24 @@ def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
         for one in studies
     ]
     figure = next((one.det for one in studies if one.det), None)
-    return Panel("listeners", "listening/results/_leaderboard_panel.html", context, data, figure)
+    lowest = find_lowest(studies[0])
+    return Panel("listeners", "listening/results/_leaderboard_panel.html", context, data, figure, lowest)
+
+
+def find_lowest(panel: StudyPanel) -> dict[str, dict[str, Any]]:
+    """Return by name the systems that have the lowest mean of a question in a study, with these questions.
+
+    Of a question that fewer than three systems have a mean of, nothing is said.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    systems = [row for row in panel.comparison.rows if row.key]
+    for place, quantity in enumerate(panel.comparison.quantities):
+        means = [(value, row) for row in systems if (value := row.numbers[place].value) is not None]
+        if quantity.table == "summary" and len(means) > 2:
+            row = min(means, key=lambda pair: pair[0])[1]
+            told = {"label": row.label, "study": panel.study, "count": len(means), "questions": []}
+            found.setdefault(row.key, told)["questions"].append(quantity.title)
+    return found
 
 
 def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:

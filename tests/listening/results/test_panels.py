@@ -87,6 +87,18 @@ def test_leaderboard_shows_numbers_of_listeners_beside_computed_ones(edition, su
         assert found["wer"].value == entry.utilities["wer"].value
 
 
+def test_lead_says_that_listeners_found_the_first_system_the_worst(edition, submissions):
+    make_heard_study(edition, submissions)
+    response = page_of(None, edition)
+    rows = [row for row in panel_of(response).context["studies"][0].comparison.rows if row.key]
+    worst = min(rows, key=lambda row: cells(row)["naturalness"].value)
+    told = panel_of(response).lowest[worst.key]
+    assert (told["label"], told["count"], "Naturalness" in told["questions"]) == (worst.label, len(rows), True)
+    [leader] = response.context["leaders"]
+    said = f"{worst.label} has the lowest mean in" in response.content.decode()
+    assert said is (leader == worst.key)
+
+
 def test_every_study_of_an_edition_has_its_table_by_its_form(edition, submissions):
     made = [make_heard_study(edition, submissions, form=form) for form in Study.Form.values]
     studies = [one for one in made if one.form != "answers"]  # of choices no number is like a computed one
