@@ -206,7 +206,7 @@ def make_det_plot(tests: Mapping[str, DetectionMetrics], estimator: Estimator = 
     _validate(tests, estimator)
     curves = []
     for label, test in tests.items():
-        rate, corners = select_eer(test, estimator), test.det.corners()
+        rate, corners = _select_eer(test, estimator), test.det.corners()
         break_ = "\n" if len(label) > _LONGEST_LABEL else " "
         words = f"{label}:{break_}EER {fixed(100 * rate, 1)} %, {MIN_CLLR.label} {fixed(test.min_cllr, 3)}"
         words += ", in the corner" if not rate else ""
@@ -235,7 +235,7 @@ def det_numbers(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator =
     eer = _validate(tests, estimator)
     rows: list[tuple[Value, ...]] = []
     for label, test in tests.items():
-        rate = select_eer(test, estimator)
+        rate = _select_eer(test, estimator)
         threshold = {"kaldi": test.kaldi_threshold, "speechbrain": test.speechbrain_threshold}.get(estimator)
         rows.append((label, eer.key, threshold, rate, rate))
         corners = test.det.corners()
@@ -248,7 +248,7 @@ def describe(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator = "k
     """The curves in words, for those who cannot see them."""
     eer = _validate(tests, estimator)
     return " ".join(
-        f"{label}: {eer.label} {fixed(100 * select_eer(test, estimator), eer.decimals)} %, "
+        f"{label}: {eer.label} {fixed(100 * _select_eer(test, estimator), eer.decimals)} %, "
         f"{MIN_CLLR.label} {fixed(test.min_cllr, 3)} bit, "
         f"{test.n_target} target and {test.n_nontarget} nontarget trials."
         for label, test in tests.items()
@@ -287,7 +287,7 @@ def plot_curves(
     heads: Sequence[str] = (),
     grey_words: str = "the other systems",
 ) -> DetPlot:
-    """Plot curves on axes that end where the smaller class of most curves ends."""
+    """Return a plot of curves whose axes end where the smaller class of most curves ends."""
     finest = 100 * float(np.median([max(curve.least) for curve in curves]))
     low = 0.1 if finest < 0.4 else 0.5
     ticks = [tick for tick in (_SYSTEM_TICKS if len(panels) == 1 else _SMALL_TICKS[low]) if low <= tick <= 100 - low]
@@ -309,7 +309,7 @@ def _validate(tests: Mapping[str, DetectionMetrics], estimator: str) -> Metric:
     return find_metric("eer", estimator)
 
 
-def select_eer(test: DetectionMetrics, estimator: Estimator) -> float:
+def _select_eer(test: DetectionMetrics, estimator: Estimator) -> float:
     """The equal error rate of an estimator, a share."""
     return {"kaldi": test.kaldi_eer, "rocch": test.rocch_eer, "speechbrain": test.speechbrain_eer}[estimator]
 

@@ -33,7 +33,7 @@ _Choice = TypeVar("_Choice", str, int)
 
 @dataclass(frozen=True)
 class BoardRequest:
-    """What is asked for: `boards` boards of `samples` samples each for every one of `evaluators` people."""
+    """Hold what is asked for: `boards` boards of `samples` samples each for every one of `evaluators` people."""
 
     evaluators: int
     boards: int
@@ -45,7 +45,7 @@ class BoardRequest:
 
 @dataclass(frozen=True)
 class BoardSample:
-    """An utterance on a board; `system` is empty for the original."""
+    """Hold an utterance on a board; `system` is empty for the original."""
 
     utterance: str
     speaker: str
@@ -54,7 +54,7 @@ class BoardSample:
 
 @dataclass(frozen=True)
 class Board:
-    """Samples in the order of handing out: slot ``1`` is the first. `system` anonymised those that are not original."""
+    """Hold samples in the order of handing out: slot ``1`` is the first. `system` anonymised all but originals."""
 
     key: str
     system: str
@@ -140,7 +140,7 @@ def _too_many_boards(request: BoardRequest) -> str:
 
 
 class _BoardMaker:
-    """One attempt at all boards, by always taking what was used least so far; ties fall by lot."""
+    """Make one attempt at all boards, by always taking what was used least so far; ties fall by lot."""
 
     def __init__(self, request: BoardRequest, rng: np.random.Generator) -> None:
         self.request = request

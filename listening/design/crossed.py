@@ -162,7 +162,8 @@ def draw_of_each_text(utterances: Iterable[PoolUtterance], texts: Mapping[str, s
     for one in _shuffle_evenly(pool, seed):
         if text := texts[one.key].strip():
             chosen.setdefault(text, one.key)
-    return [one for one in pool if one.key in set(chosen.values())]
+    kept = set(chosen.values())
+    return [one for one in pool if one.key in kept]
 
 
 def draw_items(utterances: Iterable[PoolUtterance], most: int | None, seed: int) -> tuple[str, ...]:
@@ -200,9 +201,10 @@ def find_crossed_problems(request: CrossedRequest) -> list[str]:
     """Return what keeps a design from being made, as sentences."""
     conditions, items, words = len(request.conditions), len(request.items), _WORDS[request.screen]
     if not conditions or not items:
-        known = " and whose words are known" if request.has_items_once else ""
-        advice = "Choose conditions with recordings of the same names."
-        return [f"There is no recording that every condition has{known}. {advice}"]
+        sentence = "There is no recording that every condition has"
+        if request.has_items_once:
+            return [f"{sentence} and whose words are known. Add transcripts, or choose other conditions."]
+        return [f"{sentence}. Choose conditions with recordings of the same names."]
     problems = []
     if request.screen in NEEDS_REFERENCE and "" not in request.conditions:
         problems.append("Every trial plays a reference, and no condition is the original. Say which one it is.")

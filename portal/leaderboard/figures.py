@@ -23,7 +23,7 @@ from django.utils.safestring import mark_safe
 
 from common.errors import NotPossible
 from evaluation.app.models import ScoreSet
-from evaluation.app.objective_results.selectors import measure_scores
+from evaluation.app.objective_results.selectors import read_det_curve
 from evaluation.figures import det, tradeoff
 from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
 from evaluation.figures.json_figures import VERSION, describe_bars, describe_det, describe_tradeoff
@@ -58,10 +58,12 @@ _drawing_process = DrawingProcess("evaluation.figures.json_figures", draws_withi
 
 @dataclass(frozen=True)
 class ShownTest:
-    """The test of a system whose DET curve is drawn; `scores` is the key of its stored scores."""
+    """Hold the test of a system whose DET curve is drawn; `scores` is the key of its stored scores."""
 
     label: str
     scores: str
+    targets: int
+    nontargets: int
     place: int | None = None
     link: str = ""
 
@@ -72,7 +74,7 @@ class ShownTest:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a figure shows: points of the trade-off, bars of an average with its minimum, or tests on a data set.
+    """Hold what a figure shows: points of the trade-off, bars of an average with its minimum, or tests on a data set.
 
     `minimum`: of the average in bars, or the lowest EER of the condition that the tests meet.
     """
@@ -186,17 +188,19 @@ def _read_tests(leaderboard: Leaderboard) -> dict[str, dict[str, ShownTest]]:
     """Return by data set and name of the entry the tests behind the EER that decides, of which scores are stored."""
     runs = {run for entry in leaderboard.entries for run in entry.tests.values()}
     names = ("run", "data_set", "training", "enrolment", "speech")
-    rows = ScoreSet.objects.filter(run__in=runs).values_list(*names, "key") if runs else ()
-    stored = {tuple(map(str, test)): key for *test, key in rows}
+    rows = ScoreSet.objects.filter(run__in=runs).values_list(*names, "key", "target_count", "nontarget_count")
+    stored = {tuple(map(str, row[:5])): row[5:] for row in rows}
     places, found = list_places(leaderboard), dict[str, dict[str, ShownTest]]()
     for entry in leaderboard.entries:
         is_original = entry.kind == "original"
         attack = AttackModel.UNPROTECTED if is_original else AttackModel(leaderboard.policy.attack_model)
         for data_set, run in entry.tests.items():
-            key = stored.get((str(run), data_set, *map(str, ATTACKS[attack])))
-            if key is not None:
+            scores = stored.get((str(run), data_set, *map(str, ATTACKS[attack])))
+            if scores is not None:
                 place = None if is_original else places.get(entry.label, 0)
-                found.setdefault(data_set, {})[entry.key] = ShownTest(entry.label, key, place, link_of(entry))
+                key, targets, nontargets = scores
+                test = ShownTest(entry.label, key, targets, nontargets, place, link_of(entry))
+                found.setdefault(data_set, {})[entry.key] = test
     return found
 
 
@@ -354,23 +358,26 @@ def _drawn(description: str) -> bytes:
 
 
 def _with_curves(description: str) -> str:
-    """Replace stored tests by their DET curves, the highest EER first; those that were erased are left out."""
+    """Replace stored tests by their DET curves, the highest EER first.
+
+    Raises:
+        NotPossible: scores are missing in the storage.
+    """
     given = json.loads(description)
     if "tests" not in given:
         return description
     curves = []
     for test in (ShownTest(*one) for one in given["tests"]):
         try:
-            measured = measure_scores(test.scores)
-        except FileNotFoundError:
-            continue
-        eer, corners = det.select_eer(measured, given["estimator"]), measured.det.corners()
+            corners, eer = read_det_curve(test.scores, given["estimator"])
+        except FileNotFoundError as error:
+            raise NotPossible(f"The scores of {test.label} are missing, so its DET curve cannot be drawn.") from error
         curve = det.Curve(
             words=f"{test.label} {decimals(100 * eer, 1)} %",
             miss_rate=corners.miss_rate,
             false_alarm_rate=corners.false_alarm_rate,
             eer=eer,
-            least=(0.5 / measured.n_target, 0.5 / measured.n_nontarget),
+            least=(0.5 / test.targets, 0.5 / test.nontargets),
             is_anchor=test.is_original,
             place=test.place,
             told=f"{test.label}: EER {decimals(100 * eer, 1)} %",

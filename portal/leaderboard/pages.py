@@ -72,6 +72,7 @@ def leaderboard_page(
     drawings = list_drawings(leaderboard) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
+    order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
     tests = [one for one in drawings.values() if one.tests and one.minimum == (ranking.minimum if ranking else None)]
     det = next((one for one in tests if one.data_set == choice.query.get("set")), tests[0] if tests else None)
     figures: dict[str, dict[str, Any]] = {}
@@ -94,11 +95,11 @@ def leaderboard_page(
         "tradeoff": figures[beside.slug] if beside else None,
         "det": figures[det.slug] if det else None,
         "det_links": [
-            {"text": one.data_set, "address": choice.address(set=one.data_set), "is_current": one is det}
+            {"text": one.data_set, "address": choice.address(set=one.data_set, **order), "is_current": one is det}
             for one in tests
         ],
-        "heard_link": choice.address(set=LISTENERS),
-        "asks_heard": choice.query.get("set") == LISTENERS,
+        "listeners_link": choice.address(set=LISTENERS, **order),
+        "asks_listeners": choice.query.get("set") == LISTENERS,
         "bars": [figures[one.slug] for one in drawings.values() if one.bars],
         "published_key": _published_key(leaderboard),
         "rules": policy_in_words(leaderboard.policy),
@@ -201,11 +202,13 @@ def _tradeoff(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
 
 
 def _det(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
+    """Return title, caption and alternative text of the DET curves on a data set."""
     count = sum(not one.is_original for one in drawing.tests)
     systems = f"{count} system{'s' if count > 1 else ''}"
     return {
         "title": f"DET curves of {leaderboard.policy.attack_model} attackers on {drawing.data_set}",
-        "caption": "Upper right: more private. Markers: EERs of this data set alone; ranks use the average.",
+        "caption": "Upper right: more private. Markers: EERs of this set alone; ranks use the average. "
+        "Original: unprotected test.",
         "scrolls": True,
         "alt": f"Miss rate against false alarm rate of {systems}; each is named with its equal error rate.",
     }

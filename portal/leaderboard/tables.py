@@ -119,7 +119,7 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Leaderboa
         query["by"] = given["by"]
     if given.get("published") == HIDE:
         query["published"] = HIDE
-    if given.get("set") in (*list_sets(leaderboard)[1:], LISTENERS):
+    if given.get("set") in (*list_sets(leaderboard), LISTENERS):
         query["set"] = given["set"]
     query |= {one: ALL for one, columns in _switched(leaderboard).items() if given.get(one) == ALL and columns}
     minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))

@@ -55,8 +55,8 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
     page |= {"manages": manages, "panels": panels, "held": held, "stopped": stopped}
     page["lowest"] = [one.lowest[key] for one in panels for key in page["leaders"] if key in one.lowest]
-    page["heard"] = next((one.figure for one in panels if one.figure), None)
-    page["shows_heard"] = page["heard"] is not None and (page["asks_heard"] or page["det"] is None)
+    page["listeners_figure"] = next((one.figure for one in panels if one.figure), None)
+    page["shows_listeners"] = page["listeners_figure"] is not None and (page["asks_listeners"] or page["det"] is None)
     page["is_frozen"] = leaderboard.as_of not in (None, leaderboard.edition.recipe_changed_at)
     page["under_way"] = describe_under_way(leaderboard, request.user, with_names=manages)
     return render(request, "leaderboard/detail.html", page)

@@ -23,7 +23,17 @@ from evaluation.app.runs.selectors import list_finished, read_numbers, select_fi
 from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, NumberIdentity
-from evaluation.metrics.detection import DetectionMetrics, Estimator, det_curve, detection_metrics
+from evaluation.metrics.calibration import compute_rocch_eer, pool_adjacent_violators, sort_scores
+from evaluation.metrics.detection import (
+    DetCurve,
+    DetectionMetrics,
+    Estimator,
+    compute_kaldi_eer,
+    compute_speechbrain_eer,
+    det_curve,
+    detection_metrics,
+    trace_det_curve,
+)
 from evaluation.objective_results.track_averages import list_averages
 from evaluation.objective_results.values import (
     ATTACKS,
@@ -243,13 +253,24 @@ def read_exposed_test(score_set: ScoreSet) -> ExposedTest:
         return ExposedTest(str(score_set.attack_model), curve, chances, packed["kaldi_eer"])
 
 
-def measure_scores(key: str) -> DetectionMetrics:
-    """Return all detection metrics of stored scores, their DET curve among them.
+def read_det_curve(key: str, estimator: str) -> tuple[DetCurve, float]:
+    """Return the DET curve of stored scores, for drawing, and its equal error rate by an estimator, a share.
 
     Raises:
         FileNotFoundError: the scores are not kept any more.
     """
     with default_storage.open(key) as file, np.load(io.BytesIO(file.read())) as packed:
+        scores = sort_scores(packed["targets"], packed["nontargets"])
+    if estimator == "rocch":
+        eer = compute_rocch_eer(pool_adjacent_violators(scores.is_target))
+    else:
+        eer = (compute_speechbrain_eer if estimator == "speechbrain" else compute_kaldi_eer)(scores).rate
+    return trace_det_curve(scores).corners(), eer
+
+
+def measure_scores(score_set: ScoreSet) -> DetectionMetrics:
+    """Return all detection metrics of stored scores, their DET curve among them."""
+    with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:
         return detection_metrics(packed["targets"], packed["nontargets"])
 
 

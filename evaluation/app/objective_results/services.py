@@ -255,7 +255,7 @@ def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str
         progress("Drawing the DET curves", done, len(by_set))
         known, name = find_known(values, estimator, data_set, score_sets)
         if known:
-            tests = {attack: measure_scores(score_sets[attack].key) for attack in known}
+            tests = {attack: measure_scores(score_sets[attack]) for attack in known}
             words = {"title": det.TITLE, "description": det.describe(tests, estimator=estimator)}
             store_figure(partial(det_key, run.pk, name), det.make_det_plot(tests, estimator), **words)
             _draw_exposure(run, name, [score_sets[attack] for attack in known])

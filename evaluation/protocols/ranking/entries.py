@@ -56,7 +56,8 @@ class LeaderboardEntry:
         lower_attack: another attack model whose average EER is lower than `privacy`, the lowest of them, and that EER.
         other_eers: the same average EER by other estimators, by estimator.
         weak_attack: why the attack behind `privacy` is not reliable, in sentences; it forbids nothing.
-        tests: by data set, the evaluation run with the scores behind its EER, of the sets that `privacy` averages.
+        tests: by data set, the evaluation run with the scores behind its EER, of the sets that `privacy` averages;
+            of original speech those of an unprotected test.
     """
 
     key: str

@@ -321,7 +321,8 @@ def _plan_numbers(chosen: OwnTest, found: FoundRecordings, anchors: Collection[i
     own = len(found.items_for(PRACTICE)), len(found.items_for(CONTROL))
     common = found.common_items
     if chosen.is_written:  # one of each text
-        common = list({normalise_transcript(found.describe(one).transcript): one for one in common}.values())
+        texts = {normalise_transcript(found.describe(one).transcript).strip(): one for one in common}
+        common = [one for text, one in texts.items() if text]
     proposed = 0 if own[0] else propose_practice_trials(chosen.asked, len(common))
     practice = chosen.study.get("practice_trials", proposed)
     unscored = {

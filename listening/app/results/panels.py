@@ -19,9 +19,9 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from common.rounding import fixed, round_to_interval
-from evaluation.app.objective_results.selectors import estimator_of, group_curves, measure_scores
+from evaluation.app.objective_results.selectors import group_curves, read_det_curve
 from evaluation.app.runs.context import track_of
-from evaluation.figures.det import Curve, select_eer
+from evaluation.figures.det import Curve
 from evaluation.figures.json_figures import describe_det
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
@@ -411,7 +411,7 @@ def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
         }
         for one in studies
     ]
-    figure = next((one.det for one in studies if one.det), None)
+    figure = next((one.det for one in studies if one.det and not one.is_preview), None)
     lowest = find_lowest(studies[0])
     return Panel("listeners", "listening/results/_leaderboard_panel.html", context, data, figure, lowest)
 
@@ -479,7 +479,7 @@ def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) 
         return None
     name, test = known[0]
     try:
-        measured = measure_scores(test.key)
+        corners, eer = read_det_curve(test.key, privacy.estimator)
     except FileNotFoundError:
         return None
     own = [
@@ -488,13 +488,12 @@ def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) 
         if row["task"] == rows[0]["task"] and None not in (row["miss_rate"], row["false_alarm_rate"])
     ]
     [rates] = shown.results.records(scores, "detection", system=heard.heard, task=rows[0]["task"])
-    attacker, corners = f"{policy.attack_model} attacker on {name}", measured.det.corners()
+    attacker = f"{policy.attack_model} attacker on {name}"
     listened = [row["miss_rate"] for row in own], [row["false_alarm_rate"] for row in own]
     attacked = corners.miss_rate, corners.false_alarm_rate
-    eer = select_eer(measured, estimator_of(edition.recipe))
     curves = [
         _make_curve("Listeners", *listened, rates["eer"], rates["n_target"], rates["n_nontarget"]),
-        _make_curve(attacker, *attacked, eer, measured.n_target, measured.n_nontarget),
+        _make_curve(attacker, *attacked, eer, test.target_count, test.nontarget_count),
     ]
     drawn = draw_part(
         describe_det(curves, AXES), f"det-{shown.study.name}", f"DET curves of listeners and of the {attacker}."

@@ -94,8 +94,8 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
 def extend_design(study: Study, blocks: int, by: Any) -> dict[str, Any]:
     """Add blocks to a launched study: of ratings balanced together with those there are, else among themselves.
 
-    Blocks of ratings, and of recordings of one's own, are of the same recordings. Those of boards
-    need further ones, which have to be prepared before anybody meets them, so the study has to rest meanwhile.
+    Blocks of all tests but boards are of the same recordings. Those of boards need further ones, which have to be
+    prepared before anybody meets them, so the study has to rest meanwhile.
 
     Raises:
         ProblemsError: no such blocks exist.
