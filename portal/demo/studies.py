@@ -177,7 +177,7 @@ PLANS = (
         "Demo transcription (simulated listeners)",
         "transcription",
         {"evaluators": 12, "trials_per_evaluator": 10, "items_at_most": 10, "plays_at_most": 2}
-        | {"further": [ORIGINAL]}
+        | {"further": [ORIGINAL], "originals_per_evaluator": 0}
         | NO_CONTROLS,
     ),
 )

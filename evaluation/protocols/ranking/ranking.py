@@ -135,8 +135,10 @@ def missed_limit_notes(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> li
         notes.append(Reason("lower-attack", f"{text}ranks rest on the {policy.attack_model} attack only."))
     for estimator, other in entry.other_eers.items() if entry.kind != "original" and entry.privacy else ():
         if entry.privacy and (missed := _list_missed(entry.privacy, other, policy)):
-            eer = format_distinct(other.value, missed[0], MOST_DIGITS)
-            text = f"By the estimator {ESTIMATORS[estimator]} its EER is {eer} %, which misses {_name_limits(missed)}; "
+            eer = round_to_interval(other.value, other.low, other.high, MOST_DIGITS, "%")[0]
+            below = "just below " if float(eer) >= missed[0] else ""
+            text = f"By the estimator {ESTIMATORS[estimator]} its EER is {below}{eer} %, "
+            text += f"which misses {_name_limits(missed)}; "
             text += f"ranks rest on the estimator {ESTIMATORS[policy.privacy.estimator]} only."
             notes.append(Reason("other-estimator", text))
     return notes

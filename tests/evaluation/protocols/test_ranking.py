@@ -132,7 +132,7 @@ def test_limit_that_another_estimator_misses_is_noted():
     others = {"rocch": MeasuredValue(19.6), "speechbrain": MeasuredValue(20.1)}
     [row] = table([entry("A", 21, 8, other_eers=others)]).rows
     assert [note.text for note in row.notes] == [
-        "By the estimator ROC convex hull its EER is 19.600 %, which misses the limit of 20 %; "
+        "By the estimator ROC convex hull its EER is 19.6 %, which misses the limit of 20 %; "
         "ranks rest on the estimator Kaldi only."
     ]
 
