@@ -37,6 +37,20 @@ def test_home_of_an_organizer_passes_the_check(organizer_page, check_page):
     check_page(organizer_page, "home-organizer")
 
 
+def test_menu_is_one_row_on_a_phone_and_opens_by_keyboard(organizer_page):
+    page = organizer_page
+    page.set_viewport_size({"width": 360, "height": 640})
+    page.goto("/jobs/")
+    menu = page.get_by_role("navigation", name="Main")
+    assert page.locator(".masthead").bounding_box()["height"] <= 60
+    expect(menu.get_by_role("link")).to_have_count(0)
+    page.get_by_role("button", name="Menu").press("Enter")
+    names = ["Editions", "Corpora", "Systems", "Listening tests", "Jobs", "Documentation"]
+    expect(menu.get_by_role("link")).to_have_text(names)
+    page.keyboard.press("Escape")
+    expect(menu.get_by_role("link")).to_have_count(0)
+
+
 CORPUS_PAGES = {
     "corpora": "/corpora/",
     "corpus": "/corpora/tones/",
