@@ -2,7 +2,7 @@
 
 A `DataTable` holds values under names of columns, with every digit, and is written as CSV or as records for JSON. A
 `Table` holds what is read: cells as texts with interval, note and link, in groups of rows under described columns; a
-page shows it with ``components/table.html``, and `latex_table` prints it. Nothing here knows of Django or pandas.
+page shows it with ``components/table.html``, and `common.latex` prints it. Nothing here knows of Django or pandas.
 """
 
 from __future__ import annotations
@@ -273,57 +273,3 @@ class _Echo:
 
     def write(self, line: str) -> str:
         return line
-
-
-# LaTeX ---------------------------------------------------------------------------------------------
-
-_LATEX = str.maketrans(
-    {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "ρ": r"$\rho$", "−": "$-$"}
-    | {"–": "--", "’": "'", "“": "``", "”": "''"}
-)
-
-
-def latex_text(text: str) -> str:
-    """Text in one line that LaTeX prints as it is."""
-    return " ".join(text.split()).translate(_LATEX)
-
-
-def latex_table(table: Table, caption: str) -> list[str]:
-    """The lines of a booktabs table; marks stand in brackets, notes are left out.
-
-    A number that begins with an ASCII minus is set as mathematics, so that it gets a true one.
-    """
-    columns = table.columns
-    names = next((place for place, column in enumerate(columns) if column.is_number), len(columns))
-    right = "".join("r" if column.is_number or column.kind == "rank" else "l" for column in columns[:names])
-    lines = [
-        r"\begin{table}",
-        r"  \centering",
-        f"  \\caption{{{latex_text(caption)}}}",
-        f"  \\begin{{tabular}}{{{right}{'r' * (len(columns) - names)}}}",
-        r"    \toprule",
-        f"    {' & '.join(latex_text(column.label) for column in columns)} \\\\",
-    ]
-    for group in table.groups:
-        lines.append(r"    \midrule")
-        for place, row in enumerate(group.rows):
-            head = () if group.head is None else (group.head if place == 0 else Cell(),)
-            cells = (
-                _latex_cell(cell, is_number=column.is_number)
-                for column, cell in zip(columns, (*head, *row.cells), strict=True)
-            )
-            lines.append(f"    {' & '.join(cells)} \\\\")
-    return [*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table}"]
-
-
-def _latex_cell(cell: Cell, *, is_number: bool) -> str:
-    if is_number and not cell.text:
-        return "--"
-    text = latex_text(cell.text)
-    if is_number and text.startswith("-"):
-        text = f"${text}$"
-    marks = "".join(f" ({latex_text(mark)})" for mark in cell.marks)
-    interval = f" [{latex_text(cell.interval)}]" if cell.interval else ""
-    return f"{text}{marks}{interval}"

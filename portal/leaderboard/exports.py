@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from common.tables import Cell, Column, Group, Row, Table, latex_table
+from common.latex import latex_document
+from common.tables import Cell, Column, Group, Row, Table
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import condition_in_words, policy_as_dict
@@ -76,23 +77,24 @@ def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
 
 
 def leaderboard_as_latex(leaderboard: Leaderboard) -> str:
-    """A booktabs table for each ranking that has a competitor."""
-    edition = leaderboard.edition
-    lines = [f"% {' '.join(edition.title.split())}: leaderboard, needs \\usepackage{{booktabs}}"]
+    """Return a booktabs table for each ranking that has a competitor."""
+    edition, policy = leaderboard.edition, leaderboard.policy
+    day = f" Numbers of {leaderboard.measured_at:%Y-%m-%d}." if leaderboard.measured_at else ""
+    attack = f"EERs of {policy.attack_model} attacks; beneath numbers their 95 % intervals."
+    synthetic = " Synthetic speech." if edition.corpus and edition.corpus.is_synthetic else ""
+    tables = []
     for ranking in leaderboard.table.tables:
         if ranking.competitors:
-            title = condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy)
+            title = condition_in_words(ranking.minimum, ranking.upper, policy)
             utility = find_metric(ranking.utility.metric, ranking.utility.estimator).label
-            attack = f"EERs of {leaderboard.policy.attack_model} attacks; 95 % intervals in brackets"
-            caption = f"{edition.title}: {title}, by {utility}. {attack}."
-            lines += ["", *latex_table(_printed(leaderboard, ranking), caption)]
-    if len(lines) == 1:
-        lines.append("% No condition has a system.")
-    return "\n".join(lines) + "\n"
+            caption = f"{edition.title}, {policy.split} set: {title}, by {utility}. {attack}{day}{synthetic}"
+            label = f"tab:{edition.name}-{ranking.minimum:g}-{ranking.utility.metric}"
+            tables.append((_printed(leaderboard, ranking), caption, label))
+    return latex_document(f"{edition.title}: leaderboard", tables)
 
 
 def _printed(leaderboard: Leaderboard, ranking: RankingTable) -> Table:
-    """A ranking as it is printed."""
+    """Return a ranking as it is printed."""
     columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
     columns += [Column(average.key, average.heading, kind="num") for average in leaderboard.averages]
     rows = []
@@ -108,7 +110,7 @@ def _printed_number(measured: MeasuredValue | None, unit: str) -> Cell:
     if measured is None:
         return Cell()
     text, around = round_average(measured, unit)
-    return Cell(text, around.replace(" to ", ", "))
+    return Cell(text, around, marks=("reported by the team",) if measured.is_reported else ())
 
 
 def _table_as_dict(leaderboard: Leaderboard, table: RankingTable) -> dict[str, Any]:

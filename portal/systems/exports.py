@@ -17,7 +17,8 @@ from typing import IO, Any
 from django.core.files.storage import default_storage
 from django.http import Http404
 
-from common.tables import Cell, Row, Table, latex_table, latex_text
+from common.latex import latex_document
+from common.tables import Row, Table
 from evaluation.app.attacker_training.selectors import list_epochs, make_report
 from evaluation.app.attacks.selectors import AttackValues, judge_attacks, list_attacks
 from evaluation.app.attacks.stored_attackers import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
@@ -88,37 +89,32 @@ def number_as_dict(number: Number, *, with_reported: bool) -> dict[str, Any]:
 
 
 def objective_as_latex(view: View) -> str:
-    """A booktabs table of the averages and one of each kind of number; reported numbers are left out."""
+    """Return a booktabs table of the averages and one of each kind of number; reported numbers are left out."""
     edition = edition_of(view.system)
     maker = TableMaker(load_numbers(view), edition.recipe, track_of(edition), with_reported=False)
     title = f"{edition.title}, {view.system}, version {view.submission.version}"
-    lines = [f"% {latex_text(title)}; needs \\usepackage{{booktabs}}"]
-    for table in (maker.averages(), *maker.tables()):
-        if table.groups:
-            lines += [
-                "",
-                *latex_table(_printed(table), f"{title}: {table.title}. {table.caption} {table.note}".rstrip()),
-            ]
-    return "\n".join(lines) + "\n"
+    tables = [
+        (
+            _printed(table),
+            f"{title}: {table.title}. {table.caption} {table.note}",
+            f"tab:{view.system.name}-{table.name}",
+        )
+        for table in (maker.averages(), *maker.tables())
+        if table.groups
+    ]
+    return latex_document(title, tables)
 
 
 def _printed(table: Table) -> Table:
-    """The table without counts, and without headings over what is no number; notes of a number stand beside it."""
+    """Return the table without counts, and without headings over what is no number."""
     kept = [place for place, column in enumerate(table.columns) if column.key != "n"]
-    columns = (table.columns[place] for place in kept)
-    groups = (
-        replace(
-            group, rows=tuple(Row(tuple(_with_marks(row.cells[place - 1]) for place in kept[1:])) for row in group.rows)
-        )
+    groups = tuple(
+        replace(group, rows=tuple(Row(tuple(row.cells[place - 1] for place in kept[1:])) for row in group.rows))
         for group in table.groups
     )
+    columns = (table.columns[place] for place in kept)
     named = tuple(column if column.is_number else replace(column, heading="") for column in columns)
-    return replace(table, columns=named, groups=tuple(groups))
-
-
-def _with_marks(cell: Cell) -> Cell:
-    """What a note says of the number is no less true in print, such as what the reversed sign reaches."""
-    return replace(cell, marks=(*cell.marks, cell.note), note="") if cell.note else cell
+    return replace(table, columns=named, groups=groups)
 
 
 # Attacks of the portal evaluation ------------------------------------------------------------------

@@ -18,7 +18,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from common.tables import DataTable, Group, Order, Row, Table, latex_table, latex_text
+from common.latex import latex_document
+from common.tables import DataTable, Group, Order, Row, Table
 from listening.analysis.bundle import write_bundle
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
@@ -218,11 +219,11 @@ def latex_file(shown: Shown, query: Mapping[str, str]) -> HttpResponse:
     tables += [one["tables"][0] for one in page["sections"] if one.get("is_open") and one["tables"]]
     tables += [table for one in page["answered"] for table in (*one["tables"], one["further"]) if table]
     start = f"{study}{', simulated answers' if study.is_simulated else ''}"
-    lines = [f"% {latex_text(start)}; needs \\usepackage{{booktabs}}"]
-    for table in tables:
-        told = f"{table.lead}{table.caption}".replace("beneath a number its", "in brackets the")
-        lines += ["", *latex_table(_printed(table), f"{start}. {told}")]
-    return latex_response(f"{study.name}-results-{context['scores']}.tex", "\n".join(lines) + "\n")
+    printed = (
+        (_printed(table), f"{start}. {table.lead}{table.caption}", f"tab:{study.name}-{number}")
+        for number, table in enumerate(tables, start=1)
+    )
+    return latex_response(f"{study.name}-results-{context['scores']}.tex", latex_document(start, printed))
 
 
 def _printed(table: Table) -> Table:

@@ -7,7 +7,8 @@ from functools import partial
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from common.tables import DataTable, latex_table
+from common.latex import latex_document
+from common.tables import DataTable
 from portal.accounts.access import open_read
 from portal.core.downloads import csv_response, json_response, latex_response
 from portal.leaderboard.figures import draw_file
@@ -34,8 +35,11 @@ def published_json(request: HttpRequest) -> HttpResponse:
 
 @open_read
 def published_latex(request: HttpRequest) -> HttpResponse:
-    table = pages.make_table(pages.read_choice(request.GET), is_file=True)
-    return latex_response("published.tex", "\n".join([*latex_table(table, table.title), ""]))
+    choice = pages.read_choice(request.GET)
+    chosen = ", ".join(filter(None, [choice.task.title, choice.split, choice.data_set, choice.attack]))
+    caption = f"Results of papers: {chosen}."
+    table = pages.make_table(choice, is_file=True)
+    return latex_response("published.tex", latex_document(caption, [(table, caption, "tab:published")]))
 
 
 @open_read
