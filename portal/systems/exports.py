@@ -1,7 +1,7 @@
 """The numbers of a system as CSV, JSON and LaTeX, each with all that identifies it, and what was learnt as an archive.
 
-Full precision in CSV and JSON; reported numbers for its own people only. A ZEBRA category is its letter in CSV;
-in JSON, whose values are numbers (0 to 6), the letter is added.
+Full precision in CSV and JSON; reported numbers for its own people only. The value of a ZEBRA category is a number
+(0 to 6), with its letter as `category`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from portal.systems.selectors import View, edition_of
 
 NUMBER_COLUMNS = (
     *("data_set", "gender", "metric", "estimator", "attack_model", "training", "enrolment", "speech"),
-    *("unit", "better", "value", "spread", "low", "high", "n", "basis", "note"),
+    *("unit", "better", "value", "category", "spread", "low", "high", "n", "basis", "note"),
 )
 CHUNK_BYTES = 1 << 20
 REPORTED_COLUMNS = ("reported", "reported_in", "agrees")
@@ -54,7 +54,7 @@ def objective_rows(view: View) -> Iterator[tuple[Any, ...]]:
     reported = REPORTED_COLUMNS if view.is_own else ()
     yield ("system", "version", *NUMBER_COLUMNS, *reported)
     for number in numbers:
-        cells = _identified(number, number.letter or number.value).values()
+        cells = _identified(number).values()
         told = (number.reported_text, number.reported_in, _AGREES[number.agrees]) if view.is_own else ()
         yield (view.system.name, view.submission.version, *cells, *told)
 
@@ -79,8 +79,7 @@ def objective_as_dict(view: View) -> dict[str, Any]:
 
 def number_as_dict(number: Number, *, with_reported: bool) -> dict[str, Any]:
     """One number for JSON with all that identifies it."""
-    found = _identified(number, number.value)
-    found |= {"category": number.letter, "is_recomputed": number.is_recomputed}
+    found = _identified(number) | {"is_recomputed": number.is_recomputed}
     if with_reported:
         category = letter_of(number.identity, number.reported)
         found |= {"reported": number.reported, "reported_category": category}
@@ -125,15 +124,12 @@ def attack_rows(view: View) -> Iterator[tuple[Any, ...]]:
     yield ("system", "version", "attacker", "title", *(name for name in NUMBER_COLUMNS if name != "spread"))
     for one in _found(view):
         for number in one.numbers.values():
-            cells = _without_spread(_identified(number, number.letter or number.value)).values()
+            cells = _without_spread(_identified(number)).values()
             yield (view.system.name, view.submission.version, one.engine.key, one.engine.title, *cells)
 
 
 def _attack_numbers(one: AttackValues) -> list[dict[str, Any]]:
-    return [
-        {"attacker": one.engine.key} | _without_spread(_identified(number, number.value))
-        for number in one.numbers.values()
-    ]
+    return [{"attacker": one.engine.key} | _without_spread(_identified(number)) for number in one.numbers.values()]
 
 
 def attacks_as_dict(view: View) -> dict[str, Any]:
@@ -158,13 +154,13 @@ def _found(view: View) -> list[AttackValues]:
     return found
 
 
-def _identified(number: Number, value: float | str) -> dict[str, Any]:
-    """A value with all that identifies it, by the names of `NUMBER_COLUMNS`."""
+def _identified(number: Number) -> dict[str, Any]:
+    """Return a number with all that identifies it, by the names of `NUMBER_COLUMNS`."""
     identity, metric = number.identity, number.metric
     test = (identity.attack_model or "", identity.training or "", identity.enrolment or "", identity.speech)
     named = (identity.data_set, identity.gender, identity.metric, identity.estimator, *test)
     spread = (number.spread, number.low, number.high, number.n, BASES[number.basis], number.note)
-    cells = (*map(str, named), metric.unit, str(metric.direction), value, *spread)
+    cells = (*map(str, named), metric.unit, str(metric.direction), number.value, number.letter, *spread)
     return dict(zip(NUMBER_COLUMNS, cells, strict=True))
 
 
