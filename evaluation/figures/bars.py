@@ -111,6 +111,7 @@ def draw_system_bars(
     narrow: bool = False,
     theme: Theme = "light",
     image_format: ImageFormat = "svg",
+    stamp: str = "",
 ) -> bytes:
     """Draw one bar for each system, from zero, in the order given.
 
@@ -120,6 +121,7 @@ def draw_system_bars(
         narrow: for the width of a phone, where texts stay as large as they are.
         theme: for a light or a dark page; the background is transparent.
         image_format: ``svg``, ``png`` or ``pdf``.
+        stamp: a warning above all else, such as of synthetic speech.
 
     Raises:
         InputError: no bar, or a value that is not finite.
@@ -128,7 +130,8 @@ def draw_system_bars(
     axis = f"{metric.label}{f', {metric.unit}' if metric.unit else ''}  ({metric.direction} is better)"
     title, description = f"{metric.label} of each system", describe_systems(bars, metric, minimum)
     plot = _BarPlot(bars, axis.replace("  ", "\n") if narrow else axis, minimum, narrow)
-    return draw_plot(plot, title=title, description=description, theme=theme, image_format=image_format)
+    words = {"title": title, "description": description, "stamp": stamp}
+    return draw_plot(plot, theme=theme, image_format=image_format, **words)
 
 
 def size_of_system_bars(bars: int, *, narrow: bool = False) -> Size:

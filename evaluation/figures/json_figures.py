@@ -22,7 +22,7 @@ from evaluation.figures.style import draw_plot
 from evaluation.figures.tradeoff import SystemPoint, draw_tradeoff
 from evaluation.metrics.catalogue import find_metric
 
-VERSION = 11  # of the drawings: a new one makes every kept figure again
+VERSION = 12  # of the drawings: a new one makes every kept figure again
 
 
 def describe_tradeoff(points: Sequence[SystemPoint], **look: Any) -> str:

@@ -35,10 +35,11 @@ Look = dict[str, Any]  # of an artist, as matplotlib takes it
 
 # In which a figure is kept, on a light background; for dark pages as SVG, too.
 KEPT: tuple[ImageFormat, ...] = ("svg", "png", "pdf")
-PNG_DOTS_PER_INCH = 160
+PNG_DOTS_PER_INCH = 300
 CSS_PIXELS_PER_INCH = 96
 TEXT, SMALL = 9.0, 8.5
 STAMP_INCHES = 0.25
+SYNTHETIC = "SYNTHETIC SPEECH: no person speaks"
 # Of lines and points that share their axes: distinguishable without colours.
 MARKERS = "osD^vPX*"
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (7, 2, 1.5, 2), (1.5, 1.5))
@@ -138,7 +139,6 @@ def draw_formats(
     description: str,
     theme: Theme = "light",
     stamp: str = "",
-    dots_per_inch: int = PNG_DOTS_PER_INCH,
 ) -> dict[ImageFormat, bytes]:
     """A figure as files, painted and laid out once; equal figures give equal bytes.
 
@@ -148,33 +148,40 @@ def draw_formats(
         description: the finding in words, with the numbers.
         theme: for a light or a dark page.
         stamp: a warning inside of the picture, above all else; the figure is `STAMP_INCHES` higher for it.
-        dots_per_inch: of a PNG.
     """
     with drawing(theme) as palette:
         figure = _lay_out(plot, palette, stamp)
-        return {one: _render(figure, one, title, description, dots_per_inch) for one in formats}
+        return {one: _render(figure, one, title, description) for one in formats}
 
 
 def draw_plot(
-    plot: Plot, *, title: str, description: str, theme: Theme = "light", image_format: ImageFormat = "svg"
+    plot: Plot,
+    *,
+    title: str,
+    description: str,
+    theme: Theme = "light",
+    image_format: ImageFormat = "svg",
+    stamp: str = "",
 ) -> bytes:
-    """A figure as one file, as `draw_formats`."""
-    return draw_formats(plot, [image_format], title=title, description=description, theme=theme)[image_format]
+    """Return a figure as one file, as `draw_formats`."""
+    words = {"title": title, "description": description, "stamp": stamp}
+    return draw_formats(plot, [image_format], theme=theme, **words)[image_format]
 
 
 def draw_files(
-    plot: Plot, *, title: str, description: str, dark: Plot | None = None
+    plot: Plot, *, title: str, description: str, dark: Plot | None = None, stamp: str = ""
 ) -> dict[tuple[Theme, ImageFormat], bytes]:
-    """A figure as it is kept, by theme and format: for light and dark pages and for print, painted and laid out once.
+    """Return a figure as it is kept, by theme and format: for pages and for print, painted and laid out once.
 
     Args:
         dark: what is drawn for dark pages, where that is more than the same in other colours.
     """
-    drawn = draw_formats(plot, KEPT, title=title, description=description)
+    words: Look = {"title": title, "description": description, "stamp": stamp}
+    drawn = draw_formats(plot, KEPT, **words)
     found: dict[tuple[Theme, ImageFormat], bytes] = {("light", one): content for one, content in drawn.items()}
     if dark is None:
         return found | {("dark", "svg"): darken(drawn["svg"])}
-    return found | {("dark", "svg"): draw_plot(dark, title=title, description=description, theme="dark")}
+    return found | {("dark", "svg"): draw_plot(dark, theme="dark", **words)}
 
 
 def make_figure(plot: Plot, theme: Theme = "light") -> Figure:
@@ -326,7 +333,7 @@ def _flatten(palette: Palette) -> list[str]:
     return [*single, *series]
 
 
-def _render(figure: Figure, image_format: ImageFormat, title: str, description: str, dots_per_inch: int) -> bytes:
+def _render(figure: Figure, image_format: ImageFormat, title: str, description: str) -> bytes:
     buffer = io.BytesIO()
     if image_format == "svg":
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -339,7 +346,7 @@ def _render(figure: Figure, image_format: ImageFormat, title: str, description: 
             figure.savefig(buffer, format="pdf", metadata=metadata)
     else:
         metadata = {"Software": None, "Title": title, "Description": description}
-        figure.savefig(buffer, format="png", dpi=dots_per_inch, metadata=metadata)
+        figure.savefig(buffer, format="png", dpi=PNG_DOTS_PER_INCH, metadata=metadata)
     return buffer.getvalue()
 
 

@@ -82,6 +82,7 @@ def draw_tradeoff(
     narrow: bool = False,
     theme: Theme = "light",
     image_format: ImageFormat = "svg",
+    stamp: str = "",
 ) -> bytes:
     """Draw systems by EER and utility, with a dashed line for each condition.
 
@@ -92,6 +93,7 @@ def draw_tradeoff(
         narrow: for the width of a phone, where texts stay as large as they are; see `letters_for`.
         theme: for a light or a dark page; the background is transparent.
         image_format: ``svg``, ``png`` or ``pdf``.
+        stamp: a warning above all else, such as of synthetic speech.
 
     Raises:
         InputError: no point, a utility that is not finite, an error rate below 0, an EER above 100.
@@ -99,7 +101,8 @@ def draw_tradeoff(
     _validate(points, metric)
     plot = _TradeoffPlot(points, metric, minimum_eers, narrow)
     title, description = "Privacy against utility", describe(points, minimum_eers, metric)
-    return draw_plot(plot, title=title, description=description, theme=theme, image_format=image_format)
+    words = {"title": title, "description": description, "stamp": stamp}
+    return draw_plot(plot, theme=theme, image_format=image_format, **words)
 
 
 def size_of(points: int, *, narrow: bool = False) -> Size:

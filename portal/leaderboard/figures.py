@@ -27,7 +27,7 @@ from evaluation.app.objective_results.selectors import read_det_curve
 from evaluation.figures import det, tradeoff
 from evaluation.figures.bars import SystemBar, format_value, size_of_system_bars
 from evaluation.figures.json_figures import VERSION, describe_bars, describe_det, describe_tradeoff
-from evaluation.figures.style import ImageFormat, Size, Theme, for_page, place_systems
+from evaluation.figures.style import SYNTHETIC, ImageFormat, Size, Theme, for_page, place_systems
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.formats.results import AttackModel
 from evaluation.objective_results.values import ATTACKS
@@ -76,7 +76,7 @@ class ShownTest:
 class Drawing:
     """Hold what a figure shows: points of the trade-off, bars of an average with its minimum, or tests on a data set.
 
-    `minimum`: of the average in bars, or the lowest EER of the condition that the tests meet.
+    `minimum`: of the average in bars, or the lowest EER of the condition that the tests meet. `stamp`: of files.
     """
 
     slug: str
@@ -87,6 +87,7 @@ class Drawing:
     bars: tuple[SystemBar, ...] = ()
     limits: tuple[float, ...] = ()
     minimum: float | None = None
+    stamp: str = ""
 
     @property
     def key(self) -> list[tuple[str, SystemPoint]]:
@@ -109,6 +110,7 @@ class Drawing:
     ) -> str:
         """All of it, as the process that draws it reads it. `linked`: whether its points lead somewhere."""
         look: dict[str, Any] = {"theme": theme, "image_format": image_format}
+        look |= {} if linked else {"stamp": self.stamp}  # the page says it itself
         if self.tests:
             tests = [astuple(test if linked else replace(test, link="")) for test in self.tests]
             named = {"tests": tests, "estimator": self.column.estimator, "version": VERSION, "look": look}
@@ -166,7 +168,10 @@ def list_drawings(leaderboard: Leaderboard) -> dict[str, Drawing]:
         if bars:
             slug = column.key.replace("_", "-")
             found[slug] = Drawing(slug, column, bars=tuple(bars), minimum=one.minimum if one else None)
-    return found | {one.slug: one for one in _list_det_drawings(leaderboard)}
+    found |= {one.slug: one for one in _list_det_drawings(leaderboard)}
+    corpus = leaderboard.edition.corpus
+    stamp = SYNTHETIC if corpus and corpus.is_synthetic else ""
+    return {slug: replace(one, stamp=stamp) for slug, one in found.items()}
 
 
 def _list_det_drawings(leaderboard: Leaderboard) -> Iterator[Drawing]:

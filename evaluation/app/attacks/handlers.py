@@ -219,7 +219,7 @@ def _store_voices(run: EvaluationRun, data_set: DataSet, found: VoiceDistinctive
     light, dark = (similarity.make_similarity_plot(found, genders, theme) for theme in ("light", "dark"))
     words = similarity.describe(found)
     key = partial(similarity_key, run.pk, data_set.name)
-    store_figure(key, light, dark=dark, title=similarity.TITLE, description=words)
+    store_figure(run, key, light, dark=dark, title=similarity.TITLE, description=words)
     return words
 
 

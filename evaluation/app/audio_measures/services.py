@@ -46,7 +46,7 @@ def draw_figures(run: EvaluationRun) -> dict[str, float]:
         return {}
     threshold = pitch_minimum(run.submission.system.edition)
     plot, words = make_pitch_plot(groups, threshold)
-    store_figure(partial(figure_key, run), plot, **words)
+    store_figure(run, partial(figure_key, run), plot, **words)
     return _draw_contours(run, example) if (example := find_realigned_example(run)) else {}
 
 
@@ -61,6 +61,7 @@ def _draw_contours(run: EvaluationRun, example: UtteranceMeasure) -> dict[str, f
     named = (("original", original.hz), ("anonymised", anonymised.hz), ("anonymised, realigned", warped))
     plot = ContourPlot([Contour(name, hz, original.start_s, original.step_s) for name, hz in named])
     store_figure(
+        run,
         partial(contours_key, run),
         plot,
         title="F0 contours of one utterance",

@@ -257,7 +257,7 @@ def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str
         if known:
             tests = {attack: measure_scores(score_sets[attack]) for attack in known}
             words = {"title": det.TITLE, "description": det.describe(tests, estimator=estimator)}
-            store_figure(partial(det_key, run.pk, name), det.make_det_plot(tests, estimator), **words)
+            store_figure(run, partial(det_key, run.pk, name), det.make_det_plot(tests, estimator), **words)
             _draw_exposure(run, name, [score_sets[attack] for attack in known])
     progress("Drawing the DET curves", len(by_set), len(by_set))
 
@@ -265,4 +265,4 @@ def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str
 def _draw_exposure(run: EvaluationRun, name: str, score_sets: Sequence[ScoreSet]) -> None:
     exposed = [read_exposed_test(one) for one in score_sets]
     words = {"title": exposure.TITLE, "description": exposure.describe(exposed)}
-    store_figure(partial(exposure_key, run.pk, name), exposure.make_exposure_plot(exposed), **words)
+    store_figure(run, partial(exposure_key, run.pk, name), exposure.make_exposure_plot(exposed), **words)

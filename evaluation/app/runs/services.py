@@ -20,7 +20,7 @@ from evaluation.app.runs.kinds import EngineRunKind
 from evaluation.app.runs.one_at_a_time import require_no_other
 from evaluation.app.runs.selectors import FACTS, GENDERS, list_jobs
 from evaluation.attackers.training.recipe import TRAINING_ENGINE
-from evaluation.figures.style import ImageFormat, Plot, Theme, draw_files
+from evaluation.figures.style import SYNTHETIC, ImageFormat, Plot, Theme, draw_files
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity
 from evaluation.objective_results.compute import Objective
 from evaluation.objective_results.recomputation import MeasuredTest
@@ -302,14 +302,17 @@ def make_score_set(run: EvaluationRun, test: MeasuredTest, recipe: Recipe) -> Sc
     )
 
 
-def store_figure(key: Callable[[Theme, ImageFormat], str], plot: Plot, **words: Any) -> None:
-    """Draw a figure and keep its files.
+def store_figure(run: EvaluationRun, key: Callable[[Theme, ImageFormat], str], plot: Plot, **words: Any) -> None:
+    """Draw a figure of a run and keep its files; it says where the speech is synthetic.
 
     Args:
         key: where they lie.
         words: title, description and what else `draw_files` takes.
     """
-    for (theme, image_format), content in draw_files(plot, **words).items():
+    system = run.submission.system
+    corpus = system.edition.corpus if system.edition else system.corpus
+    stamp = SYNTHETIC if corpus and corpus.is_synthetic else ""
+    for (theme, image_format), content in draw_files(plot, stamp=stamp, **words).items():
         replace_named(key(theme, image_format), content)
 
 

@@ -29,7 +29,6 @@ from listening.analysis.tables import Results, Scores
 
 ALL_FORMATS: tuple[ImageFormat, ...] = ("svg", "pdf", "png")
 DARK = "-dark.svg"  # PDF and PNG are for print, on white paper
-PNG_DOTS_PER_INCH = 300
 SIMULATED = "SIMULATED: no listener gave these answers"
 
 
@@ -98,7 +97,6 @@ class Figure:
             description=self.alt,
             theme="light",
             stamp=SIMULATED if self.is_simulated else "",
-            dots_per_inch=PNG_DOTS_PER_INCH,
         )
         return {
             path: darken(drawn[image_format]) if path.endswith(DARK) else drawn[image_format]

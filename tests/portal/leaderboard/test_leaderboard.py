@@ -19,6 +19,7 @@ from portal.submissions.models import Submission, System
 from tests.pages import read_page
 from tests.portal.factories import (
     client_of,
+    make_corpus,
     make_edition,
     make_organizer,
     make_submission,
@@ -319,6 +320,13 @@ def test_figure_is_drawn_once_and_kept_by_what_it_shows(client, edition, monkeyp
     assert b"T01-p1" in first.content
     monkeypatch.setattr(leaderboard_figures, "_drawn", lambda _: pytest.fail("drawn again"))
     assert client.get(address).content == first.content
+
+
+def test_figure_file_of_synthetic_speech_says_so(client, edition):
+    Edition.objects.filter(pk=edition.pk).update(corpus=make_corpus("made", is_synthetic=True))
+    publish(edition)
+    figure = client.get(f"/editions/{edition.name}/leaderboard/figures/tradeoff-wer.svg")
+    assert b"SYNTHETIC SPEECH" in figure.content
 
 
 def test_figure_is_a_harmless_document_of_its_kind(client, edition):
