@@ -67,6 +67,7 @@ OWN_APPS = [
     "anonymization.app",
     "evaluation.app",
     "listening.app",
+    "portal.home",
     "portal.removal",
     "portal.operations",
     "portal.api",

@@ -113,8 +113,7 @@ def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
         "not_listed": "" if edition.is_listed else NOT_LISTED,
     }
     # An organizer who takes part with a team of their own is told what the team does next, too.
-    steps = [] if is_organizer and team is None else _steps(user, edition, team, now)
-    context["steps"] = [*(_organizer_steps(edition) if is_organizer else []), *steps]
+    context["steps"] = [] if is_organizer and team is None else [*_steps(user, edition, team, now)]
     if is_organizer and context["rules"] and edition.corpus:
         held = edition.corpus.data_sets.values_list("name", flat=True)
         context["missing_sets"] = missing_sets(context["rules"].recipe, held)
@@ -148,27 +147,6 @@ def _rules(edition: Edition) -> Rules | None:
         return None
     except InputError:  # a policy of another recipe
         return make_rules(edition.recipe, edition.track)
-
-
-def _organizer_steps(edition: Edition) -> Iterator[NextStep]:
-    name = [edition.name]
-    if waiting := edition.teams.filter(state=Team.State.WAITING).count():
-        title = "1 team waits for approval" if waiting == 1 else f"{waiting} teams wait for approval"
-        text = "A team cannot submit before you approve it."
-        yield NextStep(title, text, "Look at the teams", reverse("editions:teams", args=name))
-    if not edition.is_listed:
-        yield NextStep(
-            "List the edition", listing_words(edition), "Edit the edition", reverse("editions:edit", args=name)
-        )
-
-
-def listing_words(edition: Edition) -> str:
-    """What to decide before an edition is listed: whether it is, and whether its teams download the speech."""
-    text = f"Now {NOT_LISTED}, and teams register by your link only. Tick “Listed” when everything is right."
-    if edition.corpus is None:
-        return text
-    may = "can" if edition.shares_data else "cannot"
-    return f"{text} Approved teams {may} download the speech of the corpus; the same page decides it."
 
 
 def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Iterator[NextStep]:

@@ -20,12 +20,12 @@ from common.memory import format_size
 from listening.app.models import Block, Condition, Study
 from listening.app.studies.rules import HIDDEN_WITH_LEADERBOARD, LAUNCHED, RESULTS_TAKEN_BACK, TOO_FEW_LEFT
 from portal.challenges.models import Edition
-from portal.challenges.rules import Phase, moment, phase_in_words, registration_phase, submission_phase
+from portal.challenges.rules import NOT_LISTED, Phase, moment, phase_in_words, registration_phase, submission_phase
 from portal.core.counting import count_rows
 from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
 from portal.corpora.selectors import CorpusSummary
-from portal.editions.pages import GET_DATA, NextStep, listing_words
+from portal.editions.pages import GET_DATA, NextStep
 from portal.jobs.models import Job
 from portal.submissions.models import SharedPart, Submission, System, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
@@ -237,6 +237,15 @@ def _lacks_results(edition: Any) -> bool:
     return edition.study_state == Study.State.CLOSED and edition.study_results_published_at is None
 
 
+def _listing_words(edition: Edition) -> str:
+    """What to decide before an edition is listed: whether it is, and whether its teams download the speech."""
+    text = f"Now {NOT_LISTED}, and teams register by your link only. Tick “Listed” when everything is right."
+    if edition.corpus is None:
+        return text
+    may = "can" if edition.shares_data else "cannot"
+    return f"{text} Approved teams {may} download the speech of the corpus; the same page decides it."
+
+
 def _waiting_words(edition: Any) -> str:
     text = "They register on the page of the edition; you approve them."
     if edition.corpus is None:
@@ -274,9 +283,9 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
         return NextStep(f"Results of {edition.taken_back_title} were taken back", TOO_FEW_LEFT, "See the test", test)
     words = {
         "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
-        "Challenge": ("List it", listing_words(edition), "Edit the edition"),
+        "Challenge": ("List it", _listing_words(edition), "Edit the edition"),
         "Baseline": ("Run a baseline", "Teams are compared with it on the leaderboard.", "Run a baseline"),
-        "Teams": ("Wait for teams", _waiting_words(edition), "See the edition"),
+        "Teams": ("Wait for teams", _waiting_words(edition), "Invite teams"),
         "Listening test": _listening_words(edition),
         "Published": ("Publish the leaderboard", "Until then only organizers see it.", "See the leaderboard"),
     }
@@ -295,8 +304,7 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
                 submissions = reverse("submissions:list", args=[edition.name])
                 return NextStep("Wait for submissions", text, "See the submissions", submissions)
             title, text, action = words[step.title]
-            url = edition.get_absolute_url() if step.title == "Teams" else step.url
-            return NextStep(title, text, action, url)
+            return NextStep(title, text, action, step.url)
     if edition.study_state in LAUNCHED and edition.study_blocks_all:
         title = (
             f"{edition.study_title}: {edition.study_blocks_finished} of {edition.study_blocks_all} blocks are finished"

@@ -89,7 +89,7 @@ def make_challenge(page, look):
 
 
 def start_baseline(page, look):
-    page.get_by_role("link", name="Run a baseline").click()
+    page.get_by_role("region", name="Next").get_by_role("link", name="Run a baseline").click()
     page.get_by_role("button", name="Run the baseline").click()
     page.wait_for_url(f"**/systems/{NAME}-b2/")
     look(page, "baseline-started")

@@ -141,7 +141,7 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     assert found() == (done, "/systems/new/tones/?edition=mine")
     system = System.objects.create(name="b2", title="B2", corpus=corpus, edition=edition, is_baseline=True)
     baseline = make_submission(system, state="evaluating")
-    assert found() == (done, "/editions/mine/")
+    assert found() == (done, "/editions/mine/teams/")
     assert edition_path(select_organized(organizer).get(), timezone.now()).steps[2].url == "/systems/b2/"
     data_set = DataSet.objects.first()
     baseline.anonymization_runs.create(
@@ -154,7 +154,7 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     assert found() == (done, "/systems/new/tones/?edition=mine")
     Submission.objects.update(state="evaluated")
     done += ["Baseline"]
-    assert found() == (done, "/editions/mine/")
+    assert found() == (done, "/editions/mine/teams/")
     make_team(edition)
     done += ["Teams"]
     new = "/studies/new/?edition=mine"
@@ -184,6 +184,14 @@ def test_way_of_an_edition_is_ticked_and_leads_on(organizer):
     assert home_page(organizer)["main"] == newer
     newer.delete()
     assert study.name in "".join(step.url for step in home_page(organizer)["paths"][0].steps)
+
+
+def test_page_of_an_edition_has_one_button_for_what_its_organizer_does_next(client, organizer):
+    edition = make_edition(name="mine", organizers=[organizer])
+    make_team(edition, state="waiting")
+    page = read_page(client.get("/editions/mine/"))
+    assert page.count('class="button') == 1 + page.count("Log out</button>")
+    assert '<a class="button end" href="/editions/mine/teams/">Look at the teams</a>' in page
 
 
 def test_home_of_a_team_says_what_was_refused_first_and_what_is_next():
