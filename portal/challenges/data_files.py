@@ -11,7 +11,7 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, cast
@@ -106,6 +106,30 @@ def read_data_file(file: DataFile, start: int, stop: int) -> Iterator[bytes]:
         while start < stop and (piece := stream.read(min(CHUNK_BYTES, stop - start))):
             start += len(piece)
             yield piece
+
+
+def list_members(files: Iterable[DataFile]) -> Iterator[str]:
+    """Yield the members of one archive with all recordings and lists of an edition, unpacked, as `Member` lines."""
+    for file in files:
+        if file.kind == Kind.SPEECH:
+            yield from _lines(file.key)
+        elif file.kind == Kind.KALDI:  # it holds the trials, too
+            with default_storage.open(file.key) as stream, zipfile.ZipFile(stream) as archive:
+                for item in archive.infolist():
+                    yield Member(item.filename, f"{file.key}!{item.filename}", item.file_size, item.CRC).line()
+
+
+def read_everything(files: Iterable[DataFile], start: int, stop: int) -> Iterator[bytes]:
+    """Yield the bytes of the archive of `list_members` from `start` up to `stop`, in pieces."""
+    return stored_zip(lambda: list_members(files), _open_member, start, stop)
+
+
+def _open_member(key: str) -> BinaryIO:
+    key, _, item = key.partition("!")
+    if not item:
+        return _open(key)
+    with default_storage.open(key) as stream, zipfile.ZipFile(stream) as archive:
+        return io.BytesIO(archive.read(item))
 
 
 def _speech(data_set: DataSet, rows: list[Utterance], progress: Callable[[int], None]) -> Made:

@@ -224,8 +224,9 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
         "job": job,
         "is_under_way": job is not None and not job.has_ended,
         "checksums": CHECKSUMS,
+        "archive": name_archive(edition),
+        "archive_bytes": sum(file.bytes for file in files if file.kind in (DataFile.Kind.SPEECH, DataFile.Kind.KALDI)),
         "commands": [
-            f"vp data {edition.name}",
             f"vp run {edition.name} --method mcadams-2022",
             f'vp run {edition.name} --command "python3 ours.py {{input}} {{output}}"',
         ],
@@ -270,6 +271,11 @@ def _file_table(edition: Edition, files: Iterable[DataFile]) -> Table:
     )
     caption = "Files of the data sets"
     return plain_table("Files to download", columns, cells, caption=caption, is_caption_hidden=True, styles="strip")
+
+
+def name_archive(edition: Edition) -> str:
+    """Return the name of the one archive of all recordings and lists."""
+    return f"{edition.name}-data.zip"
 
 
 def checksum_lines(files: Iterable[DataFile]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import partial
 from itertools import chain, count
 from typing import Any, cast
@@ -15,9 +16,10 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from common.errors import NotPossible, Refused
+from common.stored_zip import count_bytes
 from portal.accounts.access import member_action, member_page, member_read, open_page, open_read, organizer_page
 from portal.challenges import selectors
-from portal.challenges.data_files import read_data_file
+from portal.challenges.data_files import list_members, read_data_file, read_everything
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.services import prepare_data_files
 from portal.core.downloads import as_download, csv_response
@@ -84,13 +86,16 @@ def prepare_data(request: HttpRequest, edition: str) -> HttpResponse:
 
 @member_read
 def data_file(request: HttpRequest, edition: str, file: str) -> HttpResponse:
-    """A file for teams, whole or a part of it."""
+    """A file for teams, or one archive of all, whole or a part of it."""
     file = file.replace("\0", "")  # PostgreSQL refuses to look for it
-    files = data_files_for(request.user, selectors.edition_for(request.user, edition))
+    chosen = selectors.edition_for(request.user, edition)
+    files = data_files_for(request.user, chosen)
     if file == pages.CHECKSUMS and files:
         lines = "".join(pages.checksum_lines(files))
         return as_download(HttpResponse(lines, content_type="text/plain; charset=utf-8"), file)
     try:
+        if file == pages.name_archive(chosen) and files:
+            return send_everything(request, file, list(files))
         return send_data_file(request, get_object_or_404(files, name=file))
     except Refused as busy:
         return HttpResponse(
@@ -106,6 +111,17 @@ def send_data_file(request: HttpRequest, file: DataFile) -> HttpResponse:
     """
     answer = attached_response(request, file.name, file.bytes, file.sha256, partial(read_data_file, file))
     return cast("HttpResponse", answer)
+
+
+def send_everything(request: HttpRequest, name: str, files: list[DataFile]) -> HttpResponse:
+    """Send the bytes that were asked for of one archive of these files.
+
+    Raises:
+        Refused: as many download as may at a time.
+    """
+    digest = hashlib.sha256("".join(pages.checksum_lines(files)).encode()).hexdigest()
+    size = count_bytes(partial(list_members, files))
+    return cast("HttpResponse", attached_response(request, name, size, digest, partial(read_everything, files)))
 
 
 @open_read

@@ -1,5 +1,6 @@
 """The page “Data” and its files: who gets what, the terms, what the files hold, and downloads that go on."""
 
+import io
 import zipfile
 
 import pytest
@@ -168,6 +169,26 @@ def test_download_goes_on_and_never_mixes_two_files(edition):
     assert (other.status_code, body(other)) == (200, data)
     head = client.head(address(edition))
     assert (head["Content-Length"], body(head)) == (str(len(data)), b"")
+
+
+def test_one_archive_holds_recordings_and_lists_of_all_sets_and_goes_on(edition):
+    client, _ = member_of(edition)
+    everything = address(edition, "vpc-data.zip")
+    assert client.get(everything).status_code == 404
+    accept(client, edition)
+    whole = client.get(everything)
+    data = body(whole)
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    assert archive.testzip() is None
+    parts = (
+        zipfile.ZipFile(io.BytesIO(body(client.get(address(edition, file.name)))))
+        for file in edition.data_files.filter(kind__in=("speech", "kaldi"))
+    )
+    expected = {name: part.read(name) for part in parts for name in part.namelist()}
+    assert {name: archive.read(name) for name in archive.namelist()} == expected
+    middle = len(data) // 2
+    rest = client.get(everything, headers={"Range": f"bytes={middle}-", "If-Range": whole["ETag"]})
+    assert (rest.status_code, body(rest)) == (206, data[middle:])
 
 
 def test_files_follow_the_edition_and_the_recordings(edition):
