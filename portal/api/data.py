@@ -9,13 +9,15 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.permissions import IsAuthenticatedOrReadOnly
+from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.access import Scope
-from portal.api.base import ApiView, BytesRenderer, Computed, CsvRenderer, Shape, Who, operation
-from portal.challenges.models import Edition
+from portal.api.access import HasScope, Scope
+from portal.api.base import ApiViewSet, BytesRenderer, CsvRenderer, StrictSerializer
+from portal.challenges.models import DataFile, DataSet, Edition
 from portal.challenges.selectors import edition_for, makes_data_files
 from portal.core.downloads import as_download, csv_response
 from portal.editions.views import send_data_file
@@ -32,10 +34,8 @@ from portal.teams import services as teams
 from portal.teams.models import Team
 from portal.teams.selectors import data_access, data_files_for, team_of
 
-TEXT, FLAG = serializers.CharField(), serializers.BooleanField()
 
-
-class InheritedSerializer(Shape):
+class InheritedSerializer(serializers.Serializer[Any]):
     """What a further version of a system inherits unless its archive holds it."""
 
     system = serializers.CharField()
@@ -49,13 +49,15 @@ class InheritedSerializer(Shape):
     )
 
 
-class ExpectedSerializer(Shape):
+class ExpectedSerializer(serializers.Serializer[Any]):
     """What `vp verify` compares an archive with."""
 
     format = serializers.CharField()
     version = serializers.IntegerField()
     edition = serializers.CharField()
-    audio_required = scores_required = description_required = serializers.BooleanField()
+    audio_required = serializers.BooleanField()
+    scores_required = serializers.BooleanField()
+    description_required = serializers.BooleanField()
     limits = serializers.DictField()
     recipe = serializers.CharField(help_text="TOML.")
     data_sets = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
@@ -71,103 +73,85 @@ class ExpectedSerializer(Shape):
     inherited = InheritedSerializer(required=False, help_text="Present if a system is named.")
 
 
-@operation(
-    ExpectedSerializer,
-    asks=OpenApiParameter(
-        "system", str, description="Name or label of one of your systems: what its next version would inherit."
-    ),
-    who=Who.TAKING_PART,
-)
-def show_expected(api: ApiView, edition: str) -> HttpResponse:
-    """What an archive is checked against, as `vp verify` reads it; for members of approved teams and organizers."""
-    chosen = edition_for(api.user, edition)
-    _require_taking_part(api.user, chosen)
-    wanted = api.request.query_params.get("system", "")
-    system = corrected_system_for(api.user, chosen, wanted) if wanted else None
-    name = f"{system.name if system else chosen.name}-expected.json"
-    text = describe_requirements(chosen, system=system).to_json()
-    return as_download(HttpResponse(text, content_type="application/json"), name)
+class ExpectedQuerySerializer(serializers.Serializer[Any]):
+    system = serializers.CharField(
+        default="",
+        allow_blank=True,
+        help_text="Name or label of one of your systems: what its next version would inherit.",
+    )
 
 
-class AskedSetSerializer(Shape):
-    """A data set whose speech is required: a file for each utterance."""
+class AskedSetSerializer(serializers.Serializer[Any]):
+    """A data set whose speech is required: a file for each utterance.
 
-    name = directory = role = split = serializers.CharField()
+    `expected`: address of its utterances with their lengths (CSV), for members of approved teams.
+    """
+
+    name = serializers.CharField()
+    directory = serializers.CharField()
+    role = serializers.CharField()
+    split = serializers.CharField()
     utterances = serializers.IntegerField()
-    required = Computed(  # type: ignore[assignment]
-        FLAG, lambda one, _: one.is_required, help_text="Whether an archive without it is refused."
+    required = serializers.BooleanField(  # type: ignore[assignment]
+        source="is_required", help_text="Whether an archive without it is refused."
     )
-    expected = Computed(
-        TEXT,
-        lambda one, context: reverse("api:expected-set", args=[context["edition"], one.name]),
-        help_text="Address of its utterances with their lengths (CSV), for members of approved teams.",
+    expected = serializers.SerializerMethodField()
+
+    def get_expected(self, asked: Any) -> str:
+        return reverse("api:expected-set", args=[self.context["view"].kwargs["edition"], asked.name])
+
+
+class ResultsAskedSerializer(serializers.Serializer[Any]):
+    """Which kinds of results teams report; none where the portal alone evaluates."""
+
+    required = serializers.BooleanField(  # type: ignore[assignment]
+        source="results_required", help_text="Whether an archive without score files is refused."
     )
+    kinds = serializers.ListField(child=serializers.CharField(), source="result_kinds")
 
 
-class ResultsAskedSerializer(Shape):
-    """Whether teams report results."""
+class RequirementsSerializer(serializers.Serializer[Any]):
+    """What an archive must hold, as the page “Submit” says it.
 
-    required = Computed(  # type: ignore[assignment]
-        FLAG, lambda one, _: one.results_required, help_text="Whether an archive without score files is refused."
-    )
-    kinds = Computed(
-        serializers.ListField(child=serializers.CharField()),
-        lambda one, _: list(one.result_kinds),
-        help_text="Kinds of files that are read; none where the portal alone evaluates.",
-    )
-
-
-class RequirementsSerializer(Shape):
-    """What an archive must hold, as the page “Submit” says it."""
+    `expected`: address of everything that an archive is checked against, for members of approved teams.
+    """
 
     edition = serializers.CharField()
     suffix = serializers.CharField(help_text="What names of folders of anonymised speech end with.")
     evaluated_by = serializers.ChoiceField(["teams", "portal", "both"])
     data_sets = AskedSetSerializer(many=True)
-    audio_required = description_required = FLAG
+    audio_required = serializers.BooleanField()
+    description_required = serializers.BooleanField()
     results = ResultsAskedSerializer(source="*")
-    rate_hz = largest_archive_bytes = serializers.IntegerField()
-    format = Computed(TEXT, lambda *_: SPEECH_FORMAT, help_text="Format of the speech.")
-    archive_endings = Computed(
-        serializers.ListField(child=serializers.CharField()), lambda *_: list(ARCHIVE_ENDINGS), help_text="Of archives."
-    )
-    expected = Computed(
-        TEXT,
-        lambda one, _: reverse("api:expected", args=[one.edition]),
-        help_text="Address of everything that an archive is checked against, for members of approved teams.",
-    )
+    rate_hz = serializers.IntegerField()
+    largest_archive_bytes = serializers.IntegerField()
+    format = serializers.CharField(default=SPEECH_FORMAT, help_text="Of the speech.")
+    archive_endings = serializers.ListField(child=serializers.CharField(), default=list(ARCHIVE_ENDINGS))
+    expected = serializers.SerializerMethodField()
+
+    def get_expected(self, requirements: Any) -> str:
+        return reverse("api:expected", args=[requirements.edition])
 
 
-@operation(RequirementsSerializer, who=Who.EVERYBODY)
-def show_requirements(api: ApiView, edition: str) -> Response:
-    """What an archive of an edition must hold: data sets, files, results, description."""
-    chosen = edition_for(api.user, edition)
-    return Response(RequirementsSerializer(list_requirements(chosen), context={"edition": chosen.name}).data)
-
-
-@operation(OpenApiTypes.STR, kinds=[CsvRenderer], who=Who.TAKING_PART)
-def list_expected_utterances(api: ApiView, edition: str, data_set: str) -> HttpResponse:
-    """The utterances of a data set with their lengths, as CSV; for members of approved teams and organizers."""
-    chosen = edition_for(api.user, edition)
-    _require_taking_part(api.user, chosen)
-    return csv_response(f"{data_set}-expected.csv", list_expected(expected_set_for(chosen, data_set)))
-
-
-class DataFileSerializer(Shape):
+class DataFileSerializer(serializers.ModelSerializer[DataFile]):
     """A file for teams; downloads take byte ranges."""
 
-    name = serializers.CharField()
-    data_set = Computed(TEXT, lambda file, _: file.data_set.name)
-    kind = serializers.ChoiceField(["speech", "kaldi", "trials", "expected"])
-    bytes = serializers.IntegerField()
-    sha256 = serializers.CharField()
-    url = Computed(TEXT, lambda file, context: reverse("api:data-file", args=[context["edition"], file.name]))
+    data_set = serializers.SlugRelatedField[DataSet](slug_field="name", read_only=True)
+    url = serializers.SerializerMethodField()
+
+    class Meta:
+        model = DataFile
+        fields = ("name", "data_set", "kind", "bytes", "sha256", "url")
+
+    def get_url(self, file: DataFile) -> str:
+        return reverse("api:data-file", args=[self.context["view"].kwargs["edition"], file.name])
 
 
-class DataSerializer(Shape):
+class DataSerializer(serializers.Serializer[Any]):
     """The data of an edition: its terms, and once they are accepted its files."""
 
-    edition = terms = serializers.CharField()
+    edition = serializers.CharField()
+    terms = serializers.CharField()
     archived_at = serializers.DateTimeField(allow_null=True, help_text="Since then it takes no submissions.")
     is_shared = serializers.BooleanField(help_text="If false, the organizer says how teams get the recordings.")
     accepted_at = serializers.DateTimeField(allow_null=True, help_text="When you accepted the terms as they are.")
@@ -179,60 +163,84 @@ class DataSerializer(Shape):
     files = DataFileSerializer(many=True)
 
 
-class AcceptSerializer(Shape):
+class AcceptSerializer(StrictSerializer):
     """The terms that were read."""
 
     terms = serializers.CharField(max_length=20_000, help_text="The text of the terms, as the portal gave it.")
 
 
-def _data(api: ApiView, edition: Edition) -> Response:
-    _require_taking_part(api.user, edition)
-    access = data_access(api.user, edition)
-    found = {
-        "edition": edition.name,
-        "archived_at": edition.archived_at,
-        "is_shared": access.may_accept,
-        "terms": access.terms,
-        "accepted_at": access.acceptance and access.acceptance.accepted_at,
-        "is_open": access.is_open,
-        "page": api.request.build_absolute_uri(reverse("editions:data", args=[edition.name])),
-        "is_under_way": makes_data_files(edition),
-        "files": data_files_for(api.user, edition),
-    }
-    return Response(DataSerializer(found, context={"edition": edition.name}).data)
+class RequirementsViewSet(ApiViewSet):
+    """What an archive of an edition must hold: data sets, files, results, description."""
+
+    permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
+    serializer_class = RequirementsSerializer
+
+    def retrieve(self, request: Request, edition: str) -> Response:
+        return Response(self.get_serializer(list_requirements(edition_for(request.user, edition))).data)
 
 
-@operation(DataSerializer, who=Who.TAKING_PART)
-def show_data(api: ApiView, edition: str) -> Response:
-    """The files for teams: for members of approved teams that accepted their terms, and for organizers."""
-    return _data(api, edition_for(api.user, edition))
+class DataViewSet(ApiViewSet):
+    """The files of an edition for members of approved teams that accepted their terms, and for its organizers."""
 
+    serializer_class = DataSerializer
+    answers = {"download": OpenApiTypes.BINARY, "expected": ExpectedSerializer, "expected_set": OpenApiTypes.STR}
+    bodies = {"accept": AcceptSerializer}
+    queries = {"expected": ExpectedQuerySerializer}
+    formats = {"download": [BytesRenderer], "expected_set": [CsvRenderer]}
+    scopes = {"accept": (Scope.SUBMIT, Scope.ORGANIZE)}
 
-@operation(
-    DataSerializer,
-    takes=AcceptSerializer,
-    scopes=(Scope.SUBMIT, Scope.ORGANIZE),
-    who=Who.TAKING_PART,
-    example={"terms": "TERMS"},
-)
-def accept_data(api: ApiView, edition: str) -> Response:
-    """Accept the terms of the data, as they were given; text, time, person and team are kept."""
-    chosen = edition_for(api.user, edition)
-    _require_taking_part(api.user, chosen)
-    teams.accept_data(edition=chosen, by=api.user, now=timezone.now(), text=api.body(AcceptSerializer)["terms"])
-    return _data(api, chosen)
+    def get_edition(self) -> Edition:
+        """Return the edition if the asker takes part: names and hashes of originals are for those who were given them.
 
+        Raises:
+            Http404: they neither belong to an approved team nor organise it.
+        """
+        user = self.request.user
+        edition = edition_for(user, self.kwargs["edition"])
+        team = team_of(user, edition)
+        takes_part = team is not None and team.state == Team.State.APPROVED
+        if not takes_part and not edition.organizers.filter(pk=user.pk).exists():
+            raise Http404
+        return edition
 
-@operation(OpenApiTypes.BINARY, kinds=[BytesRenderer], who=Who.TAKING_PART)
-def download_data(api: ApiView, edition: str, file: str) -> HttpResponse:
-    """A file for teams, whole or the byte range asked for; SHA-256 as `ETag`."""
-    files = data_files_for(api.user, edition_for(api.user, edition))
-    return send_data_file(api.request, get_object_or_404(files, name=file.replace("\0", "")))
+    def retrieve(self, request: Request, edition: str) -> Response:
+        chosen = self.get_edition()
+        access = data_access(request.user, chosen)
+        data = {
+            "edition": chosen.name,
+            "archived_at": chosen.archived_at,
+            "is_shared": access.may_accept,
+            "terms": access.terms,
+            "accepted_at": access.acceptance and access.acceptance.accepted_at,
+            "is_open": access.is_open,
+            "page": request.build_absolute_uri(reverse("editions:data", args=[chosen.name])),
+            "is_under_way": makes_data_files(chosen),
+            "files": data_files_for(request.user, chosen),
+        }
+        return Response(self.get_serializer(data).data)
 
+    def accept(self, request: Request, edition: str) -> Response:
+        """Accept the terms of the data, as they were given; text, time, person and team are kept."""
+        chosen = self.get_edition()
+        teams.accept_data(edition=chosen, by=request.user, now=timezone.now(), text=self.read_body()["terms"])
+        return self.retrieve(request, edition)
 
-def _require_taking_part(user: Any, edition: Edition) -> None:
-    """Require taking part: names and hashes of the originals are for those who were given the corpus."""
-    team = team_of(user, edition)
-    takes_part = team is not None and team.state == Team.State.APPROVED
-    if not takes_part and not edition.organizers.filter(pk=user.pk).exists():
-        raise Http404
+    @extend_schema(operation_id="editions_data_download")
+    def download(self, request: Request, edition: str, file: str) -> HttpResponse:
+        """Download a file for teams, whole or the byte range asked for; SHA-256 as `ETag`."""
+        files = data_files_for(request.user, edition_for(request.user, edition))
+        return send_data_file(request, get_object_or_404(files, name=file.replace("\0", "")))
+
+    def expected(self, request: Request, edition: str) -> HttpResponse:
+        """Show what an archive is checked against, as `vp verify` reads it; for approved teams and organizers."""
+        chosen = self.get_edition()
+        wanted = self.read_query()["system"]
+        system = corrected_system_for(request.user, chosen, wanted) if wanted else None
+        text = describe_requirements(chosen, system=system).to_json()
+        response = HttpResponse(text, content_type="application/json")
+        return as_download(response, f"{system.name if system else chosen.name}-expected.json")
+
+    def expected_set(self, request: Request, edition: str, data_set: str) -> HttpResponse:
+        """List the utterances of a data set with their lengths, as CSV; for approved teams and organizers."""
+        rows = list_expected(expected_set_for(self.get_edition(), data_set))
+        return csv_response(f"{data_set}-expected.csv", rows)

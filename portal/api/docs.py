@@ -9,181 +9,110 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.permissions import IsAuthenticatedOrReadOnly
 from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.accounts.access import open_read
 from portal.accounts.models import AccessToken
-from portal.api.base import ApiView, Who, operation
-from portal.api.schema import PATH_WORDS, UPLOAD_WORDS, UPLOADS_TAG, WORDS, schema
+from portal.api.access import HasScope
+from portal.api.base import ApiViewSet
+from portal.api.schema import schema
 from portal.core.mail import absolute
 
-NAMES = {"integer": "whole number", "boolean": "true or false", "object": "object", "number": "number"}
-FORMATS = {"date-time": "time", "email": "e-mail address", "uuid": "UUID", "binary": "bytes"}
 
-
-class PlainJson(JSONRenderer):
-    """The description as ordinary JSON, for those who ask for no OpenAPI type."""
-
-
-@operation(OpenApiTypes.OBJECT, kinds=[PlainJson, OpenApiYamlRenderer, OpenApiJsonRenderer], who=Who.EVERYBODY)
-def show_schema(api: ApiView) -> Response:  # noqa: ARG001
+class SchemaViewSet(ApiViewSet):
     """This description as OpenAPI 3.1: JSON, or YAML by `Accept: application/vnd.oai.openapi` or `format=yaml`."""
-    return Response(schema())
+
+    permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
+    renderer_classes = [JSONRenderer, OpenApiYamlRenderer, OpenApiJsonRenderer]
+
+    @extend_schema(responses=OpenApiTypes.OBJECT)
+    def retrieve(self, request: Request) -> Response:
+        return Response(schema())
 
 
 @open_read
 def documentation(request: HttpRequest) -> HttpResponse:
     """Show the page that explains the API."""
     described = schema()
-    groups = [
-        {
-            "name": tag["name"],
-            "words": marked(tag["description"]),
-            "operations": _operations(described, tag["name"]),
-            "errors": _marked(UPLOAD_WORDS) if tag["name"] == UPLOADS_TAG else (),
-        }
-        for tag in described["tags"]
+    operations = [
+        _describe_operation(path, method, operation)
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
     ]
-    shapes = [_shape(name, one) for name, one in sorted(described["components"]["schemas"].items())]
+    shapes = [
+        shape | {"name": name, "fields": [_describe_field(field, one) for field, one in shape["properties"].items()]}
+        for name, shape in sorted(described["components"]["schemas"].items())
+        if "properties" in shape
+    ]
     context = {
-        "groups": groups,
-        "shapes": [shape for shape in shapes if shape["fields"]],
+        "groups": [
+            tag | {"operations": [each for each in operations if tag["name"] in each["tags"]]}
+            for tag in described["tags"]
+        ],
+        "shapes": shapes,
         "scopes": AccessToken.Scope.choices,
         "limits": settings.API_REQUESTS_PER_MINUTE,
-        "errors": _marked(WORDS),
     }
     return render(request, "api/docs.html", context)
 
 
-def marked(text: str) -> SafeString:
-    """Return text whose words between backquotes are code."""
-    pieces = enumerate(text.split("`"))
-    return format_html_join(
-        "", "{}", ((format_html("<code>{}</code>", one) if place % 2 else one,) for place, one in pieces)
-    )
+def _describe_field(name: str, field: dict[str, Any]) -> dict[str, Any]:
+    return field | {"name": name, **describe_kind(field)}
 
 
-def _marked(problems: dict[int, str]) -> list[tuple[int, SafeString]]:
-    return [(status, marked(words)) for status, words in problems.items()]
-
-
-def _operations(described: dict[str, Any], tag: str) -> list[dict[str, Any]]:
-    return [
-        _operation(path, method, operation)
-        for path, methods in described["paths"].items()
-        for method, operation in methods.items()
-        if tag in operation.get("tags", [])
-    ]
-
-
-def _operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
-    content = operation.get("requestBody", {}).get("content", {})
-    words = operation.get("description", "")
-    answers = [_answer(status, one) for status, one in operation["responses"].items()]
-    return {
-        "id": operation["operationId"],
-        "method": method.upper(),
-        "path": path,
-        "words": marked(words),
-        "who": operation["x-who"],
-        "scopes": operation.get("x-scopes", []),
-        "parameters": [_parameter(one) for one in operation.get("parameters", [])],
-        "takes": [_reference(one["schema"]) for one in list(content.values())[:1]],
-        "answers": [one for one in answers if not one["is_error"]],
-        "errors": [one["status"] for one in answers if one["is_error"]],
-        "curl": _curl(path, method.upper(), operation),
-    }
-
-
-def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": parameter["name"],
-        "place": parameter["in"],
-        "kind": kind_of(parameter["schema"]),
-        "required": parameter.get("required", False),
-        "words": marked(parameter.get("description") or PATH_WORDS.get(parameter["name"], "")),
-    }
-
-
-def _answer(status: str, answer: dict[str, Any]) -> dict[str, Any]:
+def _describe_operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
+    bodies = [content["schema"] for content in operation.get("requestBody", {}).get("content", {}).values()]
+    status, answer = next(iter(operation["responses"].items()))
     content = answer.get("content", {})
-    shapes = [_reference(one["schema"]) for one in content.values()]
-    return {
-        "status": status,
-        "words": marked(answer["description"]),
-        "kinds": list(content),
-        "shape": next((shape for shape in shapes if shape), ""),
-        "is_error": not status.startswith("2"),
+    shown = describe_kind(next(iter(content.values()))["schema"]) if content else {}
+    return operation | {
+        "path": path,
+        "method": method.upper(),
+        "scopes": " or ".join(operation["x-scopes"]),
+        "parameters": [one | describe_kind(one["schema"]) for one in operation.get("parameters", [])],
+        "takes": describe_kind(bodies[0]) if bodies else None,
+        "answer": {"status": status, "formats": list(content)} | shown,
+        "curl": _write_curl(path, method.upper(), operation),
     }
 
 
-def _shape(name: str, component: dict[str, Any]) -> dict[str, Any]:
-    required = component.get("required", [])
-    fields = [
-        {
-            "name": field,
-            "kind": kind_of(one),
-            "shape": _reference(one) or _reference(one.get("items", {})),
-            "words": marked(one.get("description", "")),
-            "required": field in required,
-        }
-        for field, one in component.get("properties", {}).items()
-    ]
-    return {"name": name, "words": marked(component.get("description", "")), "fields": fields}
+def describe_kind(one: dict[str, Any]) -> dict[str, str]:
+    """Return a schema in words, such as ``datetime or null``, and the name of the shape that it refers to, if any."""
+    schemas = schema()["components"]["schemas"]
+    options = [one, *one.get("allOf", ()), *one.get("oneOf", ()), *one.get("anyOf", ()), one.get("items", {})]
+    name = next((each["$ref"].rpartition("/")[2] for each in options if "$ref" in each), "")
+    choices = (schemas.get(name) or one).get("enum")
+    kinds = one.get("type", name or "any")
+    words = " or ".join(kinds) if isinstance(kinds, list) else str(one.get("format", kinds))
+    if choices:
+        words = f"one of {', '.join(map(str, filter(None, choices)))}"
+    elif kinds == "array":
+        words = f"list of {name or describe_kind(one.get('items', {}))['kind']}"
+    return {"kind": words, "shape": "" if choices else name}
 
 
-def _reference(one: dict[str, Any]) -> str:
-    """Return the name of the shape that a schema refers to; empty for none."""
-    for each in (one, *one.get("allOf", ()), *one.get("oneOf", ()), *one.get("anyOf", ())):
-        if "$ref" in each:
-            return str(each["$ref"]).rpartition("/")[2]
-    return ""
-
-
-def kind_of(one: dict[str, Any]) -> str:
-    """Return a schema in words, such as ``time or null``."""
-    if name := _reference(one):
-        choices = schema()["components"]["schemas"].get(name, {}).get("enum")
-        words = f"one of {', '.join(map(str, choices))}" if choices else name
-        has_null = any(each.get("type") == "null" for each in (*one.get("oneOf", ()), *one.get("anyOf", ())))
-        return f"{words} or null" if has_null else words
-    if choices := one.get("enum"):
-        return f"one of {', '.join(choice if choice else 'nothing' for choice in map(str, filter(None, choices)))}"
-    given = one.get("type", "anything")
-    kinds = given if isinstance(given, list) else [given]
-    return " or ".join(_kind(kind, one) for kind in kinds)
-
-
-def _kind(kind: str, one: dict[str, Any]) -> str:
-    if kind == "array":
-        return f"list of {kind_of(one.get('items', {}))}"
-    if kind == "object" and isinstance(one.get("additionalProperties"), dict):
-        return f"object of {kind_of(one['additionalProperties'])}"
-    return FORMATS.get(one.get("format", ""), "text") if kind == "string" else NAMES.get(kind, kind)
-
-
-def _curl(path: str, method: str, operation: dict[str, Any]) -> str:
+def _write_curl(path: str, method: str, operation: dict[str, Any]) -> str:
     """Return a line for the shell; words in capitals are to be replaced."""
+    words = ["curl", "--head"] if method == "HEAD" else ["curl", "--request", method]
+    query = []
     for parameter in operation.get("parameters", []):
-        path = path.replace(f"{{{parameter['name']}}}", parameter["name"].upper())
-    address = absolute(path.replace("{", "").replace("}", ""))
-    asked = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")]
-    address += "?" + "&".join(f"{name}={name.upper()}" for name in asked) if asked else ""
-    words = ["curl", *{"GET": [], "HEAD": ["--head"]}.get(method, ["--request", method])]
-    line = shlex.join(words) + ' --header "Authorization: Bearer $VP_TOKEN"'
+        name, place = parameter["name"], parameter["in"]
+        path = path.replace(f"{{{name}}}", name.upper())
+        if place == "header" and parameter.get("required"):
+            words += ["--header", f"{name}: {parameter['schema'].get('enum', [name.rpartition('-')[2].upper()])[0]}"]
+        elif place == "query" and parameter.get("required"):
+            query.append(f"{name}={name.upper()}")
     content = operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
-        body = json.dumps(content["application/json"]["example"], ensure_ascii=False)
-        line += f" --header 'Content-Type: application/json' --data {shlex.quote(body)}"
-    for parameter in operation.get("parameters", []):
-        if parameter["in"] == "header" and parameter.get("required"):
-            value = parameter["schema"].get("enum", [parameter["name"].rpartition("-")[2].upper()])[0]
-            line += f" --header '{parameter['name']}: {value}'"
-    if "application/offset+octet-stream" in content:
-        line += " --header 'Content-Type: application/offset+octet-stream' --data-binary @PART"
-    return f"{line} {shlex.quote(address) if '?' in address else address}"
+        example = json.dumps(content["application/json"]["example"], ensure_ascii=False)
+        words += ["--header", "Content-Type: application/json", "--data", example]
+    elif "application/offset+octet-stream" in content:
+        words += ["--header", "Content-Type: application/offset+octet-stream", "--data-binary", "@PART"]
+    address = absolute(path) + ("?" if query else "") + "&".join(query)
+    return f'{shlex.join([*words, address])} --header "Authorization: Bearer $VP_TOKEN"'

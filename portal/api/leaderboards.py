@@ -1,10 +1,15 @@
-"""What a leaderboard computes and ranks by: its policy and its recipe."""
+"""Leaderboards, and what they compute and rank by: their policy and their recipe."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
+from django.http import HttpResponse
+from django.utils import timezone
 from rest_framework import serializers
+from rest_framework.permissions import IsAuthenticatedOrReadOnly
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from common.toml_files import LARGEST_TOML_BYTES
@@ -17,15 +22,118 @@ from evaluation.protocols.ranking.policy import (
     policy_in_words,
 )
 from evaluation.protocols.recipes import BASES, shipped_editions
-from portal.api.base import ApiView, Shape, operation
+from portal.api.access import HasScope
+from portal.api.base import WITH_CSV, ApiViewSet, StrictSerializer
+from portal.api.editions import EditionSerializer, answer_edition
 from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for
 from portal.core.clock import read_clock
+from portal.core.downloads import csv_response
+from portal.core.panels import panel_data
 from portal.leaderboard import services
-from portal.leaderboard.selectors import policy_by
+from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_rows
+from portal.leaderboard.selectors import leaderboard_for, policy_by
 
 
-class PolicySerializer(Shape):
+class MeasuredSerializer(serializers.Serializer[Any]):
+    """An average with its interval; `is_reported`: stated by the team, not confirmed by what was submitted."""
+
+    value = serializers.FloatField()
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    is_reported = serializers.BooleanField()
+
+
+class EntrySerializer(serializers.Serializer[Any]):
+    """A system on a leaderboard."""
+
+    system = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    title = serializers.CharField()
+    team = serializers.CharField(allow_null=True)
+    kind = serializers.CharField()
+    is_late = serializers.BooleanField()
+    is_reported = serializers.BooleanField()
+    weak_attack = serializers.ListField(
+        child=serializers.CharField(), help_text="Why the attack behind its EER is not reliable; empty where it is."
+    )
+    doubts = serializers.ListField(
+        child=serializers.CharField(), help_text="What stands beside its EER on the page, in some words each."
+    )
+    averages = serializers.DictField(child=MeasuredSerializer(), help_text="By metric.")
+
+
+class ReasonSerializer(serializers.Serializer[Any]):
+    """A reason, as a code for programs and as a sentence for people."""
+
+    code = serializers.CharField()
+    text = serializers.CharField()
+
+
+class UnrankableSerializer(EntrySerializer):
+    """A system that cannot be ranked."""
+
+    reasons = ReasonSerializer(many=True)
+
+
+class RowSerializer(UnrankableSerializer):
+    """A system in a ranking."""
+
+    place = serializers.CharField()
+    rank = serializers.IntegerField(allow_null=True)
+    groups = serializers.ListField(child=serializers.IntegerField())
+    notes = ReasonSerializer(many=True)
+
+
+class RankingSerializer(serializers.Serializer[Any]):
+    """One condition by one utility."""
+
+    condition = serializers.DictField(help_text="`number`, `minimum_eer`, `below_eer` and `text`.")
+    ranked_by = serializers.DictField(child=serializers.CharField(), help_text="`metric`, `estimator` and `better`.")
+    rows = RowSerializer(many=True)
+    groups = serializers.ListField(
+        child=serializers.ListField(child=serializers.CharField()), help_text="Systems whose intervals overlap."
+    )
+    nearest = serializers.DictField(allow_null=True, help_text="`system` and its `distance` from the condition.")
+    just_missed = serializers.ListField(child=serializers.DictField(), help_text="The same of each.")
+
+
+class LeaderboardSerializer(serializers.Serializer[Any]):
+    """A leaderboard with its policy, its rankings, and the systems that are in none of them."""
+
+    edition = serializers.CharField()
+    title = serializers.CharField()
+    protocol = serializers.CharField()
+    published_at = serializers.DateTimeField(allow_null=True)
+    as_of = serializers.DateTimeField(allow_null=True)
+    measured_at = serializers.DateTimeField(allow_null=True)
+    changes = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Of the rules since it was first published, the newest first: `at`, `before` and `after` in "
+        "sentences; `is_pending`: whether the leaderboard follows only once published again.",
+    )
+    policy = serializers.DictField()
+    averages = serializers.ListField(
+        child=serializers.DictField(child=serializers.CharField()),
+        help_text="The columns: `metric`, `estimator`, `label`, `unit`, `better`.",
+    )
+    rankings = RankingSerializer(many=True)
+    unrankable = UnrankableSerializer(many=True)
+    outside = EntrySerializer(many=True, help_text="Baselines and the original speech.")
+    listeners = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="Of each study of its systems with results what listeners said, beside the objective averages.",
+    )
+
+
+class FreezeSerializer(StrictSerializer):
+    """The time of the freeze."""
+
+    at = serializers.DateTimeField(required=False, allow_null=True, help_text="A time in the past; now if missing.")
+
+
+class PolicySerializer(StrictSerializer):
     """What an organizer may decide about a leaderboard."""
 
     minimum_eers = serializers.ListField(
@@ -50,14 +158,14 @@ class PolicySerializer(Shape):
     several_systems = serializers.ChoiceField(SEVERAL_SYSTEMS, required=False, help_text="How those of a team rank.")
 
 
-class WholePolicySerializer(Shape):
+class WholePolicySerializer(serializers.Serializer[Any]):
     """A policy with everything that decides a rank, also in sentences."""
 
     policy = serializers.DictField()
     words = serializers.ListField(child=serializers.CharField())
 
 
-class RecipeTextSerializer(Shape):
+class RecipeTextSerializer(StrictSerializer):
     """A recipe: `recipe_text`, or the name of a shipped one as `protocol`."""
 
     protocol = serializers.ChoiceField(shipped_editions(), required=False)
@@ -72,37 +180,73 @@ class RecipeTextSerializer(Shape):
         return attrs
 
 
-@operation(WholePolicySerializer)
-def show_policy(api: ApiView, edition: str) -> Response:
-    """Show what the leaderboard of an edition that you organise ranks by."""
-    return _policy(managed_edition_for(api.user, edition))
+class LeaderboardViewSet(ApiViewSet):
+    """Leaderboards: everybody reads a published one, organizers change theirs."""
+
+    permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
+    serializer_class = EditionSerializer
+    answers = {
+        "retrieve": LeaderboardSerializer,
+        "policy": WholePolicySerializer,
+        "change_policy": WholePolicySerializer,
+        "change_recipe": WholePolicySerializer,
+    }
+    bodies = {"freeze": FreezeSerializer, "change_policy": PolicySerializer, "change_recipe": RecipeTextSerializer}
+    formats = {"retrieve": WITH_CSV}
+
+    def retrieve(self, request: Request, edition: str) -> HttpResponse:
+        """Show the leaderboard: everybody's once it is published, its organizers' before. As CSV by `format=csv`."""
+        leaderboard = leaderboard_for(request.user, edition)
+        if self.wants_csv:
+            return csv_response(f"{edition}-leaderboard.csv", leaderboard_rows(leaderboard))
+        return Response(leaderboard_as_dict(leaderboard) | panel_data("leaderboard", request, leaderboard))
+
+    def _change(self, edition: str, service: Callable[..., Edition], **options: Any) -> Response:
+        """Do what an organizer does with a leaderboard; the answer is the edition as it then is."""
+        managed = managed_edition_for(self.request.user, edition)
+        return answer_edition(self.request, service(edition=managed, by=self.request.user, **options))
+
+    def publish(self, request: Request, edition: str) -> Response:
+        """Publish the leaderboard, after a change of the recipe once more, and notify its teams; for organizers."""
+        return self._change(edition, services.publish_leaderboard, now=timezone.now())
+
+    def unpublish(self, request: Request, edition: str) -> Response:
+        """Hide the leaderboard from all but its organizers."""
+        return self._change(edition, services.unpublish_leaderboard)
+
+    def freeze(self, request: Request, edition: str) -> Response:
+        """Freeze the leaderboard to what had been evaluated by a given time, or by now; for organizers."""
+        now = read_clock()
+        return self._change(edition, services.freeze_leaderboard, at=self.read_body().get("at") or now, now=now)
+
+    def unfreeze(self, request: Request, edition: str) -> Response:
+        """Unfreeze the leaderboard: it follows every evaluation again; for organizers."""
+        return self._change(edition, services.unfreeze_leaderboard)
+
+    def policy(self, request: Request, edition: str) -> Response:
+        """Show what the leaderboard of an edition that you organise ranks by."""
+        return _answer_policy(managed_edition_for(request.user, edition))
+
+    def change_policy(self, request: Request, edition: str) -> Response:
+        """Rank by another policy, for organizers; what is left out is as the recipe says.
+
+        What is published stays until it is published again.
+        """
+        managed = managed_edition_for(request.user, edition)
+        policy = make_policy(managed.recipe, managed.track, self.read_body())
+        return _answer_policy(services.change_policy(edition=managed, policy=policy, now=read_clock(), by=request.user))
+
+    def change_recipe(self, request: Request, edition: str) -> Response:
+        """Change the recipe after the first submission, for organizers: all is evaluated again.
+
+        What is published stays until it is published again. Every reason why it cannot be is among the `errors`.
+        """
+        managed = managed_edition_for(request.user, edition)
+        body = self.read_body()
+        recipe = {"text": body.get("recipe_text", "").replace("\r\n", "\n"), "protocol": body.get("protocol", "")}
+        return _answer_policy(services.change_recipe(edition=managed, now=read_clock(), by=request.user, **recipe))
 
 
-@operation(
-    WholePolicySerializer,
-    takes=PolicySerializer,
-    example={"minimum_eers": [10, 20, 30, 40], "policy": "cumulative", "inclusive": True, "several_systems": "best"},
-)
-def change_policy(api: ApiView, edition: str) -> Response:
-    """Rank by another policy; what is left out is as the recipe says. What is published stays until the next time."""
-    managed = managed_edition_for(api.user, edition)
-    policy = make_policy(managed.recipe, managed.track, api.body(PolicySerializer))
-    return _policy(services.change_policy(edition=managed, policy=policy, now=read_clock(), by=api.user))
-
-
-@operation(WholePolicySerializer, takes=RecipeTextSerializer, example={"protocol": "2022"})
-def change_recipe(api: ApiView, edition: str) -> Response:
-    """Change the recipe after the first submission: all is evaluated again, and what is published stays.
-
-    Every reason why it cannot be is among the `errors`.
-    """
-    managed = managed_edition_for(api.user, edition)
-    fields = api.body(RecipeTextSerializer)
-    given = {"text": fields.get("recipe_text", "").replace("\r\n", "\n"), "protocol": fields.get("protocol", "")}
-    return _policy(services.change_recipe(edition=managed, now=read_clock(), by=api.user, **given))
-
-
-def _policy(edition: Edition) -> Response:
+def _answer_policy(edition: Edition) -> Response:
     policy = policy_by(edition, edition.leaderboard_policy)
-    found = {"policy": policy_as_dict(policy), "words": policy_in_words(policy)}
-    return Response(WholePolicySerializer(found).data)
+    return Response({"policy": policy_as_dict(policy), "words": policy_in_words(policy)})

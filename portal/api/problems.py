@@ -13,6 +13,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
 
 from common.errors import InputError, NotPossible, Refused
@@ -60,6 +61,10 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return problem(400, "The request cannot be read.")
     if isinstance(error, PermissionDenied):
         return problem(403, "You may not do this.")
+    if isinstance(error, exceptions.MethodNotAllowed):
+        allowed = ", ".join(context["view"].allowed_methods)
+        sentence = f"{request.method} is not allowed here; this address accepts {allowed}."
+        return problem(405, sentence, {"Allow": allowed})
     if isinstance(error, exceptions.APIException):
         return _of_framework(error)
     log.error("API: %s %s failed", request.method, request.path, exc_info=error)
@@ -79,8 +84,7 @@ def _of_framework(error: exceptions.APIException) -> JsonResponse:
         wait = max(1, round(getattr(error, "wait", None) or 1))
         sentence = f"{getattr(error, 'sentence', 'Too many requests.')} Try again in {wait} s."
         return problem(429, sentence, {"Retry-After": str(wait)}, retry_after_s=wait)
-    headers = {"Allow": error.allow} if isinstance(error, NotAllowed) else {}
-    return problem(error.status_code, str(error.detail), headers)
+    return problem(error.status_code, str(error.detail))
 
 
 def _who_are_you(sentence: str) -> JsonResponse:
@@ -100,19 +104,10 @@ def _list_errors(detail: Any, field: str = "") -> Iterator[dict[str, str]]:
         yield {"field": field, "detail": str(detail)}
 
 
-class NotAllowed(exceptions.MethodNotAllowed):
-    """A method that an address does not know."""
-
-    def __init__(self, method: str, allow: str) -> None:
-        super().__init__(method, f"{method} is not allowed here; this address accepts {allow}.")
-        self.allow = allow
-
-
-class MissingScope(exceptions.PermissionDenied):
-    """A token that may not do this."""
-
-    def __init__(self, scopes: str) -> None:
-        super().__init__(f"The access token lacks the scope {scopes}. Make one with it on your account page.")
+@csrf_exempt  # it changes nothing, and says so in the same words to everybody
+def nothing_here(_: HttpRequest, rest: str) -> HttpResponse:
+    """Answer below /api/, where there is no address."""
+    return problem(404, f"The API has no address /api/{rest[:200]}. All of its addresses are listed at /api/.")
 
 
 def answer_under_maintenance(sentence: str) -> HttpResponse:

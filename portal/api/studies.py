@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import prefetch_related_objects
 from django.http import HttpResponse
-from django.urls import reverse
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import exceptions, serializers
+from rest_framework.mixins import ListModelMixin
 from rest_framework.parsers import MultiPartParser
+from rest_framework.permissions import IsAuthenticatedOrReadOnly
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from common.errors import ProblemsError
@@ -21,36 +23,27 @@ from listening.app.recordings.services import make_test
 from listening.app.recordings.uploads import begin_upload
 from listening.app.results.context import visible_results
 from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
-from portal.api.access import require_organizer
-from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
+from portal.api.access import HasScope, IsOrganizer
+from portal.api.base import WITH_CSV, ApiViewSet, StrictSerializer
 from portal.challenges.selectors import edition_for
 from portal.core.downloads import as_download
+from portal.submissions.models import Upload
 
 
-class StudySerializer(Shape):
-    """A listening study with results."""
+class StudySerializer(serializers.Serializer[Any]):
+    """A listening study with results; `is_simulated`: its answers come from a program, nobody listened."""
 
     name = serializers.SlugField(source="study.name", help_text="Its name in addresses.")
     title = serializers.CharField(source="study.title")
     form = serializers.ChoiceField(Study.Form.choices, source="study.form")
     tasks = serializers.ListField(child=serializers.CharField(), source="study.asked_keys")
-    is_simulated = serializers.BooleanField(
-        source="study.is_simulated", help_text="Its answers come from a program; nobody listened."
-    )
+    is_simulated = serializers.BooleanField(source="study.is_simulated")
     is_published = serializers.BooleanField(help_text="False: only the edition's organizers see this analysis.")
     published_at = serializers.DateTimeField(source="study.results_published_at", allow_null=True)
     closed_at = serializers.DateTimeField(source="study.closed_at", allow_null=True)
 
 
-class ColumnSerializer(Shape):
-    """A column of a table."""
-
-    name = serializers.CharField(source="key")
-    title = serializers.CharField(source="heading")
-    meaning = serializers.CharField(source="description")
-
-
-class NewStudySerializer(Shape):
+class NewStudySerializer(StrictSerializer):
     """A listening test of recordings of one's own or of the systems of an edition, as a form of several parts."""
 
     test = serializers.CharField(
@@ -64,7 +57,7 @@ class NewStudySerializer(Shape):
     )
 
 
-class AnnouncedArchiveSerializer(Shape):
+class AnnouncedArchiveSerializer(StrictSerializer):
     """Recordings that are sent afterwards in parts, and the test that is made of them."""
 
     test = serializers.CharField(
@@ -75,61 +68,72 @@ class AnnouncedArchiveSerializer(Shape):
     sha256 = serializers.RegexField("^[0-9a-f]{64}$", help_text="Of the archive, by which it is known again.")
 
 
-class RecordingsUploadSerializer(Shape):
-    """Where the bytes of an archive go, by tus."""
+class RecordingsUploadSerializer(serializers.ModelSerializer[Upload]):
+    """Where the bytes of an archive go, by tus; `offset` of them are here."""
 
-    address = Computed(
-        serializers.URLField(),
-        lambda upload, context: absolute_of(reverse("uploads:detail", args=[upload.pk]), context),
-    )
-    offset = serializers.IntegerField(help_text="How many of its bytes are here.")
+    address = serializers.HyperlinkedIdentityField(view_name="uploads:detail")
+
+    class Meta:
+        model = Upload
+        fields = ("address", "offset")
 
 
-class MadeStudySerializer(Shape):
-    """A listening test that was made."""
+class MadeStudySerializer(serializers.ModelSerializer[Study]):
+    """A listening test that was made; `warnings` are to be looked at before the launch."""
 
-    name = serializers.SlugField()
-    title = serializers.CharField()
-    address = Computed(serializers.URLField(), lambda study, context: absolute_of(study.get_absolute_url(), context))
-    state = serializers.ChoiceField(Study.State.choices)
+    address = serializers.SerializerMethodField()
     evaluators = serializers.IntegerField()
     trials = serializers.IntegerField(source="trials_per_evaluator", help_text="Of each evaluator.")
-    warnings = serializers.ListField(
-        child=serializers.CharField(),
-        source="recordings.warnings",
-        default=[],
-        help_text="To look at before the launch.",
-    )
+    warnings = serializers.ListField(child=serializers.CharField(), source="recordings.warnings", default=[])
+
+    class Meta:
+        model = Study
+        fields = ("name", "title", "address", "state", "evaluators", "trials", "warnings")
+
+    def get_address(self, study: Study) -> str:
+        return str(self.context["request"].build_absolute_uri(study.get_absolute_url()))
 
 
-def absolute_of(address: str, context: Mapping[str, Any]) -> str:
-    """Return an address with that of the portal."""
-    return str(context["request"].build_absolute_uri(address))
+class ColumnSerializer(serializers.Serializer[Any]):
+    """A column of a table."""
+
+    name = serializers.CharField(source="key")
+    title = serializers.CharField(source="heading")
+    meaning = serializers.CharField(source="description")
 
 
-def _columns(table: DataTable, _: Any) -> Any:
-    known = {column.key: column for column in CONTENTS[table.name].columns}
-    return ColumnSerializer([known[name] for name in table.columns if name in known], many=True).data
+class TableSerializer(serializers.Serializer[Any]):
+    """A table with a note on how to read it, its columns, and rows of as many cells.
 
-
-class TableSerializer(Shape):
-    """A table: its columns, and rows of as many cells; rates are shares in [0, 1], empty cells null."""
+    Rates are shares in [0, 1], empty cells null.
+    """
 
     name = serializers.CharField()
-    title = Computed(serializers.CharField(), lambda table, _: CONTENTS[table.name].title)
-    note = Computed(serializers.CharField(), lambda table, _: CONTENTS[table.name].note, help_text="How to read it.")
-    columns = Computed(ColumnSerializer(many=True), _columns)
+    title = serializers.SerializerMethodField()
+    note = serializers.SerializerMethodField()
+    columns = serializers.SerializerMethodField()
     rows = serializers.ListField(child=serializers.ListField())
 
+    def get_title(self, table: DataTable) -> str:
+        return CONTENTS[table.name].title
 
-class PlainTableSerializer(Shape):
+    def get_note(self, table: DataTable) -> str:
+        return CONTENTS[table.name].note
+
+    @extend_schema_field(ColumnSerializer(many=True))
+    def get_columns(self, table: DataTable) -> Any:
+        known = {column.key: column for column in CONTENTS[table.name].columns}
+        return ColumnSerializer([known[name] for name in table.columns if name in known], many=True).data
+
+
+class PlainTableSerializer(serializers.Serializer[Any]):
     """A table without words about its columns."""
 
     columns = serializers.ListField(child=serializers.CharField())
     rows = serializers.ListField(child=serializers.ListField())
 
 
-class ResultsSerializer(Shape):
+class ResultsSerializer(serializers.Serializer[Any]):
     """Everything that an analysis found."""
 
     study = serializers.DictField(help_text="Name, title, form, tasks, scale, labels of systems, design.")
@@ -140,77 +144,76 @@ class ResultsSerializer(Shape):
     tables = serializers.DictField(child=PlainTableSerializer(), help_text="By `scores/name`, such as `raw/summary`.")
 
 
-@operation(StudySerializer(many=True), who=Who.EVERYBODY)
-def list_studies(api: ApiView, edition: str) -> Response:
+class EditionStudyViewSet(ListModelMixin, ApiViewSet):
     """The listening studies with results: published ones, and of editions that you organise all that are closed."""
-    shown = list_shown_analyses(api.user, edition_for(api.user, edition))
-    prefetch_related_objects([one.study for one in shown], "questions")
-    return api.paginated(shown, StudySerializer)
+
+    permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
+    serializer_class = StudySerializer
+
+    def get_queryset(self) -> Any:
+        user = self.request.user
+        shown = list_shown_analyses(user, edition_for(user, self.kwargs["edition"]))
+        prefetch_related_objects([analysis.study for analysis in shown], "questions")
+        return shown
 
 
-@operation(
-    MadeStudySerializer,
-    takes=NewStudySerializer,
-    status=201,
-    who=Who.ORGANIZER,
-    parsers=[MultiPartParser],
-    example={"test": 'title = "My test"', "archive": "RECORDINGS.zip"},
-)
-def create_study(api: ApiView) -> Response:
-    """Make a listening test of your own recordings, or of systems of your edition; it is designed and prepared."""
-    require_organizer(api.user)
-    given = api.body(NewStudySerializer)
-    try:
-        chosen = read_test_file(given["test"]).choose()
-    except ProblemsError as error:
-        raise exceptions.ValidationError({"test": error.problems}) from None
-    try:
-        study = make_test(chosen=chosen, archive=given.get("archive"), by=api.user)
-    except ProblemsError as error:
-        raise exceptions.ValidationError({"archive" if "archive" in given else "test": error.problems}) from None
-    study.refresh_from_db()
-    return Response(MadeStudySerializer(study, context={"request": api.request}).data, status=201)
+class StudyViewSet(ApiViewSet):
+    """Listening tests of your own recordings, or of systems of your edition."""
+
+    permission_classes = [HasScope, IsOrganizer]
+    serializer_class = MadeStudySerializer
+    answers = {"begin_upload": RecordingsUploadSerializer}
+    bodies = {"create": NewStudySerializer, "begin_upload": AnnouncedArchiveSerializer}
+
+    def get_parsers(self) -> Any:
+        return [MultiPartParser()] if self.action_map.get("post") == "create" else super().get_parsers()
+
+    def create(self, request: Request) -> Response:
+        """Make a listening test of your own recordings, or of systems of your edition; it is designed and prepared."""
+        body = self.read_body()
+        try:
+            chosen = read_test_file(body["test"]).choose()
+        except ProblemsError as error:
+            raise exceptions.ValidationError({"test": error.problems}) from None
+        try:
+            study = make_test(chosen=chosen, archive=body.get("archive"), by=request.user)
+        except ProblemsError as error:
+            raise exceptions.ValidationError({"archive" if "archive" in body else "test": error.problems}) from None
+        study.refresh_from_db()
+        return Response(self.get_serializer(study).data, status=201)
+
+    @extend_schema(responses={201: RecordingsUploadSerializer})
+    def begin_upload(self, request: Request) -> Response:
+        """Begin to send own recordings in parts, by tus; once all are here, a job makes the test."""
+        body = self.read_body()
+        try:
+            test = read_test_file(body.pop("test"))
+        except ProblemsError as error:
+            raise exceptions.ValidationError({"test": error.problems}) from None
+        try:
+            upload = begin_upload(test=test, **body, by=request.user)
+        except ProblemsError as error:
+            raise exceptions.ValidationError({"file_name": error.problems}) from None
+        return Response(self.get_serializer(upload).data, status=201)
 
 
-@operation(
-    RecordingsUploadSerializer,
-    takes=AnnouncedArchiveSerializer,
-    status=201,
-    who=Who.ORGANIZER,
-    example={
-        "test": 'title = "My test"',
-        "file_name": "recordings.zip",
-        "size": 1000,
-        "sha256": "0123456789abcdef" * 4,
-    },
-)
-def begin_study_upload(api: ApiView) -> Response:
-    """Begin to send own recordings in parts, by tus; once all are here, a job makes the test, as the upload tells."""
-    require_organizer(api.user)
-    given = api.body(AnnouncedArchiveSerializer)
-    try:
-        test = read_test_file(given.pop("test"))
-    except ProblemsError as error:
-        raise exceptions.ValidationError({"test": error.problems}) from None
-    try:
-        upload = begin_upload(test=test, **given, by=api.user)
-    except ProblemsError as error:
-        raise exceptions.ValidationError({"file_name": error.problems}) from None
-    return Response(RecordingsUploadSerializer(upload, context={"request": api.request}).data, status=201)
-
-
-@operation(ResultsSerializer, who=Who.EVERYBODY)
-def show_results(api: ApiView, study: str) -> HttpResponse:
+class StudyResultsViewSet(ApiViewSet):
     """Every table of a study that you may see. Tables of single utterances hold those of your own systems."""
-    shown = visible_results(shown_analysis_for(api.user, study))
-    return HttpResponse(shown.as_json(), content_type="application/json")
 
+    permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
+    serializer_class = ResultsSerializer
+    answers = {"table": TableSerializer}
+    formats = {"table": WITH_CSV}
 
-@operation(TableSerializer, kinds=WITH_CSV, who=Who.EVERYBODY)
-def show_table_of_results(api: ApiView, study: str, scores: str, table: str) -> HttpResponse:
-    """One of these tables: `scores` is `raw`, `normalised` or `common`. As CSV by `format=csv` or `Accept`."""
-    found = shown_analysis_for(api.user, study).table(scores, table)
-    if api.wants_csv:
-        response = HttpResponse(found.csv(), content_type="text/csv; charset=utf-8")
-        return as_download(response, f"{study}-{scores}-{table}.csv")
-    return Response(TableSerializer(found).data)
+    def retrieve(self, request: Request, study: str) -> HttpResponse:
+        shown = visible_results(shown_analysis_for(request.user, study))
+        return HttpResponse(shown.as_json(), content_type="application/json")
+
+    @extend_schema(operation_id="studies_results_table")
+    def table(self, request: Request, study: str, scores: str, table: str) -> HttpResponse:
+        """Show one of these tables: `scores` is `raw`, `normalised` or `common`. As CSV by `format=csv` or `Accept`."""
+        chosen = shown_analysis_for(request.user, study).table(scores, table)
+        if self.wants_csv:
+            response = HttpResponse(chosen.csv(), content_type="text/csv; charset=utf-8")
+            return as_download(response, f"{study}-{scores}-{table}.csv")
+        return Response(self.get_serializer(chosen).data)

@@ -7,10 +7,16 @@ from typing import Any
 
 from django.http import Http404, HttpResponse
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin
+from rest_framework.permissions import IsAuthenticated, IsAuthenticatedOrReadOnly
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evaluation.app.audio_measures.selectors import select_measures
-from portal.api.base import WITH_CSV, ApiView, Computed, Shape, Who, operation
+from evaluation.app.models import UtteranceMeasure
+from portal.api.access import HasScope
+from portal.api.base import WITH_CSV, ApiViewSet
+from portal.challenges.models import Edition
 from portal.core.downloads import csv_response
 from portal.submissions.models import Submission, System
 from portal.submissions.rules import SystemPart
@@ -18,33 +24,29 @@ from portal.submissions.selectors import listed_systems_for, system_for
 from portal.systems.exports import VALUE_COLUMNS, objective_as_dict, objective_rows, value_rows
 from portal.systems.selectors import View, make_view
 from portal.systems.utterances.pages import find_run
+from portal.teams.models import Team
 
-FILTERS = {"edition": "edition__name", "team": "team"}
 
-
-class SystemSerializer(Shape):
+class SystemSerializer(serializers.ModelSerializer[System]):
     """A system. Its numbers are public once its leaderboard is; the rest stays with its team and the organizers."""
 
-    name = serializers.SlugField(help_text="Its name in addresses.")
     label = serializers.CharField(source="__str__", help_text="Such as T11-p1.")  # type: ignore[assignment]
-    title = serializers.CharField()
-    edition = Computed(serializers.SlugField(allow_null=True), lambda system, _: system.edition and system.edition.name)
-    team = Computed(
-        serializers.CharField(allow_null=True, help_text="Its name."),
-        lambda system, _: system.team and system.team.name,
-    )
-    kind = serializers.ChoiceField([*System.Kind.choices, ("", "a baseline")])
-    is_baseline = serializers.BooleanField()
+    edition = serializers.SlugRelatedField[Edition](slug_field="name", read_only=True, allow_null=True)
+    team = serializers.SlugRelatedField[Team](slug_field="name", read_only=True, allow_null=True)
+
+    class Meta:
+        model = System
+        fields = ("name", "label", "title", "edition", "team", "kind", "is_baseline")
 
 
-class VersionSerializer(Shape):
+class VersionSerializer(serializers.ModelSerializer[Submission]):
     """A submission of the system."""
 
     submission = serializers.IntegerField(source="pk")
-    version = serializers.IntegerField()
-    state = serializers.ChoiceField(Submission.State.choices)
-    created_at = serializers.DateTimeField()
-    evaluated_at = serializers.DateTimeField(allow_null=True)
+
+    class Meta:
+        model = Submission
+        fields = ("submission", "version", "state", "created_at", "evaluated_at")
 
 
 class FullSystemSerializer(SystemSerializer):
@@ -54,17 +56,17 @@ class FullSystemSerializer(SystemSerializer):
     is_own = serializers.BooleanField()
     versions = VersionSerializer(many=True)
 
+    class Meta:
+        model = System
+        fields = (*SystemSerializer.Meta.fields, "shown_version", "is_own", "versions")
 
-class SystemSearchSerializer(Shape):
-    """Which systems."""
 
-    edition = serializers.SlugField(required=False, help_text="Of this edition only.")
+class SystemSearchSerializer(serializers.Serializer[Any]):
+    edition = serializers.SlugField(required=False, source="edition__name", help_text="Of this edition only.")
     team = serializers.IntegerField(required=False, min_value=1, max_value=2**31, help_text="Of this team only.")
 
 
-class VersionQuerySerializer(Shape):
-    """Which version."""
-
+class VersionQuerySerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField(
         required=False,
         min_value=1,
@@ -73,14 +75,27 @@ class VersionQuerySerializer(Shape):
     )
 
 
-class NumberSerializer(Shape):
+class FileQuerySerializer(VersionQuerySerializer):
+    data_set = serializers.SlugField(help_text="As the corpus names it.")
+
+
+class NumberSerializer(serializers.Serializer[Any]):
     """One number with all that identifies it; reported values are shown only to its team and organizers."""
 
-    data_set = gender = metric = estimator = attack_model = training = enrolment = speech = unit = better = (
-        serializers.CharField()
-    )
+    data_set = serializers.CharField()
+    gender = serializers.CharField()
+    metric = serializers.CharField()
+    estimator = serializers.CharField()
+    attack_model = serializers.CharField()
+    training = serializers.CharField()
+    enrolment = serializers.CharField()
+    speech = serializers.CharField()
+    unit = serializers.CharField()
+    better = serializers.CharField()
     value = serializers.FloatField()
-    spread = low = high = serializers.FloatField(allow_null=True)
+    spread = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
     n = serializers.IntegerField(allow_null=True)
     basis = serializers.CharField(help_text="From what the value was computed, in words.")
     note = serializers.CharField(help_text="What limits it, such as few target trials; else empty.")
@@ -94,125 +109,135 @@ class NumberSerializer(Shape):
     )
 
 
-class MissingSerializer(Shape):
+class MissingSerializer(serializers.Serializer[Any]):
     """A number that the recipe requires and that could not be computed."""
 
-    what = reason = serializers.CharField()
+    what = serializers.CharField()
+    reason = serializers.CharField()
     is_ranked = serializers.BooleanField(help_text="Whether the leaderboard needs it.")
 
 
-class SpeechNumberSerializer(Shape):
+class SpeechNumberSerializer(serializers.Serializer[Any]):
     """What was measured on the audio of a data set."""
 
     system = serializers.CharField()
     version = serializers.IntegerField()
-    data_set = role = gender = metric = estimator = unit = better = serializers.CharField()
+    data_set = serializers.CharField()
+    role = serializers.CharField()
+    gender = serializers.CharField()
+    metric = serializers.CharField()
+    estimator = serializers.CharField()
+    unit = serializers.CharField()
+    better = serializers.CharField()
     value = serializers.FloatField()
     spread = serializers.FloatField(allow_null=True)
     n = serializers.IntegerField()
-    recipe = code = serializers.CharField()
+    recipe = serializers.CharField()
+    code = serializers.CharField()
 
 
-class ValuesSerializer(Shape):
+class ValuesSerializer(serializers.Serializer[Any]):
     """Every number of a system."""
 
-    system = label = serializers.CharField()  # type: ignore[assignment]
+    system = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     edition = serializers.CharField(allow_null=True)
     version = serializers.IntegerField()
     state = serializers.CharField(help_text="Of this version, in words.")
     summary = serializers.ListField(child=serializers.CharField(), help_text="Privacy, utility and rank in sentences.")
     measured_at = serializers.DateTimeField(allow_null=True)
     computed_by = serializers.CharField(help_text="The portal's engines with their versions; else empty.")
-    not_ranked = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Why the leaderboard cannot rank it, such as trials that are not covered.",
-    )
+    not_ranked = serializers.ListField(child=serializers.CharField(), help_text="Why the leaderboard cannot rank it.")
     numbers = NumberSerializer(many=True)
     speech = SpeechNumberSerializer(many=True)
     missing = MissingSerializer(many=True, required=False, help_text="Only for its team and organizers.")
 
 
-class FileQuerySerializer(VersionQuerySerializer):
-    """Of which data set."""
-
-    data_set = serializers.SlugField(help_text="As the corpus names it.")
-
-
-class MeasureSerializer(Shape):
+class MeasureSerializer(serializers.ModelSerializer[UtteranceMeasure]):
     """What was measured on one utterance."""
 
     file = serializers.IntegerField(source="file_id")
     utterance = serializers.CharField(source="file.utterance.name")
     speaker = serializers.CharField(source="file.utterance.speaker.name")
     gender = serializers.CharField(source="file.utterance.speaker.get_gender_display")
-    pitch_correlation = serializers.FloatField(allow_null=True)
     pitch_correlation_voiced = serializers.FloatField(source="voiced_pitch_correlation", allow_null=True)
     pitch_correlation_realigned = serializers.FloatField(source="realigned_pitch_correlation", allow_null=True)
     pitch_correlation_unrelated = serializers.FloatField(source="unrelated_pitch_correlation", allow_null=True)
-    predicted_naturalness = predicted_original = serializers.FloatField(allow_null=True)
-    lag_frames = serializers.IntegerField(allow_null=True)
-    duration_difference_ms = serializers.FloatField()
-    level_change_db = peak_dbfs = serializers.FloatField(allow_null=True)
     faults = serializers.ListField(child=serializers.CharField())
 
+    class Meta:
+        model = UtteranceMeasure
+        fields = (
+            *("file", "utterance", "speaker", "gender", "pitch_correlation", "pitch_correlation_voiced"),
+            *("pitch_correlation_realigned", "pitch_correlation_unrelated", "predicted_naturalness"),
+            *("predicted_original", "lag_frames", "duration_difference_ms", "level_change_db", "peak_dbfs", "faults"),
+        )
 
-@operation(SystemSerializer(many=True), asks=SystemSearchSerializer, who=Who.EVERYBODY)
-def list_systems(api: ApiView) -> Response:
+
+class OfSystemViewSet(ListModelMixin, ApiViewSet):
+    """What is known of one system, in the version that the asker meets or asks for."""
+
+    permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
+    queries = {"list": VersionQuerySerializer}
+
+    def read_view(self, part: SystemPart = SystemPart.NUMBERS) -> View:
+        """Return the system, of which the asker may see a part, and its version."""
+        version = self.read_query().get("version")
+        view = make_view(self.request, system_for(self.request.user, self.kwargs["name"], part))
+        if version not in {None, view.submission.version}:
+            raise Http404
+        return view
+
+
+class SystemViewSet(OfSystemViewSet):
     """The systems whose numbers you may see: your own, those that you organise, and those on public leaderboards."""
-    wanted = {FILTERS[name]: value for name, value in api.query(SystemSearchSerializer).items()}
-    return api.paginated(
-        listed_systems_for(api.user, SystemPart.NUMBERS).filter(**wanted).order_by("name"), SystemSerializer
-    )
+
+    serializer_class = FullSystemSerializer
+    answers = {"list": SystemSerializer, "values": ValuesSerializer}
+    queries = {
+        "list": SystemSearchSerializer,
+        "retrieve": VersionQuerySerializer,
+        "values": VersionQuerySerializer,
+    }
+    formats = {"values": WITH_CSV}
+
+    def get_queryset(self) -> Any:
+        systems = listed_systems_for(self.request.user, SystemPart.NUMBERS)
+        return systems.filter(**self.read_query()).order_by("name")
+
+    def retrieve(self, request: Request, name: str) -> Response:
+        """Show one system; its team and organizers also see its versions."""
+        view = self.read_view()
+        system: Any = view.system
+        system.shown_version, system.is_own, system.versions = view.submission.version, view.is_own, view.versions
+        return Response(self.get_serializer(system).data)
+
+    def values(self, request: Request, name: str) -> HttpResponse:
+        """Show every number of a system; its team and organizers also see reported ones. As CSV by `format=csv`."""
+        view = self.read_view()
+        system, submission = view.system, view.submission
+        if self.wants_csv:
+            rows = objective_rows(view) if system.edition else value_rows(system, submission)
+            return csv_response(f"{name}-values.csv", rows)
+        measured = islice(value_rows(system, submission), 1, None)
+        speech = [dict(zip(VALUE_COLUMNS, row, strict=True)) for row in measured]
+        if system.edition:
+            return Response(objective_as_dict(view) | {"speech": speech})
+        start: dict[str, Any] = {"system": system.name, "label": str(system), "edition": None}
+        start |= {"version": submission.version, "state": submission.get_state_display().lower(), "summary": []}
+        start |= {"measured_at": None, "computed_by": "", "not_ranked": [], "numbers": [], "speech": speech}
+        return Response(start)
 
 
-@operation(FullSystemSerializer, who=Who.EVERYBODY)
-def show_system(api: ApiView, name: str) -> Response:
-    """One system; its team and organizers also see its versions."""
-    view = _view(api, name, SystemPart.NUMBERS)
-    system: Any = view.system
-    system.shown_version, system.is_own, system.versions = view.submission.version, view.is_own, view.versions
-    return Response(FullSystemSerializer(system).data)
-
-
-@operation(ValuesSerializer, asks=VersionQuerySerializer, kinds=WITH_CSV, who=Who.EVERYBODY)
-def show_values(api: ApiView, name: str) -> HttpResponse:
-    """Every number of a system; its team and organizers also see reported ones. As CSV by `format=csv` or `Accept`."""
-    view = system_view(api, name)
-    if not api.wants_csv:
-        return Response(_values(view))
-    rows = objective_rows(view) if view.system.edition else value_rows(view.system, view.submission)
-    return csv_response(f"{name}-values.csv", rows)
-
-
-@operation(MeasureSerializer(many=True), asks=FileQuerySerializer, who=Who.TEAM)
-def list_file_measures(api: ApiView, name: str) -> Response:
+class UtteranceViewSet(OfSystemViewSet):
     """What was measured on each utterance of a data set; for the system's team and the organizers."""
-    wanted = api.query(FileQuerySerializer)
-    run = find_run(_view(api, name, SystemPart.SPEECH), wanted["data_set"])
-    return api.paginated(select_measures(run).order_by("file__utterance__name", "pk"), MeasureSerializer)
 
+    permission_classes = [IsAuthenticated, HasScope]
+    serializer_class = MeasureSerializer
+    queries = {"list": FileQuerySerializer}
 
-def system_view(api: ApiView, name: str) -> View:
-    """Return a system whose numbers the asker may see, and the version that they ask for."""
-    api.query(VersionQuerySerializer)
-    return _view(api, name, SystemPart.NUMBERS)
-
-
-def _view(api: ApiView, name: str, part: SystemPart) -> View:
-    """Return a system of which the asker may see a part, and the version that they meet."""
-    view = make_view(api.request, system_for(api.user, name, part))
-    if str(view.submission.version) != api.request.query_params.get("version", str(view.submission.version)):
-        raise Http404
-    return view
-
-
-def _values(view: View) -> dict[str, Any]:
-    system, submission = view.system, view.submission
-    rows = islice(value_rows(system, submission), 1, None)
-    speech = [dict(zip(VALUE_COLUMNS, row, strict=True)) for row in rows]
-    if system.edition:
-        return objective_as_dict(view) | {"speech": speech}
-    start: dict[str, Any] = {"system": system.name, "label": str(system), "edition": None}
-    start["version"] = submission.version
-    start |= {"state": submission.get_state_display().lower(), "summary": []}
-    return start | {"measured_at": None, "computed_by": "", "not_ranked": [], "numbers": [], "speech": speech}
+    def get_queryset(self) -> Any:
+        data_set = self.read_query()["data_set"]
+        return select_measures(find_run(self.read_view(SystemPart.SPEECH), data_set)).order_by(
+            "file__utterance__name", "pk"
+        )

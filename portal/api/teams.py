@@ -1,247 +1,252 @@
-"""Teams, the organizer's decision about them, their invitations, and who the asker is."""
+"""Teams, their members and invitations, and who the asker is."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
-from django_countries import countries
+from django_countries.serializer_fields import CountryField
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.accounts.models import AccessToken
-from portal.api.base import ApiView, Computed, LineField, Shape, Who, operation
-from portal.challenges.selectors import managed_editions_for
+from portal.api.access import Scope
+from portal.api.base import ApiViewSet, LineField, StrictModelSerializer, StrictSerializer
+from portal.challenges.models import Edition
+from portal.challenges.selectors import edition_for, managed_edition_for, managed_editions_for
 from portal.teams import selectors, services
-from portal.teams.models import Membership, Team
+from portal.teams.models import Invitation, Membership, Team
 from portal.teams.rules import InvitationState, invitation_state
 
 
-class TeamSerializer(Shape):
-    """A team in short."""
+class TeamSerializer(serializers.ModelSerializer[Team]):
+    """A team in short; `label`, such as T11, is empty before it was approved."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    label = serializers.CharField(help_text="Such as T11; empty before the team was approved.")  # type: ignore[assignment]
-    edition = serializers.SlugField(source="edition.name")
-    state = serializers.ChoiceField(Team.State.choices)
-    affiliation = serializers.CharField()
-    country = serializers.CharField(source="country.code", help_text="ISO 3166, two letters.")
-    is_academic = serializers.BooleanField()
-    created_at = serializers.DateTimeField()
-    decided_at = serializers.DateTimeField(allow_null=True)
-    members_frozen_at = serializers.DateTimeField(
-        allow_null=True, help_text="Since when members can neither join nor leave without an organizer."
-    )
+    edition = serializers.SlugRelatedField[Edition](slug_field="name", read_only=True)
+    country = CountryField()
+
+    class Meta:
+        model = Team
+        fields = (
+            *("id", "name", "label", "edition", "state", "affiliation", "country", "is_academic"),
+            *("created_at", "decided_at", "members_frozen_at"),
+        )
 
 
-class MemberSerializer(Shape):
-    """A person in a team."""
+class MemberSerializer(serializers.ModelSerializer[Membership]):
+    """A person in a team, with their number there."""
 
-    id = serializers.IntegerField(help_text="Number of the member in this team.")
     name = serializers.CharField(source="user.get_full_name")
-    role = serializers.ChoiceField(Membership.Role.choices)
-    joined_at = serializers.DateTimeField()
+
+    class Meta:
+        model = Membership
+        fields = ("id", "name", "role", "joined_at")
 
 
 class FullTeamSerializer(TeamSerializer):
-    """A team with its people."""
+    """A team with its people; the first accepted submission ends its open invitations."""
 
-    contact = serializers.CharField()
-    contact_email = serializers.EmailField()
-    state_note = serializers.CharField(help_text="What the organizer wrote when deciding.")
-    open_invitations = Computed(
-        serializers.IntegerField(help_text="How many; the first accepted submission ends them."),
-        lambda team, _: selectors.list_open_invitations(team, timezone.now()).count(),
-    )
-    members = MemberSerializer(many=True, source="memberships.all")
+    open_invitations = serializers.SerializerMethodField()
+    members = MemberSerializer(many=True, source="memberships")
+
+    class Meta:
+        model = Team
+        fields = (
+            *TeamSerializer.Meta.fields,
+            *("contact", "contact_email", "state_note", "open_invitations", "members"),
+        )
+
+    def get_open_invitations(self, team: Team) -> int:
+        return selectors.list_open_invitations(team, timezone.now()).count()
 
 
-class TeamFieldsSerializer(Shape):
+class TeamFieldsSerializer(StrictModelSerializer):
     """What a team says of itself, as the evaluation plan asks for it."""
 
     name = LineField(max_length=80)
     contact = LineField(max_length=120, help_text="The person to ask about the team.")
-    contact_email = serializers.EmailField(max_length=254)
     affiliation = LineField(max_length=200, help_text="University, institute or company.")
-    country = serializers.CharField(min_length=2, max_length=2, help_text="ISO 3166, two letters.")
-    is_academic = serializers.BooleanField(help_text="A university or public research.")
+    country = CountryField(help_text="ISO 3166, two letters.")
 
-    def validate_country(self, code: str) -> str:
-        if code.upper() not in countries.countries:
-            raise serializers.ValidationError("Expected two letters of a country, such as FR.")
-        return code.upper()
+    class Meta:
+        model = Team
+        fields = services.FIELDS
+        extra_kwargs = {"is_academic": {"required": True}}
 
 
-class TeamSearchSerializer(Shape):
-    """Which teams."""
-
+class TeamSearchSerializer(serializers.Serializer[Any]):
     edition = serializers.SlugField(required=False, help_text="Of this edition only.")
 
 
-class DecisionSerializer(Shape):
-    """Whether a team takes part."""
+class DecisionSerializer(StrictSerializer):
+    """Whether a team takes part; the note stands in the mail to the team and on its page."""
 
     decision = serializers.ChoiceField(["approve", "decline"])
-    note = serializers.CharField(
-        required=False,
-        default="",
-        allow_blank=True,
-        max_length=2000,
-        help_text="Included in the mail to the team and on its page.",
-    )
+    note = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
 
 
-class InviteSerializer(Shape):
-    """Whom to invite."""
+class InviteSerializer(StrictModelSerializer):
+    """Whom to invite; the person joins with an account of this address."""
 
-    email = serializers.EmailField(max_length=254, help_text="The person joins with an account of this address.")
+    class Meta:
+        model = Invitation
+        fields = ("email",)
 
 
-class InvitationSerializer(Shape):
+class InvitationSerializer(serializers.ModelSerializer[Invitation]):
     """An invitation; only its mail contains its link, or without a mail server the answer to whoever makes it."""
 
-    id = serializers.IntegerField()
-    email = serializers.EmailField()
-    state = Computed(
-        serializers.ChoiceField([state.value for state in InvitationState]),
-        lambda invitation, _: invitation_state(invitation, timezone.now()).value,
-    )
-    created_at = expires_at = serializers.DateTimeField()
+    state = serializers.SerializerMethodField()
     address = serializers.CharField(help_text="The link to pass on, this once, where no mail brings it; else empty.")
 
+    class Meta:
+        model = Invitation
+        fields = ("id", "email", "state", "created_at", "expires_at", "address")
 
-class TokenSerializer(Shape):
+    def get_state(self, invitation: Invitation) -> InvitationState:
+        return invitation_state(invitation, timezone.now())
+
+
+class TokenSerializer(serializers.ModelSerializer[AccessToken]):
     """An access token, without its secret."""
 
-    name = serializers.CharField()
     scopes = serializers.ListField(child=serializers.ChoiceField(AccessToken.Scope.choices))
-    expires_at = serializers.DateTimeField(allow_null=True)
+
+    class Meta:
+        model = AccessToken
+        fields = ("name", "scopes", "expires_at")
 
 
-class MeSerializer(Shape):
-    """Your account and token, your teams, and the editions that you organise."""
+class MeSerializer(serializers.Serializer[Any]):
+    """Your account and token (null for requests by session), your teams, and the editions that you organise."""
 
     name = serializers.CharField()
     email = serializers.EmailField()
     is_organizer = serializers.BooleanField(help_text="May create editions and import corpora.")
-    token = TokenSerializer(allow_null=True, help_text="Null for requests by session.")
+    token = TokenSerializer(allow_null=True)
     teams = TeamSerializer(many=True)
     organises = serializers.ListField(child=serializers.SlugField(), help_text="Names of editions.")
 
 
-@operation(MeSerializer, who=Who.ACCOUNT)
-def show_me(api: ApiView) -> Response:
+class MeViewSet(ApiViewSet):
     """Your account, what your token may do, your teams and the editions that you organise."""
-    found = {
-        "name": str(api.user),
-        "email": api.user.email,
-        "is_organizer": api.user.is_organizer,
-        "token": api.request.auth,
-        "teams": selectors.list_own_teams(api.user),
-        "organises": managed_editions_for(api.user).values_list("name", flat=True),
-    }
-    return Response(MeSerializer(found).data)
+
+    serializer_class = MeSerializer
+
+    def retrieve(self, request: Request) -> Response:
+        user: Any = request.user
+        me = {
+            "name": str(user),
+            "email": user.email,
+            "is_organizer": user.is_organizer,
+            "token": request.auth,
+            "teams": selectors.list_own_teams(user),
+            "organises": managed_editions_for(user).values_list("name", flat=True),
+        }
+        return Response(self.get_serializer(me).data)
 
 
-@operation(TeamSerializer(many=True), asks=TeamSearchSerializer, who=Who.ACCOUNT)
-def list_teams(api: ApiView) -> Response:
+class TeamViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     """Your teams, and those of the editions that you organise."""
-    search = api.query(TeamSearchSerializer)
-    found = selectors.teams_for(api.user).order_by("-edition__created_at", "number", "name", "pk")
-    if "edition" in search:
-        found = found.filter(edition__name=search["edition"])
-    return api.paginated(found, TeamSerializer)
+
+    serializer_class = FullTeamSerializer
+    answers = {"list": TeamSerializer, "leave": None}
+    bodies = {"partial_update": TeamFieldsSerializer, "decide": DecisionSerializer}
+    queries = {"list": TeamSearchSerializer}
+
+    def get_queryset(self) -> Any:
+        teams = selectors.teams_for(self.request.user)
+        if self.action != "list":
+            return teams.prefetch_related("memberships__user")
+        edition = self.read_query().get("edition")
+        teams = teams.order_by("-edition__created_at", "number", "name", "pk")
+        return teams.filter(edition__name=edition) if edition else teams
+
+    def partial_update(self, request: Request, pk: int) -> Response:
+        """Change fields of a team, by its owner or the organizers; the name until the first accepted submission."""
+        team = selectors.steered_team_for(request.user, pk)
+        return answer_team(services.change_team(team=team, by=request.user, **self.read_body()))
+
+    def leave(self, request: Request, pk: int) -> Response:
+        """Leave a team that you belong to and do not own, until its first accepted submission."""
+        services.leave_team(team=selectors.joined_team_for(request.user, pk), by=request.user)
+        return Response(status=204)
+
+    def withdraw(self, request: Request, pk: int) -> Response:
+        """Take a team out of its edition, by its owner or the organizers; what it submitted stays."""
+        team = selectors.steered_team_for(request.user, pk)
+        return answer_team(services.withdraw_team(team=team, by=request.user))
+
+    def release(self, request: Request, pk: int) -> Response:
+        """Let members join and leave until the next accepted submission, by the organizers of the edition."""
+        team = selectors.managed_team_for(request.user, pk)
+        return answer_team(services.release_members(team=team, by=request.user))
+
+    def decide(self, request: Request, pk: int) -> Response:
+        """Approve or decline a team of an edition that you organise."""
+        team = selectors.managed_team_for(request.user, pk)
+        body = self.read_body()
+        decide = services.approve_team if body["decision"] == "approve" else services.decline_team
+        return answer_team(decide(team=team, by=request.user, now=timezone.now(), note=body["note"].strip()))
+
+    def remove_member(self, request: Request, pk: int, membership: int) -> Response:
+        """Take a member out, by the team's owner or, once it has submitted, the organizers only."""
+        team = selectors.steered_team_for(request.user, pk)
+        member = selectors.get_member(team, membership)
+        is_organizer = team.edition.organizers.filter(pk=request.user.pk).exists()
+        return answer_team(services.remove_member(membership=member, by=request.user, is_organizer=is_organizer))
+
+    def transfer(self, request: Request, pk: int, membership: int) -> Response:
+        """Make a member the owner, by the owner, who stays as a member, or the organizers."""
+        team = selectors.steered_team_for(request.user, pk)
+        services.transfer_team(membership=selectors.get_member(team, membership), by=request.user)
+        return answer_team(team)
 
 
-@operation(FullTeamSerializer, who=Who.TEAM)
-def show_team(api: ApiView, pk: int) -> Response:
-    """One team with its members."""
-    return full(selectors.team_for(api.user, pk))
+class EditionTeamViewSet(ListModelMixin, ApiViewSet):
+    """The teams of an edition that you organise, those that wait first."""
+
+    serializer_class = TeamSerializer
+    answers = {"create": FullTeamSerializer}
+    bodies = {"create": TeamFieldsSerializer}
+    scopes = {"create": (Scope.SUBMIT,)}
+
+    def get_queryset(self) -> Any:
+        return selectors.list_teams(managed_edition_for(self.request.user, self.kwargs["edition"]))
+
+    def create(self, request: Request, edition: str) -> Response:
+        """Register a team while registration is open; you own it, and it submits once an organizer approved it."""
+        chosen = edition_for(request.user, edition)
+        team = services.register_team(edition=chosen, by=request.user, now=timezone.now(), **self.read_body())
+        return answer_team(team, status=201)
 
 
-@operation(
-    FullTeamSerializer,
-    takes=TeamFieldsSerializer,
-    who=Who.OWNER,
-    example={"contact": "Ada Lovelace", "is_academic": True},
-)
-def change_team(api: ApiView, pk: int) -> Response:
-    """Other fields of a team, by its owner or the organizers; the name only until the first accepted submission."""
-    team = selectors.steered_team_for(api.user, pk)
-    return full(services.change_team(team=team, by=api.user, **api.body(TeamFieldsSerializer, partial=True)))
-
-
-@operation(None, status=204, who=Who.MEMBER)
-def leave_team(api: ApiView, pk: int) -> Response:
-    """Leave a team that you belong to and do not own, until its first accepted submission."""
-    services.leave_team(team=selectors.joined_team_for(api.user, pk), by=api.user)
-    return Response(status=204)
-
-
-@operation(FullTeamSerializer, who=Who.OWNER)
-def withdraw_team(api: ApiView, pk: int) -> Response:
-    """Take a team out of its edition, by its owner or the organizers; what it submitted stays."""
-    return full(services.withdraw_team(team=selectors.steered_team_for(api.user, pk), by=api.user))
-
-
-@operation(FullTeamSerializer)
-def release_members(api: ApiView, pk: int) -> Response:
-    """Let members of a team of an edition that you organise join and leave until the next accepted submission."""
-    return full(services.release_members(team=selectors.managed_team_for(api.user, pk), by=api.user))
-
-
-@operation(FullTeamSerializer, who=Who.OWNER)
-def remove_member(api: ApiView, pk: int, membership: int) -> Response:
-    """Take a member out, by the team's owner or, once it has submitted, the organizers only."""
-    team = selectors.steered_team_for(api.user, pk)
-    chosen = selectors.get_member(team, membership)
-    is_organizer = team.edition.organizers.filter(pk=api.user.pk).exists()
-    return full(services.remove_member(membership=chosen, by=api.user, is_organizer=is_organizer))
-
-
-@operation(FullTeamSerializer, who=Who.OWNER)
-def transfer_team(api: ApiView, pk: int, membership: int) -> Response:
-    """Make a member the owner; who was the owner stays as a member."""
-    team = selectors.steered_team_for(api.user, pk)
-    services.transfer_team(membership=selectors.get_member(team, membership), by=api.user)
-    return full(team)
-
-
-@operation(FullTeamSerializer, takes=DecisionSerializer, example={"decision": "approve", "note": "Welcome."})
-def decide_team(api: ApiView, pk: int) -> Response:
-    """Approve or decline a team of an edition that you organise."""
-    team = selectors.managed_team_for(api.user, pk)
-    wish = api.body(DecisionSerializer)
-    service = services.approve_team if wish["decision"] == "approve" else services.decline_team
-    return full(service(team=team, by=api.user, now=timezone.now(), note=wish["note"].strip()))
-
-
-@operation(InvitationSerializer(many=True), who=Who.OWNER)
-def list_invitations(api: ApiView, pk: int) -> Response:
+class InvitationViewSet(ListModelMixin, ApiViewSet):
     """Whom a team invited; for its owner and the organizers."""
-    return api.paginated(selectors.steered_team_for(api.user, pk).invitations.all(), InvitationSerializer)
+
+    serializer_class = InvitationSerializer
+    bodies = {"create": InviteSerializer}
+
+    def get_queryset(self) -> Any:
+        return selectors.steered_team_for(self.request.user, self.kwargs["pk"]).invitations.all()
+
+    def create(self, request: Request, pk: int) -> Response:
+        """Invite a person by mail; for the team's owner and the organizers."""
+        team = selectors.steered_team_for(request.user, pk)
+        invitation = services.invite_member(team=team, **self.read_body(), by=request.user, now=timezone.now())
+        return Response(self.get_serializer(invitation).data, status=201)
+
+    def revoke(self, request: Request, pk: int, invitation: int) -> Response:
+        """Revoke an invitation, by the team's owner or the organizers; its link no longer works."""
+        chosen = selectors.get_invitation(selectors.steered_team_for(request.user, pk), invitation)
+        revoked = services.revoke_invitation(invitation=chosen, by=request.user, now=timezone.now())
+        return Response(self.get_serializer(revoked).data)
 
 
-@operation(
-    InvitationSerializer, takes=InviteSerializer, status=201, who=Who.OWNER, example={"email": "ada@university.example"}
-)
-def invite_member(api: ApiView, pk: int) -> Response:
-    """Invite a person by mail; for the team's owner and the organizers."""
-    team = selectors.steered_team_for(api.user, pk)
-    email = api.body(InviteSerializer)["email"]
-    made = services.invite_member(team=team, email=email, by=api.user, now=timezone.now())
-    return Response(InvitationSerializer(made).data, status=201)
-
-
-@operation(InvitationSerializer, who=Who.OWNER)
-def revoke_invitation(api: ApiView, pk: int, invitation: int) -> Response:
-    """Revoke an invitation; its link no longer works."""
-    chosen = selectors.get_invitation(selectors.steered_team_for(api.user, pk), invitation)
-    revoked = services.revoke_invitation(invitation=chosen, by=api.user, now=timezone.now())
-    return Response(InvitationSerializer(revoked).data)
-
-
-def full(team: Team, status: int = 200) -> Response:
-    """Return a team with its people."""
+def answer_team(team: Team, status: int = 200) -> Response:
+    """Return a team with its people as an answer."""
     prefetch_related_objects([team], "memberships__user")
     return Response(FullTeamSerializer(team).data, status=status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -50,6 +51,12 @@ def unbroken(text: str) -> str:
 def percents(sentence: str) -> str:
     """`{{ sentence|percents }}`: no number is parted from its sign, as in ≥ 20 %."""
     return sentence.replace(" %", "\u00a0%").replace("≥ ", "≥\u00a0")
+
+
+@register.filter
+def code(text: str) -> SafeString:
+    """`{{ field.description|code }}`: words between backquotes as code."""
+    return mark_safe(re.sub("`([^`]+)`", r"<code>\1</code>", escape(text)))  # noqa: S308 - escaped before
 
 
 @register.filter

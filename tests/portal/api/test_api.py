@@ -51,7 +51,7 @@ def test_expected_of_a_further_version_is_for_its_team_and_organizers_only(chall
     challenge.publish()
     for user in (challenge.rival, make_user()):
         read_problem(Api(user).get(f"editions/vpc/expected?system={challenge.system.name}"), 404)
-    read_problem(Api(challenge.owner).get("editions/vpc/expected?system=%00"), 404)
+    read_problem(Api(challenge.owner).get("editions/vpc/expected?system=%00"), 400)
     other = make_edition(name="other")
     make_team(other, owner=challenge.owner)
     read_problem(Api(challenge.owner).get(f"editions/other/expected?system={challenge.system.name}"), 404)
