@@ -37,7 +37,7 @@ class AnonymizationRun(models.Model):
         UTTERANCE = "utterance"
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="anonymization_runs")
-    data_set = models.ForeignKey(DataSet, on_delete=models.PROTECT, related_name="+")
+    data_set = models.ForeignKey(DataSet, on_delete=models.RESTRICT, related_name="+")
     method = models.CharField(max_length=60)
     recipe_version = models.CharField(max_length=40)
     code_version = models.CharField(max_length=60)
@@ -47,11 +47,11 @@ class AnonymizationRun(models.Model):
     voices = models.JSONField(default=dict, blank=True)
     voice_distance = models.FloatField(default=0.0)
     report = models.JSONField(default=dict, blank=True)
-    target_set = models.ForeignKey(DataSet, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    target_set = models.ForeignKey(DataSet, null=True, blank=True, on_delete=models.RESTRICT, related_name="+")
     target_selection = models.CharField(max_length=40, blank=True)
     target_recordings = models.JSONField(default=dict, blank=True)
     targets = models.JSONField(default=dict, blank=True)
-    network = models.ForeignKey("NetworkSeed", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
+    network = models.ForeignKey("NetworkSeed", null=True, blank=True, on_delete=models.RESTRICT, related_name="runs")
     retrained = models.JSONField(default=dict, blank=True)
     job = models.OneToOneField(Job, null=True, on_delete=models.PROTECT, related_name="anonymization_run")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -102,7 +102,7 @@ class NetworkTraining(models.Model):
     recipe = models.CharField(max_length=40)
     changes = models.JSONField(default=dict, blank=True)
     decoder = models.ForeignKey(
-        "NetworkSeed", null=True, blank=True, on_delete=models.SET_NULL, related_name="trainings_for_it"
+        "NetworkSeed", null=True, blank=True, on_delete=models.RESTRICT, related_name="trainings_for_it"
     )
     licence = models.CharField(max_length=400, blank=True)
     begun_with = models.CharField(max_length=64, blank=True)
@@ -112,6 +112,7 @@ class NetworkTraining(models.Model):
 
     class Meta:
         ordering = ["-pk"]
+        verbose_name = "training"
 
     def __str__(self) -> str:
         return f"{self.recipe}, training {self.pk}"

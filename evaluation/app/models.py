@@ -27,7 +27,7 @@ class EvaluationRun(models.Model):
 
     kind = models.CharField(max_length=12, choices=Kind.choices)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="evaluation_runs")
-    data_set = models.ForeignKey(DataSet, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    data_set = models.ForeignKey(DataSet, null=True, blank=True, on_delete=models.RESTRICT, related_name="+")
     recipe = models.CharField(max_length=40)
     recipe_version = models.CharField(max_length=40)
     code_version = models.CharField(max_length=60)

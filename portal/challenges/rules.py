@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -125,11 +125,6 @@ def locked_fields(*, has_submissions: bool) -> frozenset[str]:
 NOT_LISTED = "only organizers and teams see it"
 
 
-def name_problem(*, has_submissions: bool) -> str:
-    """Why the name of an edition in addresses cannot change any more."""
-    return "The name in its address is fixed since the first submission." if has_submissions else ""
-
-
 def propose_test_title(edition_title: str) -> str:
     """What a listening test of an edition is called unless its organizer says otherwise."""
     return f"Listening test of {edition_title}"[:120]
@@ -143,26 +138,6 @@ def list_licence_texts(terms: str) -> dict[str, str]:
     }
     texts |= {one[0]: "https://creativecommons.org/publicdomain/zero/1.0/legalcode" for one in _CC0.finditer(terms)}
     return texts | {one[0]: "https://opendatacommons.org/licenses/by/1-0/" for one in _ODC_BY.finditer(terms)}
-
-
-def edition_removal_problem(*, was_published: bool) -> str:
-    """Why an edition cannot be deleted, whatever was submitted to it."""
-    return PUBLISHED.format("it") if was_published else ""
-
-
-def corpus_removal_problem(editions: Sequence[tuple[str, bool]]) -> str:
-    """Why a corpus cannot be deleted: editions run on it.
-
-    Args:
-        editions: the title of each, and whether its leaderboard was ever published, so that it has to stay.
-    """
-    if not editions:
-        return ""
-    run, them = ("Editions run", "them") if len(editions) > 1 else ("An edition runs", "it")
-    remedy = f"Delete {them} first, or archive the corpus."
-    if any(was_published for _, was_published in editions):
-        remedy = "What was published cannot be deleted, nor can its corpus: archive the corpus instead."
-    return f"{run} on this corpus: {_some(title for title, _ in editions)}. {remedy}"
 
 
 def _times(edition: Edition, part: str) -> tuple[datetime | None, datetime | None, datetime | None]:

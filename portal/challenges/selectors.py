@@ -33,6 +33,13 @@ def corpora_for(user: Any) -> QuerySet[Corpus]:
     return Corpus.objects.filter(Q(is_shared=True) | Q(created_by=user) | Q(pk__in=of_editions))
 
 
+def managed_corpora_for(user: Any) -> QuerySet[Corpus]:
+    """The corpora that this person may change and delete: their own, and for the operator all."""
+    if user.is_staff:
+        return Corpus.objects.all()
+    return Corpus.objects.filter(created_by=user) if user.is_organizer else Corpus.objects.none()
+
+
 def may_see_corpus(user: Any, corpus: Corpus | None) -> bool:
     """Whether this person may see a corpus at hand, as `corpora_for` says."""
     if corpus is None or not (user.is_authenticated and user.is_organizer):
@@ -219,7 +226,7 @@ def explain_terms(corpus: Corpus | None, data_terms: str) -> str:
     if corpus is None:
         return "Teams first accept the licence of the corpus and the terms below."
     text = " ".join(terms_of_data(Edition(corpus=corpus, data_terms=data_terms)).split())
-    unstated = f"The corpus {corpus} states no licence; its owner can, on its page under “Manage”. "
+    unstated = f"The corpus {corpus} states no licence; its owner can, on its page under “Edit”. "
     end = "" if text[:600].endswith(".") else "."
     if ";" in corpus.licence:
         end += (

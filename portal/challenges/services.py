@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from common.errors import NotPossible, ProblemsError
+from common.errors import ProblemsError
 from common.line_texts import fold_line
 from evaluation.protocols.recipes import Recipe, load_recipe
 from portal.challenges import rules
@@ -117,19 +117,6 @@ def _rename_tests(edition: Edition, before: str, by: Any) -> None:
         study.title = renamed["title"]
         study.save(update_fields=["title"])
         audit.record("study.changed", study, actor=by, changes=audit.changes(proposed, renamed))
-
-
-@transaction.atomic
-def rename_edition(*, thing: Edition, by: Any, title: str) -> Edition:
-    """Another title.
-
-    Raises:
-        NotPossible: the edition does not hold together.
-    """
-    try:
-        return change_edition(edition=thing, by=by, title=title)
-    except ValidationError as error:
-        raise NotPossible(" ".join(error.messages)) from None
 
 
 @transaction.atomic

@@ -21,7 +21,7 @@ from django.utils.text import slugify
 from common.errors import NotPossible
 from portal.challenges.models import Corpus
 from portal.core.fields import NAME_LETTERS, LineField
-from portal.corpora.services import start_import
+from portal.corpora.services import change_corpus, start_import
 from portal.intake.corpora.draft import Layout
 from portal.intake.corpora.manifest import USUAL_NAMES
 from portal.intake.corpora.reading import detect_layout
@@ -100,6 +100,30 @@ def _subfolders(folder: Path) -> Iterator[Path]:
         return
 
 
+class CorpusForm(forms.ModelForm):
+    """What the owner of a corpus says of it."""
+
+    class Meta:
+        model = Corpus
+        fields = ("name", "licence", "link")
+        field_classes = {"licence": LineField, "link": LineField}
+        labels = {"name": "Short name", "link": "Web address of the speech"}
+        help_texts = {
+            "name": "Part of its address: links to the old one stop working. Data sets keep the names that teams see.",
+            "licence": "Such as CC BY 4.0. Teams that download the speech accept it, and again after a change.",
+            "link": "Where it was published. Teams see it with the licence.",
+        }
+        error_messages = {"link": {"invalid": "Give an address that begins with https:// or http://."}}
+
+    def save_changes(self, *, by: Any) -> Corpus | None:
+        """Return the changed corpus; None with an error of the form where it is not possible."""
+        try:
+            return change_corpus(corpus=self.instance, by=by, **self.cleaned_data)
+        except NotPossible as reason:
+            self.add_error("name", str(reason))
+            return None
+
+
 class CorpusField(forms.ChoiceField):
     """One of the corpora that were found on the server, or another folder, which is what an empty answer means."""
 
@@ -151,7 +175,7 @@ class UploadForm(forms.Form):
     licence = LineField(
         label="Licence",
         help_text="Such as CC BY 4.0. It wins over the column of a manifest or a licence file in the folder; a corpus "
-        "that states one already keeps it until its owner changes it under “Manage”.",
+        "that states one already keeps it until its owner changes it under “Edit”.",
         max_length=200,
         required=False,
     )

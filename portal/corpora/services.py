@@ -99,13 +99,13 @@ def start_demo_import(*, by: Any) -> Job:
 
 
 @transaction.atomic
-def rename_corpus(*, thing: Corpus, by: Any, name: str, **stated: str) -> Corpus:
+def change_corpus(*, corpus: Corpus, by: Any, name: str, **stated: str) -> Corpus:
     """Give a corpus another short name; its jobs follow. `stated`: its licence and link, where these change, too.
 
     Raises:
         NotPossible: the name is taken, or an import of the corpus is under way.
     """
-    corpus = Corpus.objects.select_for_update(of=("self",)).get(pk=thing.pk)
+    corpus = Corpus.objects.select_for_update(of=("self",)).get(pk=corpus.pk)
     before, unlike = corpus.name, {field: getattr(corpus, field) for field in stated}
     if stated and unlike != stated:
         for field, value in stated.items():

@@ -8,6 +8,7 @@ urlpatterns = [
     path("import/", views.import_corpus, name="import"),
     path("import/demo/", views.import_demo, name="import-demo"),
     path("<slug:name>/", views.corpus_detail, name="detail"),
+    path("<slug:name>/edit/", views.edit, name="edit"),
     path("<slug:name>/share/", views.share, name="share"),
     path("<slug:name>/speakers/", views.speaker_list, name="speakers"),
     path("<slug:name>/utterances/", views.utterance_list, name="utterances"),

@@ -8,19 +8,19 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from common.errors import NotPossible
-from portal.accounts.access import organizer_page, organizer_read
+from portal.accounts.access import member_page, organizer_page, organizer_read
 from portal.challenges.models import Corpus, Gender, Utterance
-from portal.challenges.selectors import corpora_for
+from portal.challenges.selectors import corpora_for, managed_corpora_for
 from portal.core.fields import posted, show_form
 from portal.core.signed_urls import voice_sources
 from portal.corpora import pages, selectors, services
-from portal.corpora.forms import LAYOUT_NAMES, ImportForm
+from portal.corpora.forms import LAYOUT_NAMES, CorpusForm, ImportForm
 
 PAGE_SIZE = 25
 
@@ -103,6 +103,18 @@ def data_set_detail(request: HttpRequest, name: str, data_set: str) -> HttpRespo
     return render(
         request, "corpora/data_set.html", context | _utterance_page(request, chosen.corpus, chosen.utterances.all())
     )
+
+
+@member_page
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    """Give a corpus another short name, or state its licence and where it was published."""
+    corpus = get_object_or_404(managed_corpora_for(request.user), name=name)
+    form = CorpusForm(posted(request), instance=corpus)
+    changed = form.save_changes(by=request.user) if form.is_valid() else None
+    if changed is not None:
+        messages.success(request, "The changes are saved.")
+        return redirect("corpora:edit", changed.name)
+    return show_form(request, "edit.html", form, name=name, back=reverse("corpora:detail", args=[name]))
 
 
 @organizer_read

@@ -315,7 +315,7 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
         words_of_draft = _words_of_draft(edition.draft_state, edition.draft_title)
         return NextStep(*words_of_draft, reverse("studies:detail", args=[edition.draft_study]))
     if is_published and steps["Listening test"].state == "succeeded":
-        text = "Look at the results. Its page has Copy, for the next edition, and Manage, to archive this one."
+        text = "Look at the results. Its page has Copy, for the next edition, and “Archive or delete”."
         return NextStep("Everything is published", text, "See the leaderboard", steps["Published"].url, is_due=False)
     return None
 

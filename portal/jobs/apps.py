@@ -6,8 +6,8 @@ from pathlib import Path
 from django.apps import AppConfig, apps
 from django.conf import settings
 
-# Modules that register themselves: bodies of jobs, checks of health, work of the scheduler, what can be deleted.
-REGISTERING = ("handlers", "receivers", "checks", "periodic_tasks", "removal")
+# Modules that register themselves: bodies of jobs, checks of health, work of the scheduler.
+REGISTERING = ("handlers", "receivers", "checks", "periodic_tasks")
 
 
 class JobsConfig(AppConfig):

@@ -65,7 +65,7 @@ class Job(models.Model):
     team = models.PositiveBigIntegerField(default=0)
     engine = models.CharField(max_length=120, blank=True)
     needs_card = models.BooleanField(default=False)
-    after = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="followers")
+    after = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="followers")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

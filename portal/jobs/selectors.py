@@ -61,17 +61,8 @@ def jobs_for(user: Any) -> QuerySet[Job]:
     return jobs.filter(~Q(kind=REMOVAL) & others | Q(kind=REMOVAL, created_by=user))
 
 
-def removals_of(**numbers: int | None) -> QuerySet[Job]:
-    """The jobs that have to delete one of these things, such as ``editions=3``: under way, failed or cancelled."""
-    things = Q(pk__in=[])
-    for thing, number in numbers.items():
-        if number is not None:
-            things |= Q(parameters__thing=thing, parameters__number=number)
-    return Job.objects.filter(things, kind=REMOVAL).exclude(state=JobState.SUCCEEDED)
-
-
 def list_things_being_removed() -> set[tuple[str, int]]:
-    """What jobs under way delete, as in ``("editions", 3)``."""
+    """What jobs under way delete, as in ``("challenges.edition", 3)``."""
     active = Job.objects.filter(kind=REMOVAL, state__in=ACTIVE_STATES)
     return {(found["thing"], found["number"]) for found in active.values_list("parameters", flat=True)}
 

@@ -1,6 +1,6 @@
 """Finds stored files that nothing needs any more, and deletes them: what interrupted jobs and old versions left behind.
 
-Marked are the files that a row names (`portal.core.removal`), that any JSON field of a row names, and the recordings
+Marked are the files that a row names (`portal.removal.files`), that any JSON field of a row names, and the recordings
 in the lists of archives to download; of what runs keep in folders of their own, those whose run exists. Everything
 else below `content/` and these folders is swept, and so are drafts of processes that were killed. A file stays for a
 day after it was stored, or found again by who stores the same: its row may come only at the end of a long job. Whether
@@ -25,10 +25,9 @@ from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from portal.challenges.models import DataFile
 from portal.core.models import AuditEvent
-from portal.core.removal import delete_unheld_files, list_folder, list_held_files, measure_file
 from portal.core.storage import DRAFT, delete_old, is_older
+from portal.removal.files import SECONDS_KEPT, delete_unheld_files, list_folder, list_held_files
 
-KEPT_S = 86_400.0
 AT_ONCE = 500
 CONTENT = "content"
 KEY = re.compile(r"content/[0-9a-f]{2}/[0-9a-f]{64}[.\w-]*")
@@ -48,9 +47,7 @@ def find_unneeded(before: float) -> list[Unneeded]:
     needed = _mark()
     runs = {str(pk) for pk in EvaluationRun.objects.values_list("pk", flat=True)}
     return [
-        Unneeded(key, measure_file(key))
-        for key in listed
-        if not _is_needed(key, needed, runs) and is_older(key, before)
+        Unneeded(key, _measure(key)) for key in listed if not _is_needed(key, needed, runs) and is_older(key, before)
     ]
 
 
@@ -94,6 +91,15 @@ def _run_of(key: str) -> str:
     return parts[2] if is_of_run else ""
 
 
+def _measure(key: str) -> int:
+    """The bytes of a stored file; 0 where it is gone."""
+    try:
+        size: int = default_storage.size(key)
+    except OSError:
+        return 0
+    return size
+
+
 def _list_swept() -> Iterator[str]:
     yield from list_folder(CONTENT)
     for folder in FOLDERS:
@@ -133,4 +139,4 @@ def _list_members(key: str) -> Iterator[str]:
 
 def time_of_sweep() -> float:
     """What was stored before this time, in seconds since 1970, may go."""
-    return time.time() - KEPT_S
+    return time.time() - SECONDS_KEPT

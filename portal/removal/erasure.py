@@ -1,6 +1,6 @@
 """Erases one utterance, one speaker or one evaluator with everything that was made of them, and says what went.
 
-Everything that cannot be without a recording goes with it (`portal.core.removal`), and what rests on it otherwise: the
+Everything that cannot be without a recording goes with it (`portal.removal.rows`), and what rests on it otherwise: the
 trials of listening tests that play it with their answers, the analyses of these tests, files to download that list it.
 Of files that hold more than it (score files, transcripts, reports, results of attacks) the lines that name it go;
 numbers over many recordings stay. In rows that only tell of it (the audit log, jobs) `ERASED` takes the place of
@@ -33,25 +33,28 @@ from anonymization.app.networks import forget_speaker
 from common.errors import NotPossible
 from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
-from listening.app.models import Analysis, Participant, Presentation, Session, Stimulus, Study, read_withdrawal_code
+from listening.app.models import (
+    Analysis,
+    Item,
+    Participant,
+    Presentation,
+    Session,
+    Stimulus,
+    Study,
+    Trial,
+    read_withdrawal_code,
+)
 from listening.app.studies.designing import clear_design
 from listening.app.withdrawal.services import withdraw
 from portal.challenges.models import Corpus, DataFile, Speaker, TrialList, Utterance
 from portal.core import audit
-from portal.core.models import AuditEvent, UnneededFile
-from portal.core.removal import (
-    Rows,
-    count_named,
-    delete_rows,
-    delete_unheld_files,
-    find_rows_of,
-    list_files,
-    list_folder,
-)
+from portal.core.models import AuditEvent
 from portal.core.storage import read_stored, replace_named, store_bytes
 from portal.jobs.models import ACTIVE_STATES, Job, JobEvent
 from portal.jobs.selectors import MAILS
-from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, System, Upload
+from portal.removal.files import delete_unheld_files, list_files, list_folder, note_files
+from portal.removal.rows import Rows, count_named, find_rows
+from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, SubmittedFile, System, Upload
 from portal.submissions.resumable_uploads import UNFINISHED
 from portal.teams.models import Team
 
@@ -132,13 +135,21 @@ def _submissions(corpus: Corpus) -> QuerySet[Submission]:
 
 
 def _resting(thing: Utterance | Speaker) -> list[Rows]:
-    """All rows that go, in the order in which they can be deleted."""
-    studies = _heard(thing)
-    stimuli = Stimulus.objects.filter(item__utterance__in=_utterances(thing))
+    """All rows that go, in the order in which they can be deleted: those that protect others before these."""
+    utterances = _utterances(thing)
+    items = Item.objects.filter(utterance__in=utterances)
+    stimuli = Stimulus.objects.filter(item__in=items)
     presentations = Presentation.objects.filter(samples__stimulus__in=stimuli).distinct()
-    files = DataFile.objects.filter(data_set__utterances__in=_utterances(thing)).distinct()
-    held = [Analysis.objects.filter(study__in=studies), _fixed(presentations), _fixed(files), _trainings(thing)]
-    return [*(find_rows_of(rows) for rows in held), find_rows_of(type(thing)._default_manager.filter(pk=thing.pk))]
+    trials = Trial.objects.filter(presentation__in=presentations)
+    held = [
+        Analysis.objects.filter(study__in=_heard(thing)),
+        DataFile.objects.filter(data_set__utterances__in=utterances).distinct(),
+        *(trials, presentations, stimuli, items),
+        SubmittedFile.objects.filter(utterance__in=utterances),
+        _trainings(thing),
+        type(thing)._default_manager.filter(pk=thing.pk),
+    ]
+    return [find_rows(_fixed(rows)) for rows in held]
 
 
 def _trainings(thing: Utterance | Speaker) -> QuerySet[NetworkTraining]:
@@ -226,9 +237,10 @@ def erase_speech(thing: Utterance | Speaker, *, by: Any = None) -> Erasure:
         keys = {key for rows in all_rows for key in list_files(rows)}
         _clear_publications(thing)
         forget_speaker(thing.name, _trainings(thing))
+        AnonymizationRun.objects.filter(network__training__in=_trainings(thing)).update(network=None)
         for rows in all_rows:
             erasure.add(count_named(rows))
-            delete_rows(rows)
+            next(iter(rows.values())).delete()
         speakers = [thing.name] if isinstance(thing, Speaker) else []
         pattern = _pattern(names, speakers, keys)
         keys |= _rewrite_lists(corpus, pattern, erasure)
@@ -237,7 +249,7 @@ def erase_speech(thing: Utterance | Speaker, *, by: Any = None) -> Erasure:
         _rewrite_rows(submissions, pattern, erasure)
         in_sentences = _pattern(names, speakers, keys, is_sentence=True)
         _rewrite_log(_list_events(_list_rows(corpus, submissions)), _jobs(corpus), in_sentences, erasure)
-        UnneededFile.objects.bulk_create([UnneededFile(key=key) for key in sorted(keys)], ignore_conflicts=True)
+        note_files(keys)
         audit.record("speech.erased", corpus, actor=by, what=erasure.what, rows=erasure.rows)
     _rewrite_derived(submissions, pattern, erasure)
     cache.clear()
@@ -490,8 +502,7 @@ def _delete_matrices(run: EvaluationRun, key: str) -> None:
 
 def _delete_files(keys: set[str]) -> list[str]:
     """Delete what no row names any more; the SHA-256 of what is gone."""
-    settled = delete_unheld_files(sorted(keys), time.time() + 1)
-    UnneededFile.objects.filter(key__in=settled).delete()
+    settled = delete_unheld_files(keys, time.time() + 1)
     gone = [key for key in settled if not default_storage.exists(key)]
     return sorted(key.rpartition("/")[2].partition(".")[0] for key in gone if key.startswith("content/"))
 
@@ -531,7 +542,7 @@ def preview_participant(participant: Participant) -> Erasure:
             "this evaluator. Delete that test on the page Manage, and import a file without them."
         )
     erasure = Erasure("participant", str(participant.study))
-    erasure.add(count_named(find_rows_of(Participant.objects.filter(pk=participant.pk))))
+    erasure.add(count_named(find_rows(Participant.objects.filter(pk=participant.pk))))
     return erasure
 
 
@@ -561,7 +572,7 @@ def erase_participant(participant: Participant, now: datetime, *, by: Any = None
             numbers = {one for one in short if one.isdecimal()}
             pattern = _pattern(short - numbers, numbers, [], is_sentence=True)
             _rewrite(own, ("subject", "data"), pattern, erasure, drops=False)
-        delete_rows(find_rows_of(Participant.objects.filter(pk=participant.pk)))
+        participant.delete()
         audit.record("participant.erased", study, actor=by, rows=erasure.rows)
     cache.clear()
     return erasure

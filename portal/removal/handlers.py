@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
+
 from portal.core.models import AuditEvent
-from portal.core.removal import find_kind
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
 from portal.jobs.selectors import REMOVAL
 from portal.jobs.services import NotPossible
-from portal.removal.services import remove_in_pieces
+from portal.removal.services import delete_in_batches
 
 
 @job_kind(REMOVAL, title="Deletion", queue=Queue.LIGHT)
-def run_removal(context: JobContext) -> dict[str, Any]:
+def run_deletion(context: JobContext) -> dict[str, Any]:
     """Delete what the job names, however often it was interrupted; the number of the receipt."""
-    told, by = context.parameters, context.job.created_by
-    kind, number = find_kind(told["thing"]), told["number"]
-    thing = kind.model._default_manager.filter(pk=number).first()
+    named = context.parameters
+    model = apps.get_model(named["thing"])
+    thing = model._default_manager.filter(pk=named["number"]).first()
     if thing is None:  # it was gone when the last attempt ended
-        model = kind.model._meta
-        found = AuditEvent.objects.filter(
-            subject_type=model.label_lower, subject_id=str(number), action=f"{model.model_name}.deleted"
-        )
-        return {"receipt": found.values_list("pk", flat=True).first()}
+        receipts = AuditEvent.objects.filter(subject_type=named["thing"], subject_id=str(named["number"]))
+        deleted = receipts.filter(action=f"{model._meta.model_name}.deleted")
+        return {"receipt": deleted.values_list("pk", flat=True).first()}
     try:
-        counted = {"total": told["rows"], "counted": told["deletes"]}
-        receipt = remove_in_pieces(kind=kind, thing=thing, by=by, progress=context.progress, **counted)
+        receipt = delete_in_batches(
+            thing=thing,
+            by=context.job.created_by,
+            total=named["rows"],
+            counted=named["deletes"],
+            progress=context.progress,
+        )
     except NotPossible as reason:
         raise JobFailure(str(reason), actor=Actor.ORGANIZER, remedy="Fix this, then run this job again.") from None
     return {"receipt": receipt.pk}

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 from portal.core.clock import read_clock
 from portal.jobs.scheduler import periodic_task
+from portal.removal.files import clean_up_files
 from portal.removal.retention import announce_deletions, delete_due_speech
-from portal.removal.services import delete_unneeded_files
 
 
 @periodic_task(every=timedelta(minutes=5))
 def delete_files() -> None:
     """Delete stored files of what was deleted that were too new, or too many, for the request that deleted it."""
-    delete_unneeded_files()
+    clean_up_files()
 
 
 @periodic_task(every=timedelta(hours=1))

@@ -23,9 +23,10 @@ from portal.challenges.models import DataFile, Edition
 from portal.challenges.rules import SPEECH_NOTICE, speech_deletion_time
 from portal.core import audit
 from portal.core.mail import absolute, render_mail
-from portal.core.models import AuditEvent, UnneededFile
+from portal.core.models import AuditEvent
 from portal.jobs.models import ACTIVE_STATES, Job
 from portal.jobs.selectors import MAILS
+from portal.removal.files import note_files
 from portal.submissions.models import SharedPart, SubmittedFile
 
 log = logging.getLogger(__name__)
@@ -107,14 +108,14 @@ def delete_speech(edition: Edition, now: datetime) -> Counter[str]:
     heard = Stimulus.objects.filter(study__edition=edition).exclude(file="")
     while some := list(heard.order_by("pk").values_list("pk", "file")[:AT_ONCE]):
         with transaction.atomic():
-            _note(key for _, key in some)
+            note_files(key for _, key in some)
             Stimulus.objects.filter(pk__in=[pk for pk, _ in some]).update(file="")
         done["stimuli"] += len(some)
     with transaction.atomic():
         edition = Edition.objects.select_for_update(of=("self",)).get(pk=edition.pk)
         archives = edition.data_files.filter(kind=DataFile.Kind.SPEECH)
         done["archives of speech"] = archives.count()
-        _note(archives.values_list("key", flat=True))
+        note_files(archives.values_list("key", flat=True))
         archives.delete()
         edition.speech_deleted_at, edition.shares_data = now, False
         edition.save(update_fields=["speech_deleted_at", "shares_data"])
@@ -125,13 +126,7 @@ def delete_speech(edition: Edition, now: datetime) -> Counter[str]:
 @transaction.atomic
 def _empty(some: dict[int, str]) -> None:
     """Take the recordings from these files, with what was made of them alone."""
-    _note(some.values())
+    note_files(some.values())
     SharedPart.objects.filter(file__in=some).delete()
     SubmittedFile.objects.filter(pk__in=some).update(audio="")
     erase_results(set(some.values()))
-
-
-def _note(keys: object) -> None:
-    """Let these files go once no row names them."""
-    rows = (UnneededFile(key=key) for key in sorted(set(keys)))  # type: ignore[call-overload]
-    UnneededFile.objects.bulk_create(rows, batch_size=AT_ONCE, ignore_conflicts=True)

@@ -5,10 +5,9 @@ from portal.removal import views
 app_name = "removal"
 urlpatterns = [
     path("", views.index, name="index"),
-    path("demo/remove/", views.remove_demo, name="remove-demo"),
+    path("demo/delete/", views.delete_demo, name="delete-demo"),
     path("receipts/<int:pk>/", views.receipt, name="receipt"),
-    path("<slug:kind>/<slug:key>/", views.manage, name="thing"),
-    path("<slug:kind>/<slug:key>/archive/", views.archive, name="archive"),
-    path("<slug:kind>/<slug:key>/restore/", views.restore, name="restore"),
-    path("<slug:kind>/<slug:key>/delete/", views.delete, name="delete"),
+    path("<slug:kind>/<int:pk>/", views.manage, name="thing"),
+    path("<slug:kind>/<int:pk>/archive/", views.archive, name="archive"),
+    path("<slug:kind>/<int:pk>/restore/", views.restore, name="restore"),
 ]

@@ -1,139 +1,127 @@
-"""Pages on which a thing is renamed, archived, brought back or deleted, and the receipts of what was deleted."""
+"""Pages on which a thing is archived, restored or deleted, and the receipts of what was deleted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 
-from portal.accounts.access import member_action, member_page, member_read, operator_page
+from portal.accounts.access import member_action, member_page, member_read, operator_action
 from portal.core.clock import read_clock
 from portal.core.fields import posted
-from portal.core.removal import find_problems
+from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible
-from portal.removal import pages, services
-from portal.removal.forms import DeletionForm, RenameForm
-from portal.removal.pages import Managed
+from portal.removal import services
+from portal.removal.forms import DeletionForm
+from portal.removal.kinds import KINDS, find_thing
+from portal.submissions.models import Submission
 
-RECEIPTS_SHOWN = 100
+SHOWN = 100
 
 
 @member_read
 def index(request: HttpRequest) -> HttpResponse:
-    """What is archived and what was deleted, as far as this person may know."""
-    receipts = list(pages.receipts_for(request.user)[:RECEIPTS_SHOWN])
+    """Show what is archived and what was deleted, as far as this person may know."""
+    archived = []
+    for kind, managed in KINDS.items():
+        things = managed(request.user)
+        if hasattr(things.model, "archived_at"):
+            found = things.filter(archived_at__isnull=False).order_by("-archived_at").distinct()
+            archived += [(kind, thing, thing._meta.verbose_name) for thing in found[:SHOWN]]
     context = {
-        "archived": pages.archived_table(request.user),
+        "archived": archived,
+        "deleted": receipts_for(request.user)[:SHOWN],
         "has_demo": request.user.is_staff and bool(services.find_demo()),
-        "deleted": pages.receipts_table(receipts) if receipts else None,
     }
     return render(request, "removal/index.html", context)
 
 
 @member_page
-def manage(request: HttpRequest, kind: str, key: str) -> HttpResponse:
-    """What can be done with a thing; takes other names of it."""
-    found = pages.find_managed(request.user, kind, key)
-    form = RenameForm(posted(request), kind=found.kind, thing=found.thing) if found.kind.rename else None
-    if form is not None and form.is_valid() and found.kind.rename is not None:
-        changed = _done(request, found.kind.rename, thing=found.thing, **form.cleaned_data)
-        if changed is not None:
-            messages.success(request, "The changes are saved.")
-            return redirect(Managed(found.kind, changed).address)
-    status = 422 if form is not None and form.is_bound else 200
-    context = {"managed": found, "form": form} | _removal(request, found)
-    return render(request, "removal/thing.html", context, status=status)
-
-
-@member_page
-def archive(request: HttpRequest, kind: str, key: str) -> HttpResponse:
-    """What belongs to a thing, and why it cannot be archived; archives it."""
-    found = _owned(request, kind, key)
-    if request.method != "POST":
-        return render(request, "confirm.html", pages.archiving(found))
-    if _done(request, services.archive, kind=found.kind, thing=found.thing, now=read_clock()) is not None:
-        messages.success(request, f"{found.thing} is archived. Its address still works. {found.archiving_note}".strip())
-    return redirect(found.address)
+def manage(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    """Show what can be done with a thing, what goes with it, and why it cannot be deleted; delete it."""
+    thing = find_thing(request.user, kind, pk)
+    if isinstance(thing, Submission) and not thing.system.submissions.exclude(pk=pk).exists():
+        return redirect("removal:thing", "systems", thing.system_id)  # which has no page without any submission
+    form = DeletionForm(posted(request), thing=thing)
+    if form.is_valid():
+        try:
+            deletion = services.start_deletion(thing=thing, by=request.user)
+        except NotPossible as reason:
+            messages.error(request, str(reason))
+            return redirect(request.path)
+        if isinstance(deletion, AuditEvent):
+            return redirect("removal:receipt", deletion.pk)
+        if _sees(request, deletion):
+            return redirect(deletion)
+        messages.info(request, f"{thing} is being deleted.")
+        return redirect(request.path)
+    job = services.find_deletion(thing)
+    context = services.preview(thing) | {
+        "kind": kind,
+        "thing": thing,
+        "word": thing._meta.verbose_name,
+        "can_be_archived": hasattr(thing, "archived_at"),
+        "form": form,
+        "problems": services.find_problems(thing),
+        "deletion": job,
+        "sees_deletion": job is not None and _sees(request, job),
+    }
+    return render(request, "removal/thing.html", context, status=422 if form.errors else 200)
 
 
 @member_action
-def restore(request: HttpRequest, kind: str, key: str) -> HttpResponse:
-    found = _owned(request, kind, key)
-    if _done(request, services.restore, kind=found.kind, thing=found.thing) is not None:
-        messages.success(request, f"{found.thing} is back in all lists.")
-    return redirect(found.address)
+def archive(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    thing = find_thing(request.user, kind, pk)
+    try:
+        services.archive(thing=thing, by=request.user, now=read_clock())
+        messages.success(request, f"{thing} is archived. Its address still works.")
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect("removal:thing", kind, pk)
 
 
-@member_page
-def delete(request: HttpRequest, kind: str, key: str) -> HttpResponse:
-    """What goes with a thing, and why it cannot be deleted; deletes it."""
-    found = _owned(request, kind, key)
-    preview = services.preview(kind=found.kind, thing=found.thing)
-    form = DeletionForm(posted(request), thing=found.thing) if preview.is_big else None
-    if request.method == "POST" and (form is None or form.is_valid()):
-        removal = _done(request, services.start_removal, kind=found.kind, thing=found.thing)
-        if isinstance(removal, Job):
-            if _sees(request, removal):
-                return redirect(removal)
-            messages.info(request, f"{found.thing} is being deleted.")
-            return redirect(found.address)
-        return redirect("removal:receipt", removal.pk) if removal is not None else redirect(request.path)
-    root = found.kind.root(found.thing)
-    context = {
-        "managed": found,
-        "form": form,
-        "problems": find_problems(found.thing),
-        "needed_by": found.kind.needed_by(found.thing, request.user),
-        "facts": pages.preview_facts(preview),
-        "has_files": bool(preview.files),
-        "root": root if root != found.thing else None,
-    } | _removal(request, found)
-    return render(request, "removal/delete.html", context, status=422 if form is not None and form.errors else 200)
+@member_action
+def restore(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    thing = find_thing(request.user, kind, pk)
+    try:
+        services.restore(thing=thing, by=request.user)
+        messages.success(request, f"{thing} is back in all lists.")
+    except NotPossible as reason:
+        messages.error(request, str(reason))
+    return redirect("removal:thing", kind, pk)
 
 
 @member_read
 def receipt(request: HttpRequest, pk: int) -> HttpResponse:
-    """What was deleted, when and by whom."""
-    found = pages.receipt_for(request.user, pk)
-    return render(request, "removal/receipt.html", {"receipt": found, "facts": pages.receipt_facts(found)})
+    """Show what was deleted, when and by whom."""
+    found = get_object_or_404(receipts_for(request.user), pk=pk)
+    return render(request, "removal/receipt.html", {"receipt": found})
 
 
-@operator_page
-@require_POST
-def remove_demo(request: HttpRequest) -> HttpResponse:
+@operator_action
+def delete_demo(request: HttpRequest) -> HttpResponse:
     """Delete what `make demo` made."""
-    if _done(request, services.remove_demo) is not None:
+    try:
+        services.delete_demo(by=request.user)
         messages.success(request, "The demo data is deleted. Its accounts stay; deactivate them on the page “People”.")
+    except NotPossible as reason:
+        messages.error(request, str(reason))
     return redirect("removal:index")
+
+
+def receipts_for(user: Any) -> QuerySet[AuditEvent]:
+    """Return what was deleted by this person or in the editions that they organise; for the operator everything."""
+    deleted = AuditEvent.objects.filter(action__endswith=".deleted").select_related("actor")
+    if user.is_staff:
+        return deleted
+    keys = list(user.organized_editions.values_list("pk", flat=True))  # names are free again after a deletion
+    return deleted.filter(Q(actor=user) | Q(data__edition_pk__in=keys))
 
 
 def _sees(request: HttpRequest, job: Job) -> bool:
     return jobs_for(request.user).filter(pk=job.pk).exists()
-
-
-def _removal(request: HttpRequest, found: Managed) -> dict[str, Any]:
-    """What the pages of a thing say on the job that has to delete it."""
-    removal = services.find_removal(kind=found.kind, thing=found.thing)
-    return {"removal": removal, "sees_removal": removal is not None and _sees(request, removal)}
-
-
-def _owned(request: HttpRequest, kind: str, key: str) -> Managed:
-    found = pages.find_managed(request.user, kind, key)
-    if not found.is_owner:
-        raise Http404
-    return found
-
-
-def _done(request: HttpRequest, service: Callable[..., Any], /, **given: Any) -> Any:
-    """What came of it; None where it was not possible, which the next page says."""
-    try:
-        return service(by=request.user, **given)
-    except NotPossible as reason:
-        messages.error(request, str(reason))
-        return None

@@ -31,9 +31,9 @@ class System(models.Model):
     name = models.SlugField(max_length=60, unique=True)
     label = models.CharField(max_length=40, blank=True)
     title = models.CharField(max_length=120)
-    corpus = models.ForeignKey(Corpus, null=True, blank=True, on_delete=models.PROTECT, related_name="systems")
-    edition = models.ForeignKey(Edition, null=True, blank=True, on_delete=models.PROTECT, related_name="systems")
-    team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.PROTECT, related_name="systems")
+    corpus = models.ForeignKey(Corpus, null=True, blank=True, on_delete=models.CASCADE, related_name="systems")
+    edition = models.ForeignKey(Edition, null=True, blank=True, on_delete=models.CASCADE, related_name="systems")
+    team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.CASCADE, related_name="systems")
     kind = models.CharField(max_length=12, choices=Kind.choices, blank=True)
     is_baseline = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -83,10 +83,10 @@ class Upload(models.Model):
         EXPIRED = "expired"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    edition = models.ForeignKey(Edition, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
+    edition = models.ForeignKey(Edition, null=True, blank=True, on_delete=models.CASCADE, related_name="uploads")
     imported_as = models.JSONField(default=dict, blank=True)
-    team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
-    system = models.ForeignKey(System, null=True, blank=True, on_delete=models.PROTECT, related_name="uploads")
+    team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.CASCADE, related_name="uploads")
+    system = models.ForeignKey(System, null=True, blank=True, on_delete=models.CASCADE, related_name="uploads")
     system_kind = models.CharField(max_length=12, choices=System.Kind.choices, blank=True)
     system_title = models.CharField(max_length=120, blank=True)
     file_name = models.CharField(max_length=255)
@@ -133,12 +133,12 @@ class Submission(models.Model):
     system = models.ForeignKey(System, on_delete=models.CASCADE, related_name="submissions")
     version = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=State.choices, default=State.ACCEPTED)
-    upload = models.OneToOneField(Upload, null=True, blank=True, on_delete=models.PROTECT, related_name="submission")
+    upload = models.OneToOneField(Upload, null=True, blank=True, on_delete=models.RESTRICT, related_name="submission")
     submitted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="submissions"
     )
     is_late = models.BooleanField(default=False)
-    inherits = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="heirs")
+    inherits = models.ForeignKey("self", null=True, blank=True, on_delete=models.RESTRICT, related_name="heirs")
     job = models.OneToOneField(Job, null=True, blank=True, on_delete=models.PROTECT, related_name="submission")
     report = models.CharField(max_length=120, blank=True)
     report_summary = models.JSONField(default=list, blank=True)
@@ -184,8 +184,8 @@ class SubmittedFile(models.Model):
     """
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="files")
-    data_set = models.ForeignKey(DataSet, on_delete=models.PROTECT, related_name="+")
-    utterance = models.ForeignKey(Utterance, on_delete=models.PROTECT, related_name="submitted_files")
+    data_set = models.ForeignKey(DataSet, on_delete=models.RESTRICT, related_name="+")
+    utterance = models.ForeignKey(Utterance, on_delete=models.RESTRICT, related_name="submitted_files")
     audio = models.CharField(max_length=120)
     samples = models.PositiveIntegerField()
     rate_hz = models.PositiveIntegerField()

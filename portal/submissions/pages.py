@@ -32,7 +32,6 @@ from portal.jobs.rules import can_run_again
 from portal.jobs.selectors import JobsProgress, with_estimates
 from portal.submissions.diff import Change, ComparedSection, compare_submissions, totals
 from portal.submissions.models import Submission, SubmittedDocument, System, Upload
-from portal.submissions.removal import system_trail
 from portal.submissions.requirements import ArchiveRequirements, list_requirements
 from portal.submissions.resumable_uploads import (
     list_failed_tests,
@@ -214,7 +213,7 @@ def withdrawing(submission: Submission, relation: Relation) -> dict[str, Any]:
     facts += [("Later versions", ", ".join(f"version {one.version}" for one in later))] if later else []
     return {
         "question": f"Withdraw {submission}?",
-        "trail": [*system_trail(submission.system), (str(submission), submission.get_absolute_url())],
+        "trail": [(str(page), page.get_absolute_url()) for page in (submission.system, submission)],
         "problems": [problem] if problem else [],
         "sentences": [
             *_consequences(submission),

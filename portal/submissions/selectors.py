@@ -86,6 +86,24 @@ def corrected_system_for(user: Any, edition: Edition, name: str) -> System:
     return get_object_or_404(found[:1])
 
 
+def managed_systems_for(user: Any) -> QuerySet[System]:
+    """Return the systems that this person may delete: not all baselines of a corpus that they may see."""
+    found = System.objects.select_related("edition", "corpus", "team")
+    if user.is_staff:
+        return found
+    if not user.is_authenticated:
+        return found.none()
+    of_corpora = Q(edition=None, team=None) & (Q(created_by=user) | Q(corpus__created_by=user))
+    return found.filter(Q(edition__in=user.organized_editions.values("pk")) | of_corpora)
+
+
+def editable_systems_for(user: Any) -> QuerySet[System]:
+    """Return the systems that this person may give other names: those, and as an owner the systems of their team."""
+    owned = user.memberships.filter(role=Membership.Role.OWNER).values("team")
+    managed = managed_systems_for(user)
+    return managed | System.objects.select_related("edition", "corpus", "team").filter(team__in=owned)
+
+
 def relation_to(user: Any, system: System) -> Relation:
     """Return what this person is to a system: who organizes its edition and belongs to its team is an organizer."""
     return relations_to(user, system)[0]

@@ -84,22 +84,11 @@ def create_system(
 
 
 @transaction.atomic
-def rename_system(*, thing: System, by: Any, title: str, name: str = "") -> System:
-    """Give a system another title, and a baseline without an edition another short name, too.
-
-    Raises:
-        NotPossible: the short name is taken.
-    """
-    system = System.objects.select_for_update(of=("self",)).get(pk=thing.pk)
-    if name and System.objects.filter(name=name).exclude(pk=system.pk).exists():
-        raise NotPossible(f"The name {name} is taken; choose another name.")
-    after = {"title": title} | ({"name": name} if name else {})
-    before = {field: getattr(system, field) for field in after}
-    for field, value in after.items():
-        setattr(system, field, value)
-    system.save(update_fields=list(after))
-    audit.record("system.renamed", system, actor=by, changes=audit.changes(before, after))
-    return system
+def rename_system(*, system: System, by: Any, **names: str) -> None:
+    """Give a system another `title`, and a baseline without an edition another short `name`, too."""
+    before = System.objects.select_for_update(of=("self",)).filter(pk=system.pk).values(*names).get()
+    System.objects.filter(pk=system.pk).update(**names)
+    audit.record("system.renamed", system, actor=by, changes=audit.changes(before, names))
 
 
 def create_submission(*, system: System, upload: Upload | None = None, note: str, by: Any, **fields: Any) -> Submission:
@@ -410,8 +399,9 @@ def refuse_removed(submissions: Iterable[Submission]) -> None:
     removed = list_things_being_removed()
     for submission in sorted(submissions, key=lambda one: one.pk) if removed else ():
         system = submission.system
-        owners = {"systems": system.pk, "teams": system.team_id, "editions": system.edition_id}
-        owners |= {"submissions": submission.pk, "corpora": system.corpus_id}
+        owners: dict[str, int | None] = {"submissions.submission": submission.pk, "submissions.system": system.pk}
+        owners |= {"teams.team": system.team_id, "challenges.edition": system.edition_id}
+        owners |= {"challenges.corpus": system.corpus_id}
         if not removed.isdisjoint(owners.items()):
             raise NotPossible(f"{submission} is being deleted.")
 

@@ -7,6 +7,7 @@ urlpatterns = [
     path("", views.system_list, name="list"),
     path("new/<slug:corpus>/", views.new_baseline, name="new"),
     path("<slug:name>/", views.system_detail, name="detail"),
+    path("<slug:name>/edit/", views.edit, name="edit"),
     path("<slug:name>/description.pdf", views.description, name="description"),
     path("<slug:name>/share", views.share, name="share"),
     path("<slug:name>/progress", views.system_progress, name="progress"),

@@ -8,7 +8,7 @@ from typing import Any, TextIO, cast
 
 from django.contrib import messages
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -30,10 +30,8 @@ from portal.core.fields import posted, show_form
 from portal.core.signed_urls import CONTENT_TYPES, open_stored, secured
 from portal.corpora.selectors import corpus_for
 from portal.jobs.views import reload_page
-from portal.submissions.removal import may_manage
-from portal.submissions.rules import Relation
-from portal.submissions.selectors import file_for
-from portal.submissions.services import offer_parts, release_parts, take_part_back
+from portal.submissions.selectors import editable_systems_for, file_for, managed_systems_for
+from portal.submissions.services import offer_parts, release_parts, rename_system, take_part_back
 from portal.submissions.views import file_name
 from portal.systems import exports, pages
 from portal.systems.anonymization import pages as anonymization
@@ -42,6 +40,7 @@ from portal.systems.attacker_training import pages as training_pages
 from portal.systems.attacker_training.forms import TrainingForm
 from portal.systems.attacks import pages as attack_pages
 from portal.systems.engines.forms import AttackForm, EngineForm, RecognitionForm, list_unfinished, organized_run
+from portal.systems.forms import SystemForm
 from portal.systems.objective_results import pages as objective
 from portal.systems.recognition import pages as recognition_pages
 from portal.systems.selectors import View, edition_of, member_view, numbers_view, organized_view, own_view
@@ -99,9 +98,21 @@ def system_detail(request: HttpRequest, name: str) -> HttpResponse:
     else:
         template, context = "systems/evaluated.html", objective.edition_system_page(request, view)
         context |= pages.shared_parts(request, view)
-    context["may_manage"] = may_manage(request.user, view.system, view.relation, is_owner=view.is_owner)
-    context["may_only_rename"] = view.relation is Relation.TEAM and not request.user.is_staff
+    context["may_manage"] = managed_systems_for(request.user).filter(pk=view.system.pk).exists()
+    context["may_edit"] = context["may_manage"] or view.is_owner
     return render(request, template, context | attack_pages.portal_evaluation_sections(view, context.get("values")))
+
+
+@member_page
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    """Give a system another title, or a baseline without an edition another short name."""
+    system = get_object_or_404(editable_systems_for(request.user), name=name)
+    form = SystemForm(posted(request), instance=system)
+    if form.is_valid():
+        rename_system(system=system, by=request.user, **form.cleaned_data)
+        messages.success(request, "The changes are saved.")
+        return redirect("systems:edit", system.name)
+    return show_form(request, "edit.html", form, name=name, back=reverse("systems:detail", args=[name]))
 
 
 @open_read

@@ -27,7 +27,7 @@ class Team(models.Model):
         DECLINED = "declined"
         WITHDRAWN = "withdrawn"
 
-    edition = models.ForeignKey(Edition, on_delete=models.PROTECT, related_name="teams")
+    edition = models.ForeignKey(Edition, on_delete=models.CASCADE, related_name="teams")
     name = models.CharField("name of the team", max_length=80)
     number = models.PositiveIntegerField(null=True, blank=True)
     contact = models.CharField("contact person", max_length=120)

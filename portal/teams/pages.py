@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.urls import reverse
 from django_countries import countries
 
 from portal.challenges.models import Edition
-from portal.challenges.removal import edition_trail
 from portal.challenges.rules import moment, submission_problem
 from portal.teams import rules, selectors
 from portal.teams.models import Membership, Team
@@ -92,12 +92,18 @@ def _invitation_rows(team: Team, now: datetime) -> list[dict[str, Any]]:
     return [{"invitation": one, "state": state} for one, state in states.items() if state in shown]
 
 
+def team_trail(team: Team) -> list[tuple[str, str]]:
+    """Return a team and the pages above its own, each with its name and address."""
+    editions = ("Editions", reverse("editions:list"))
+    return [editions, *((str(page), page.get_absolute_url()) for page in (team.edition, team))]
+
+
 def withdrawing(team: Team) -> dict[str, Any]:
     """What a page says before a team is withdrawn."""
     is_over = team.state == Team.State.WITHDRAWN
     return {
         "question": f"Withdraw {team}?",
-        "trail": [*edition_trail(team.edition), (str(team), team.get_absolute_url())],
+        "trail": team_trail(team),
         "problems": ["This team is withdrawn already."] if is_over else [],
         "sentences": [
             f"{team} can submit nothing more to {team.edition}, and its open invitations are revoked.",

@@ -11,7 +11,6 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from portal.accounts.access import member_action, member_page, member_read, open_page
-from portal.challenges.removal import edition_trail
 from portal.core.confirmation import ask_first
 from portal.core.mail import if_mailed
 from portal.jobs.services import NotPossible
@@ -177,8 +176,7 @@ def _team_page(request: HttpRequest, pk: int, form: InvitationForm) -> HttpRespo
 
 
 def _ask(request: HttpRequest, team: Team, question: str, told: str, **given: Any) -> HttpResponse:
-    trail = [*edition_trail(team.edition), (str(team), team.get_absolute_url())]
-    return ask_first(request, question, told, trail=trail, **given)
+    return ask_first(request, question, told, trail=pages.team_trail(team), **given)
 
 
 def _act(request: HttpRequest, team: Any, said: str, service: Callable[..., Any], /, **given: Any) -> HttpResponse:

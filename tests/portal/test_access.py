@@ -106,14 +106,14 @@ MATRIX = {
     "removal:index": FOR_MEMBERS,  # each sees their own
     "removal:receipt": FOR_NOBODY_HERE,  # of nothing that was deleted: removal/test_removal
     "removal:thing": FOR_OPERATORS,  # of an edition; each kind for each role: removal/test_removal
-    "removal:archive": FOR_OPERATORS,
+    "removal:archive": (LOGIN, 405, 405, 405),
     "removal:restore": (LOGIN, 405, 405, 405),
-    "removal:delete": FOR_OPERATORS,
-    "removal:remove-demo": (LOGIN, 404, 404, 405),
+    "removal:delete-demo": (LOGIN, 404, 404, 405),
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
     "corpora:import-demo": (LOGIN, 404, 405, 404),
     "corpora:detail": FOR_ORGANIZERS,  # of a shared corpus; another's: corpora/test_sharing
+    "corpora:edit": FOR_OPERATORS,
     "corpora:share": (LOGIN, 404, 405, 404),
     "corpora:speakers": FOR_ORGANIZERS,
     "corpora:utterances": FOR_ORGANIZERS,
@@ -123,6 +123,7 @@ MATRIX = {
     "systems:new": FOR_ORGANIZERS,
     "systems:detail": FOR_ORGANIZERS,
     "systems:description": (LOGIN, 404, 404, 404),  # released in an edition: systems/test_evaluated
+    "systems:edit": FOR_OPERATORS,
     "systems:share": (LOGIN, 405, 405, 405),
     "systems:progress": FOR_ORGANIZERS,
     "systems:values-csv": FOR_ORGANIZERS,
@@ -454,6 +455,7 @@ POSTS = {
     "teams:transfer": FOR_NOBODY_HERE,
     "teams:leave": FOR_NOBODY_HERE,
     "teams:invitation": FOR_NOBODY_HERE,
+    "systems:edit": (LOGIN, 404, 404, 422),
     "systems:share": FOR_NOBODY_HERE,
     "submissions:submit-upload": (LOGIN, 404, 404, 404),
     "submissions:discard-upload": (LOGIN, 404, 404, 404),
@@ -495,13 +497,13 @@ POSTS = {
     "api:continue-run": API_FOR_NOBODY_HERE,
     "jobs:cancel": (LOGIN, 404, 302, 302),
     "jobs:again": (LOGIN, 404, 302, 302),
-    "removal:thing": (LOGIN, 404, 404, 422),  # no title is given
+    "removal:thing": (LOGIN, 404, 404, 422),  # no name is typed
     "removal:archive": (LOGIN, 404, 404, 302),
     "removal:restore": (LOGIN, 404, 404, 302),
-    "removal:delete": (LOGIN, 404, 404, 422),
-    "removal:remove-demo": (LOGIN, 404, 404, 302),  # there is none
+    "removal:delete-demo": (LOGIN, 404, 404, 302),  # there is none
     "corpora:import": (LOGIN, 404, 422, 404),
     "corpora:import-demo": FOR_ORGANIZERS_TO_DO,
+    "corpora:edit": (LOGIN, 404, 404, 422),
     "corpora:share": FOR_ORGANIZERS_TO_DO,
     "systems:new": (LOGIN, 404, 422, 404),
     "network-trainings:new": (LOGIN, 404, 422, 404),
@@ -595,6 +597,7 @@ def addresses() -> dict[str, str]:
         "account_reset_password_from_key": ["abc", "nonsense"],
         "accounts:revoke-token": [1],
         "corpora:detail": ["little"],
+        "corpora:edit": ["little"],
         "corpora:share": ["little"],
         "corpora:speakers": ["little"],
         "corpora:utterances": ["little"],
@@ -603,6 +606,7 @@ def addresses() -> dict[str, str]:
         "systems:new": ["little"],
         "systems:detail": ["b2"],
         "systems:description": ["b2"],
+        "systems:edit": ["b2"],
         "systems:share": ["b2"],
         "systems:progress": ["b2"],
         "systems:values-csv": ["b2"],
@@ -628,8 +632,9 @@ def addresses() -> dict[str, str]:
     arguments |= {"network-trainings:list": [], "network-trainings:new": ["little"]}
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
-    arguments |= {name: ["editions", "little-edition"] for name in MATRIX if name.startswith("removal:")}
-    arguments |= {"removal:index": [], "removal:remove-demo": [], "removal:receipt": [1]}
+    edition = Edition.objects.get(name="little-edition").pk
+    arguments |= {name: ["editions", edition] for name in MATRIX if name.startswith("removal:")}
+    arguments |= {"removal:index": [], "removal:delete-demo": [], "removal:receipt": [1]}
     arguments |= _of_a_team()
     somebody = User.objects.create_user("somebody@example.org", "pw").pk
     arguments |= {name: [somebody] for name in MATRIX if name.startswith("people:")}

@@ -61,6 +61,7 @@ PUBLIC_ONCE_PUBLISHED = {
 NOT_OF_ONE_TEAM = {
     "systems:list",  # the asker's own, asked for below
     "systems:new",
+    "systems:edit",  # of who owns its team or organises its edition, and of the operator: removal/test_removal
     "jobs:list",  # for organizers and the operator only, who look after the queue together
     "jobs:table",
     "submissions:list",

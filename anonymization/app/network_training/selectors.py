@@ -45,6 +45,14 @@ def training_for(user: Any, pk: int) -> NetworkTraining:
     return get_object_or_404(trainings_for(user), pk=pk)
 
 
+def managed_trainings_for(user: Any) -> QuerySet[NetworkTraining]:
+    """The trainings that this person may delete: who started them, who owns the corpus whose voices they learnt."""
+    found = NetworkTraining.objects.select_related("corpus")
+    if user.is_staff:
+        return found
+    return found.filter(Q(created_by=user) | Q(corpus__created_by=user)) if user.is_organizer else found.none()
+
+
 def _is_key(text: str) -> bool:
     """Whether a part of an address can be the key of a row."""
     return text.isdecimal() and len(text) < 19

@@ -107,7 +107,7 @@ class Study(models.Model):
 
     name = models.SlugField(max_length=60, unique=True)
     title = models.CharField(max_length=120)
-    edition = models.ForeignKey(Edition, null=True, blank=True, on_delete=models.PROTECT, related_name="studies")
+    edition = models.ForeignKey(Edition, null=True, blank=True, on_delete=models.CASCADE, related_name="studies")
     data_sets = models.ManyToManyField(DataSet, related_name="studies", blank=True)
     state = models.CharField(max_length=9, choices=State.choices, default=State.DRAFT)
     is_simulated = models.BooleanField(default=False, help_text="Its answers are simulated, as every page says.")
@@ -172,7 +172,7 @@ class Study(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-pk"]
-        verbose_name_plural = "studies"
+        verbose_name = "listening test"
 
     def __str__(self) -> str:
         return self.title
@@ -316,7 +316,9 @@ class Condition(models.Model):
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="conditions")
     kind = models.CharField(max_length=9, choices=Kind.choices, default=Kind.SYSTEM)
-    submission = models.ForeignKey(Submission, null=True, blank=True, on_delete=models.PROTECT, related_name="heard_as")
+    submission = models.ForeignKey(
+        Submission, null=True, blank=True, on_delete=models.RESTRICT, related_name="heard_as"
+    )
     code = models.CharField(max_length=40, blank=True)
     low_pass_hz = models.PositiveIntegerField(null=True, blank=True)
 
@@ -338,7 +340,7 @@ class Item(NumberedRow):
     language = models.CharField(max_length=8, blank=True)
     transcript = models.TextField(blank=True)
     answer = models.CharField(max_length=20, blank=True)  # the right one: a label, or of a control trial 1 or 4-5
-    utterance = models.ForeignKey(Utterance, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    utterance = models.ForeignKey(Utterance, null=True, blank=True, on_delete=models.RESTRICT, related_name="+")
 
     class Meta(NumberedRow.Meta):
         constraints = [models.UniqueConstraint(fields=["study", "name"], name="item_name_once")]
@@ -382,8 +384,8 @@ class Stimulus(NumberedRow):
     """
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="stimulus_files")
-    condition = models.ForeignKey(Condition, on_delete=models.PROTECT, related_name="stimuli")
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="stimuli")
+    condition = models.ForeignKey(Condition, on_delete=models.RESTRICT, related_name="stimuli")
+    item = models.ForeignKey(Item, on_delete=models.RESTRICT, related_name="stimuli")
     source = models.CharField(max_length=120)
     upload = models.CharField(max_length=120, blank=True)
     file = models.CharField(max_length=120, blank=True)
@@ -412,7 +414,7 @@ class Presentation(NumberedRow):
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="presentations")
     purpose = models.CharField(max_length=8, choices=Purpose.choices, default=Purpose.SCORED)
     key = models.CharField(max_length=255)  # its name in the design
-    condition = models.ForeignKey(Condition, on_delete=models.PROTECT, related_name="presentations")
+    condition = models.ForeignKey(Condition, on_delete=models.RESTRICT, related_name="presentations")
     is_target = models.BooleanField(null=True)
     expected = models.JSONField(default=dict, blank=True)
 
@@ -425,7 +427,7 @@ class PresentationSample(NumberedRow):
 
     presentation = models.ForeignKey(Presentation, on_delete=models.CASCADE, related_name="samples")
     slot = models.CharField(max_length=2)
-    stimulus = models.ForeignKey(Stimulus, on_delete=models.PROTECT, related_name="+")
+    stimulus = models.ForeignKey(Stimulus, on_delete=models.RESTRICT, related_name="+")
 
     class Meta(NumberedRow.Meta):
         constraints = [models.UniqueConstraint(fields=["presentation", "slot"], name="presentation_slot_once")]
@@ -436,7 +438,7 @@ class Trial(NumberedRow):
 
     block = models.ForeignKey("listening.Block", on_delete=models.CASCADE, related_name="trials")
     position = models.PositiveSmallIntegerField()  # from 1
-    presentation = models.ForeignKey(Presentation, on_delete=models.PROTECT, related_name="trials")
+    presentation = models.ForeignKey(Presentation, on_delete=models.RESTRICT, related_name="trials")
 
     class Meta:
         ordering = ["position"]

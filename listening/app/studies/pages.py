@@ -146,7 +146,6 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
         "results_are": rules.describe_published_results(study),
         "taken_back": rules.TOO_FEW_LEFT if selectors.was_taken_back(study) else "",
-        "archiving_note": rules.note_on_archiving(study),
         "link": link,
         "link_note": note,
         "kept": selectors.describe_keeping(study, timezone.now()) if study.state == State.CLOSED else None,

@@ -91,21 +91,9 @@ def kept_until(study: Study) -> datetime | None:
     return study.closed_at.replace(year=year, month=month, day=min(study.closed_at.day, monthrange(year, month)[1]))
 
 
-def name_problem(study: Study) -> str:
-    """Return why the name of a study in addresses cannot change any more."""
-    return "The name in its address is fixed since the launch." if study.is_launched else ""
-
-
 def describe_published_results(study: Study) -> str:
     """Return what published results are, as pages say it: public as long as the leaderboard is."""
     return HIDDEN_WITH_LEADERBOARD if study.waits_for_leaderboard else "published"
-
-
-def note_on_archiving(study: Study) -> str:
-    """Return what stays in the lists for readers when a study is archived; empty where nothing does."""
-    is_public = study.results_published_at is not None and not study.waits_for_leaderboard
-    where = "home and the leaderboard show them" if study.edition else "who has their address sees them"
-    return f"Its published results stay public: {where}." if is_public else ""
 
 
 def study_archiving_problem(study: Study) -> str:
@@ -122,19 +110,6 @@ def study_removal_problem(study: Study, *, was_published: bool) -> str:
     if was_published:
         return "Its results are or were published. Archive it instead: published results depend on it."
     return study_archiving_problem(study)
-
-
-def heard_problem(studies: Sequence[tuple[str, bool]]) -> str:
-    """Return why what is heard in these studies, each its title and whether it is a draft, cannot be deleted."""
-    if not studies:
-        return ""
-    is_one = len(studies) == 1
-    others = "" if is_one else f" and {len(studies) - 1} more"
-    which = "that test" if is_one else "these tests"
-    remedy = f"Delete {which} first. One whose results were ever public cannot be deleted."
-    if all(is_draft for _, is_draft in studies):
-        remedy = f"Untick it first, on the page “Edit” of {'that test' if is_one else 'each test'}."
-    return f"It is heard in the listening test{'' if is_one else 's'} “{studies[0][0]}”{others}. {remedy}"
 
 
 def slots_of_trial(study: Study) -> tuple[str, ...]:

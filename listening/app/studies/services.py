@@ -281,15 +281,6 @@ def design_and_prepare(study: Study, by: Any) -> None:
         prepare_study(Study.objects.get(pk=study.pk), by)
 
 
-def rename_study(*, thing: Study, by: Any, title: str) -> Study:
-    """Give a study another title.
-
-    Raises:
-        NotPossible: as of `change_study`.
-    """
-    return change_study(study=thing, by=by, title=title)
-
-
 @transaction.atomic
 def change_text(*, study: Study, kind: str, language: str, text: str, by: Any) -> StudyText | None:
     """Store the text that evaluators read from now on, as a new version; None where it says nothing new.

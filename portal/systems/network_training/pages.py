@@ -19,6 +19,7 @@ from anonymization.app.network_training.selectors import (
     find_change,
     list_jobs,
     list_warnings,
+    managed_trainings_for,
     may_see_decoder,
     read_recipe,
     sum_up_state,
@@ -32,7 +33,6 @@ from common.tables import Cell, Column, Table, number_columns, plain_table
 from portal.challenges.models import Role
 from portal.challenges.selectors import corpora_for
 from portal.core.labels import MISSING, decimals, duration, moment_cell
-from portal.core.removal import find_kind
 from portal.corpora.selectors import summaries
 from portal.jobs.models import JobState
 from portal.jobs.rules import can_run_again, is_ending
@@ -144,7 +144,7 @@ def training_page(user: Any, training: NetworkTraining) -> dict[str, Any]:
         ),
         **_list_readers(user, training, [one for one in seeds if one.card]),
         "ended_seeds": [one for one in seeds if one.card],
-        "may_delete": find_kind("network-trainings").owned(user).filter(pk=training.pk).exists(),
+        "may_delete": managed_trainings_for(user).filter(pk=training.pk).exists(),
     }
 
 

@@ -17,12 +17,11 @@ from anonymization.methods.contract import MethodError
 from anonymization.methods.registry import get_method
 from evaluation.app.attacker_training.services import _anonymize_like
 from portal.core.models import AuditEvent
-from portal.core.removal import find_kind, find_problems
 from portal.core.storage import content_key, store_bytes
 from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible, request_cancel, run_again
-from portal.removal import services as management
+from portal.removal import services as removal
 from portal.removal.erasure import erase_speech
 from portal.submissions.models import SubmittedFile, System
 from portal.submissions.services import create_baseline
@@ -203,16 +202,18 @@ def test_training_and_its_corpus_stay_while_a_system_was_made_with_them(learnt):
     network = learnt()
     run = start(network)
     training = network.training
-    assert find_problems(training) == ["The system b was made with a network of it. Delete that system first."]
-    assert find_problems(training.corpus) == ["A network of b was trained on it. Delete that system first."]
+    for thing, word in ((training, "training"), (training.corpus, "corpus")):
+        assert removal.find_problems(thing) == [
+            f"Needed by the submission “b version 1”. Delete it first, or let it do without this {word}."
+        ]
     delete_system(run)
-    assert find_problems(training) == find_problems(training.corpus) == []
+    assert removal.find_problems(training) == removal.find_problems(training.corpus) == []
 
 
 def delete_system(run):
     run.job.state = JobState.SUCCEEDED
     run.job.save()
-    management.remove(kind=find_kind("systems"), thing=System.objects.get(name="b"), by=None)
+    removal.delete(thing=System.objects.get(name="b"), by=None)
 
 
 def mix_voice(run):

@@ -16,7 +16,8 @@ from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.services import change_study
 from listening.app.studies.sizes import choose_numbers
-from portal.core.removal import find_problems, find_rows, list_files
+from portal.removal.files import list_files
+from portal.removal.services import find_problems, find_rows_of
 from tests.listening.design.test_crossed import make_request
 from tests.listening.own_factories import ITEMS, pack, recordings, run_jobs, send_recordings, sound
 from tests.portal.factories import make_organizer
@@ -257,7 +258,7 @@ def test_test_is_deleted_with_its_recordings(place):
     send_recordings(place.client, recordings())
     study = Study.objects.get()
     assert find_problems(study) == []
-    files = set(list_files(find_rows(study)))
+    files = set(list_files(find_rows_of(study)))
     assert files == set(study.stimulus_files.values_list("upload", flat=True))
     assert all(default_storage.exists(key) for key in files)
 

@@ -124,5 +124,5 @@ def test_name_that_differs_in_capitals_alone_is_no_other_corpus():
     said = "There is a corpus tones. Type its name as it is to continue it, or choose another name."
     assert (services.import_problem("Tones", None), services.import_problem("tones", None)) == (said, "")
     with pytest.raises(NotPossible, match="The name Tones is taken"):
-        services.rename_corpus(thing=others, by=None, name="Tones")
-    assert services.rename_corpus(thing=tones, by=None, name="Tones").name == "Tones"
+        services.change_corpus(corpus=others, by=None, name="Tones")
+    assert services.change_corpus(corpus=tones, by=None, name="Tones").name == "Tones"

@@ -267,7 +267,7 @@ def test_recipe_is_handed_out_as_its_organizer_wrote_it_under_the_title_of_the_e
     own = RECIPE.replace('title = "VoicePrivacy 2022"', "title = 'Ünser eigenes'  # kept")
     edition = make_edition(organizers=[organizer], name="own", title="Ünser eigenes", recipe_text=own)
     hashed = recipe_hash(edition)
-    services.rename_edition(thing=edition, by=organizer, title='The "new" \\ title')
+    services.change_edition(edition=edition, by=organizer, title='The "new" \\ title')
     edition = Edition.objects.get(name="own")
     response = client.get("/editions/own/recipe/")
     assert response.content.decode() == own.replace("'Ünser eigenes'", r'"The \"new\" \\ title"')
@@ -286,10 +286,7 @@ def test_title_of_another_edition_is_refused_wherever_it_is_changed(client, orga
         services.change_edition(edition=edition, by=organizer, title="Challenge of Tones")
     with pytest.raises(ValidationError, match=said):
         services.copy_edition(edition=edition, by=organizer, name="third", title="Challenge of Tones")
-    assert (
-        said in client.post("/manage/editions/second/", {"title": "Challenge of Tones"}, follow=True).content.decode()
-    )
-    assert client.post("/manage/editions/second/", {"title": "second"}).status_code == 302  # its own in other letters
+    services.change_edition(edition=edition, by=organizer, title="second")  # its own in other letters
 
 
 def test_title_of_an_edition_that_is_not_seen_is_free_until_it_is_listed(client, organizer):

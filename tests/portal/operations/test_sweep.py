@@ -19,12 +19,12 @@ from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import Edition, Utterance
 from portal.core import storage_probes
 from portal.core.models import Heartbeat
-from portal.core.removal import find_kind, list_held_files
 from portal.core.storage import AtomicFileSystemStorage, store_bytes
 from portal.jobs.runner import execute
 from portal.operations import sweep
 from portal.operations.periodic_tasks import delete_leftovers
-from portal.removal.services import delete_unneeded_files, remove
+from portal.removal.files import clean_up_files, list_held_files
+from portal.removal.services import delete
 from portal.submissions.models import Submission
 from tests.listening.factories import make_study
 from tests.portal.factories import make_corpus, make_edition, make_job, make_organizer, make_system
@@ -68,10 +68,10 @@ def test_disk_use_falls_to_what_is_needed(folder):
     draft.write_bytes(b"half of")
     before = list_stored(folder)
     going = Edition.objects.get(name="goes")
-    for kind, thing in (("editions", going), ("corpora", going.corpus)):
-        remove(kind=find_kind(kind), thing=thing, by=None, patience_s=0)
+    for thing in (going, going.corpus):
+        delete(thing=thing, by=None, patience_s=0)
     age_all(folder)
-    delete_unneeded_files()
+    clean_up_files()
     call_command("sweep")
     after = list_stored(folder)
     needed = {key for _, key in list_held_files()}
@@ -90,7 +90,7 @@ def test_disk_use_falls_to_what_is_needed(folder):
 def test_new_files_stay_for_a_day(folder):
     key = store_bytes(b"new", ".flac")
     path = folder / key
-    edge = time.time() - sweep.KEPT_S
+    edge = time.time() - sweep.SECONDS_KEPT
     os.utime(path, (edge + 60, edge + 60))
     assert not swept(key, folder)
     os.utime(path, (edge - 60, edge - 60))

@@ -7,10 +7,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from portal.core import storage
-from portal.core.removal import list_held_files
 from portal.operations.sweep import find_unneeded, sweep
+from portal.removal.files import clean_up_files, list_held_files
 from portal.removal.retention import delete_speech
-from portal.removal.services import delete_unneeded_files
 from tests.portal.factories import (
     add_files,
     make_corpus,
@@ -40,7 +39,7 @@ def test_sweep_and_retention_delete_in_a_bucket_what_nothing_needs(bucket_files,
 
     speech = set(submission.files.values_list("audio", flat=True))
     assert delete_speech(edition, timezone.now())["anonymised recordings"] == submission.files.count()
-    assert delete_unneeded_files() == 0  # stored within a day
+    assert clean_up_files() == 0  # stored within a day
     assert sweep(time.time() + 3600)[0] == len(speech) == 1
     assert {name.partition("/")[2] for name in bucket_store.names()} == needed - speech
     call_command("verify")

@@ -346,6 +346,6 @@ def test_pages_cost_the_same_queries_however_many_attackers(client, system, djan
             submission_of(system), {"long-term-spectrum": "moonshine-tiny"}.get(engine, "whisper-base")
         )
     client.force_login(owner_of(system))
-    for path, queries in (("attacks/", 12), ("recognition/", 12), ("", 13)):
+    for path, queries in (("attacks/", 12), ("recognition/", 12), ("", 14)):
         with django_assert_num_queries(queries):
             assert client.get(f"/systems/{system.name}/{path}").status_code == 200

@@ -63,7 +63,7 @@ class Command(BaseCommand):
         gained = ", ".join(f"{counts[what]} {what.replace('_', ' ')}" for what in GAINED)
         self.stdout.write(f"The corpus {name} gained {gained}.")
         if kept := job.result.get("kept_licence"):
-            self.stdout.write(f"It keeps its licence {kept}; its owner can change it on its page, under “Manage”.")
+            self.stdout.write(f"It keeps its licence {kept}; its owner can change it on its page, under “Edit”.")
         if not Corpus.objects.filter(
             Q(is_shared=True) | Q(created_by__isnull=False) | Q(editions__isnull=False), name=name
         ):

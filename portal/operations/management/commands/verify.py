@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from common.problems import Problem
 from common.terminal import ProgressBar
 from portal.core.health import require_database
-from portal.core.removal import list_held_files
 from portal.core.storage import CHUNK_BYTES, StorageAway
+from portal.removal.files import list_held_files
 
 REMEDY = "Copy the file back from a backup; original speech also comes back with another import."
 
