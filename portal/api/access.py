@@ -11,10 +11,10 @@ from django.core.cache import cache
 from django.http import Http404
 from django.utils import timezone
 from rest_framework import exceptions
-from rest_framework.authentication import BaseAuthentication
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
-from rest_framework.permissions import SAFE_METHODS, BasePermission, IsAuthenticated
+from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
@@ -42,12 +42,22 @@ class TokenAuthentication(BaseAuthentication):
         return "Bearer"
 
 
+class PageAuthentication(SessionAuthentication):
+    """The session of a page; a change needs its CSRF token."""
+
+    def enforce_csrf(self, request: Request) -> None:
+        try:
+            super().enforce_csrf(request)
+        except exceptions.PermissionDenied:
+            sentence = "This page has no valid CSRF token. Load it again and continue; what has arrived is kept."
+            raise exceptions.PermissionDenied(sentence) from None
+
+
 class HasScope(BasePermission):
     """Whether the asker's token has one of the scopes that an action needs; with a session all is allowed."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        default = Scope.READ if request.method in SAFE_METHODS else Scope.ORGANIZE
-        require_scope(request, *view.scopes.get(view.action, (default,)))
+        require_scope(request, *view.get_scopes())
         return True
 
 

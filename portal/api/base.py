@@ -102,6 +102,10 @@ class ApiViewSet(GenericViewSet[Any]):
     def get_serializer_class(self) -> Any:
         return self.answers.get(self.action or "", self.serializer_class)
 
+    def get_scopes(self) -> tuple[Scope, ...]:
+        default = Scope.READ if self.request.method in SAFE_METHODS else Scope.ORGANIZE
+        return self.scopes.get(self.action or "", (default,))
+
     def get_renderers(self) -> Any:
         return [renderer() for renderer in self.formats.get(self.action or "", self.renderer_classes)]
 

@@ -1,4 +1,4 @@
-"""What drf-spectacular cannot read off the views: scopes, errors, and uploads, which speak tus (`schema.yaml`)."""
+"""What drf-spectacular cannot read off the views: scopes, examples of bodies and errors (`schema.yaml`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from drf_spectacular.authentication import SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
@@ -37,8 +38,7 @@ class ApiSchema(AutoSchema):
         return {(status, kind): OpenApiTypes.STR if kind == "text/csv" else serializer for kind in formats}
 
     def get_extensions(self) -> dict[str, Any]:
-        default = ("read",) if self.method == "GET" else ("organize",)
-        return {"x-scopes": [str(scope) for scope in self.view.scopes.get(self.view.action, default)]}
+        return {"x-scopes": [str(scope) for scope in self.view.get_scopes()]}
 
     def get_operation(self, *args: Any, **kwargs: Any) -> Any:
         operation = super().get_operation(*args, **kwargs)
@@ -58,11 +58,14 @@ class TokenScheme(OpenApiAuthenticationExtension):
         return {"type": "http", "scheme": "bearer", "description": words}
 
 
-def add_uploads(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add errors and uploads, whose views are not the framework's."""
+class PageScheme(SessionScheme):
+    target_class = "portal.api.access.PageAuthentication"
+
+
+def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the shape of errors, which every operation may answer."""
     result["components"].setdefault("schemas", {}).update(_WRITTEN["schemas"])
     result["components"]["responses"] = _WRITTEN["responses"]
-    result["paths"] |= _WRITTEN["paths"]
     return result
 
 

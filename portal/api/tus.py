@@ -15,31 +15,33 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Max
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import http_date
-from django.views.decorators.csrf import csrf_exempt
-from rest_framework.authentication import CSRFCheck
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from common.errors import NotPossible, Refused
 from common.line_texts import JOINERS, line_problem
 from listening.app.models import Study
-from portal.accounts.models import AccessToken
-from portal.accounts.tokens import user_of_token
-from portal.api.problems import problem
+from portal.api.access import Scope
+from portal.api.base import ApiViewSet
 from portal.api.studies import MadeStudySerializer
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
 from portal.core import transfers
 from portal.corpora.forms import UploadForm
 from portal.jobs.models import Job, JobState
-from portal.submissions.models import System, Upload
+from portal.submissions.models import Submission, System, Upload
 from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason
 from portal.submissions.resumable_uploads import (
     CorpusPlan,
@@ -74,48 +76,6 @@ STATUS = {
 }
 # Of Upload-Metadata: of an archive of a team or baseline, and of one of a corpus.
 KEYS = ("filename", "edition", "team", "system", "system_kind", "system_title", "sha256", "corpus")
-Action = Callable[..., HttpResponse]
-
-
-def read_method(request: HttpRequest) -> str:
-    """Return the method that the client means; those that cannot send others say so in a header of a POST."""
-    override = request.headers.get("X-HTTP-Method-Override")
-    return override.upper() if override and request.method == "POST" else request.method or ""
-
-
-# Sender -------------------------------------------------------------------------------------------
-def identify_sender(request: HttpRequest, method: str, scope: AccessToken.Scope) -> Any:
-    """Return who asks: the owner of the bearer token, or the person who is logged in.
-
-    Raises:
-        Refused: nobody is known, the token lacks the scope, or a change was asked for without the CSRF token.
-    """
-    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
-    if kind.lower() == "bearer":
-        token = user_of_token(secret.strip(), timezone.now())
-        if token is None:
-            raise _unknown("The access token is unknown, revoked or expired.")
-        # Those who may submit may see its progress.
-        also = {AccessToken.Scope.SUBMIT} if scope == AccessToken.Scope.READ else set()
-        if not {scope, *also} & set(token.scopes):
-            sentence = f"The access token lacks the scope “{scope}”. Make one with it on your account page."
-            raise Refused(403, sentence)
-        return token.user
-    if not request.user.is_authenticated:
-        raise _unknown("Log in, or send an access token from your account page.")
-    if method not in {"GET", "HEAD"} and _lacks_csrf_token(request):
-        raise Refused(403, "This page is out of date. Load it again and continue; what has arrived is kept.")
-    return request.user
-
-
-def _unknown(sentence: str) -> Refused:
-    return Refused(401, sentence, headers={"WWW-Authenticate": "Bearer"})
-
-
-def _lacks_csrf_token(request: HttpRequest) -> bool:
-    check = CSRFCheck(lambda _: None)  # type: ignore[arg-type]
-    check.process_request(request)
-    return check.process_view(request, None, (), {}) is not None  # type: ignore[arg-type]
 
 
 # Numbers and bytes --------------------------------------------------------------------------------
@@ -277,164 +237,256 @@ def _team(user: Any, edition: Edition, key: str) -> Team | None:
     return team
 
 
-def _address(actions: dict[str, Action]) -> Callable[..., HttpResponse]:
-    """Return an address with an action for each method; the sender is known by session (CSRF token) or by token."""
+class SubmissionOfUploadSerializer(serializers.ModelSerializer[Submission]):
+    """The submission that became of an upload."""
 
-    @csrf_exempt  # checked in `identify_sender` for those who come by session
-    def answer(request: HttpRequest, **address: Any) -> HttpResponse:
-        try:
-            response = _act(request, actions, address)
-        except NotPossible as error:
-            response = problem(STATUS[Reason(error.code or Reason.FINISHED)], str(error))
-        except Refused as error:
-            response = problem(error.status, str(error), error.headers)
-        except Http404:
-            response = problem(404, "There is no such upload.")
-        response["Tus-Resumable"] = VERSION
-        response["Cache-Control"] = "no-store"
-        return response
+    address = serializers.CharField(source="get_absolute_url")
 
-    return answer
+    class Meta:
+        model = Submission
+        fields = ("id", "address")
 
 
-def _act(request: HttpRequest, actions: dict[str, Action], address: dict[str, Any]) -> HttpResponse:
-    method = read_method(request)
-    if method == "OPTIONS":
-        return _options(actions)
-    if method not in actions:
-        raise Refused(405, f"{method} is not allowed here.", headers={"Allow": ", ".join([*actions, "OPTIONS"])})
-    if method in {"HEAD", "PATCH", "DELETE"} or "Tus-Resumable" in request.headers:
-        _require_version(request)
-    makes_test = "pk" in address and Upload.objects.filter(pk=address["pk"], imported_as__has_key="test").exists()
-    changing = AccessToken.Scope.ORGANIZE if makes_test else AccessToken.Scope.SUBMIT
-    scope = AccessToken.Scope.READ if method == "GET" else changing
-    return actions[method](request, identify_sender(request, method, scope), **address)
+class JobOfUploadSerializer(serializers.ModelSerializer[Job]):
+    """The job that imports an archive or makes a listening test of it."""
+
+    address = serializers.CharField(source="get_absolute_url")
+    failure = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Job
+        fields = ("id", "address", "state", "failure")
+
+    def get_failure(self, job: Job) -> str:
+        return f"{job.failure} {job.failure_remedy}".strip()
 
 
-def _options(actions: dict[str, Action]) -> HttpResponse:
-    largest = Edition.objects.filter(is_listed=True).aggregate(bytes=Max("largest_archive_bytes"))["bytes"]
-    headers = {
-        "Allow": ", ".join([*actions, "OPTIONS"]),
-        "Tus-Version": VERSION,
-        "Tus-Extension": EXTENSIONS,
-        "Tus-Checksum-Algorithm": ",".join(ALGORITHMS),
-    }
-    return HttpResponse(status=204, headers=headers | ({"Tus-Max-Size": str(largest)} if largest else {}))
+class UploadStateSerializer(serializers.ModelSerializer[Upload]):
+    """An upload, of which `offset` bytes are on disk, and what became of it.
+
+    `refusal`: why it became no submission and no import. `corpus`: which is imported from it.
+    """
+
+    edition = serializers.SlugRelatedField[Edition](slug_field="name", read_only=True, allow_null=True)
+    corpus = serializers.SerializerMethodField()
+    system = serializers.SlugRelatedField[System](slug_field="name", read_only=True, allow_null=True)
+    sha256 = serializers.SerializerMethodField()
+    expires_at = serializers.SerializerMethodField()
+    submission = SubmissionOfUploadSerializer(default=None, allow_null=True)
+    job = serializers.SerializerMethodField()
+    study = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Upload
+        fields = (
+            *("id", "state", "refusal", "edition", "corpus", "team", "system", "file_name", "size", "offset"),
+            *("sha256", "expires_at", "submission", "job", "study"),
+        )
+        read_only_fields = fields
+
+    def get_corpus(self, upload: Upload) -> str | None:
+        return None if "test" in upload.imported_as else upload.imported_as.get("name")
+
+    def get_sha256(self, upload: Upload) -> str | None:
+        return upload.sha256 or None
+
+    def get_expires_at(self, upload: Upload) -> str | None:
+        is_kept = upload.state in {Upload.State.RECEIVING, Upload.State.REFUSED}
+        return upload.expires_at.isoformat() if is_kept else None
+
+    @extend_schema_field(JobOfUploadSerializer(allow_null=True))
+    def get_job(self, upload: Upload) -> Any:
+        job = find_import(upload)
+        return job and JobOfUploadSerializer(job).data
+
+    @extend_schema_field(MadeStudySerializer(allow_null=True))
+    def get_study(self, upload: Upload) -> Any:
+        job = find_import(upload)
+        if job is None or job.state != JobState.SUCCEEDED:
+            return None
+        study = Study.objects.filter(recordings__upload=str(upload.pk)).first()
+        return study and MadeStudySerializer(study, context=self.context).data
 
 
-def _require_version(request: HttpRequest) -> None:
-    found = request.headers.get("Tus-Resumable")
-    if found != VERSION:
-        sentence = f"The header Tus-Resumable must be {VERSION}, found {found or 'none'}."
-        raise Refused(412, sentence, headers={"Tus-Version": VERSION})
+# Views --------------------------------------------------------------------------------------------
 
 
-def _create(request: HttpRequest, user: Any) -> HttpResponse:
-    _require_version(request)
-    size = number_in(request, "Upload-Length")
-    metadata = parse_metadata(request)
-    said: dict[str, Any] = {"file_name": metadata["filename"], "claimed_sha256": metadata["sha256"]}
-    said |= {"size": size, "by": user, "now": timezone.now()}
-    if metadata["corpus"]:
-        upload = create_corpus_upload(plan=plan_corpus(metadata), **said)
-    else:
-        upload = create_upload(plan=plan_upload(user, metadata), **said)
-    headers = {"Location": reverse("uploads:detail", args=[upload.pk]), "Upload-Expires": _expiry(upload)}
-    if not upload.is_new:  # its sender goes on from where it is
-        return HttpResponse(status=200, headers=headers | {"Upload-Offset": str(upload.offset)})
-    if request.content_type == PART_TYPE:
-        try:
-            upload = _receive(request, user, upload, offset=0)
-        except NotPossible as error:  # the upload itself exists
-            return problem(STATUS[Reason(error.code or Reason.FINISHED)], str(error), headers)
-        except Refused as error:
-            return problem(error.status, str(error), headers | error.headers)
-        headers["Upload-Offset"] = str(upload.offset)
-    return HttpResponse(status=201, headers=headers)
+def _header(name: str, words: str, *, kind: Any = str, required: bool = True) -> OpenApiParameter:
+    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, required=required, description=words)
 
 
-def _head(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
-    upload = upload_for(user, pk)
-    if upload.state != Upload.State.COMPLETE:
-        require_unfinished(upload)
-    headers = {"Upload-Offset": str(upload.offset), "Upload-Length": str(upload.size)}
-    headers |= {"Upload-Metadata": metadata_header(upload), "Upload-Expires": _expiry(upload)}
-    return HttpResponse(status=200, headers=headers)
+VERSION_HEADER = OpenApiParameter(
+    "Tus-Resumable", str, OpenApiParameter.HEADER, required=True, enum=[VERSION], description="Of the protocol."
+)
+CHECKSUM_HEADER = _header(
+    "Upload-Checksum", "Of the body: algorithm (md5, sha1, sha256), space, digest in base64.", required=False
+)
 
 
-def _patch(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
-    upload = upload_for(user, pk)
-    if request.content_type != PART_TYPE:
-        raise Refused(415, "The Content-Type of a part must be application/offset+octet-stream.")
-    upload = _receive(request, user, upload, offset=number_in(request, "Upload-Offset"))
-    headers = {"Upload-Offset": str(upload.offset), "Upload-Expires": _expiry(upload)}
-    return HttpResponse(status=204, headers=headers)
+class PartParser(BaseParser):
+    """Lets parts pass; they are read as they come."""
+
+    media_type = PART_TYPE
+
+    def parse(self, *_: Any) -> dict[str, Any]:
+        return {}
 
 
-def _receive(request: HttpRequest, user: Any, upload: Upload, *, offset: int) -> Upload:
-    checksum = parse_checksum(request)
-    read, length = body_reader(request), announced_length(request)
-    sender = (upload.edition_id, upload.team_id) if upload.edition_id else ("corpora", upload.created_by_id)
-    with transfers.places.upload_of(sender) as has_place:
-        if not has_place:
-            sentence = "Many uploads are running, of this team or in all. The upload continues in a moment."
-            raise Refused(503, sentence, headers={"Retry-After": "10"})
-        return receive_part(upload=upload, offset=offset, read=read, length=length, checksum=checksum, by=user)
+class UploadViewSet(ApiViewSet):
+    """Uploads of your teams, of editions that you organise, and of your corpora."""
+
+    http_method_names = [*ApiViewSet.http_method_names, "delete", "options"]
+    throttle_classes = []
+    parser_classes = [PartParser]
+    serializer_class = UploadStateSerializer
+    answers = {"partial_update": None, "destroy": None}
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return super().default_response_headers | {"Tus-Resumable": VERSION}
+
+    def get_permissions(self) -> Any:
+        return [] if self.action == "metadata" else super().get_permissions()
+
+    def get_scopes(self) -> tuple[Scope, ...]:
+        """Return the scopes of which a token needs one: those who may submit may see its progress."""
+        if self.action == "retrieve":
+            return (Scope.READ, Scope.SUBMIT)
+        of_tests = Upload.objects.filter(imported_as__has_key="test")
+        is_of_test = "pk" in self.kwargs and of_tests.filter(pk=self.kwargs["pk"]).exists()
+        return (Scope.ORGANIZE,) if is_of_test else (Scope.SUBMIT,)
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """Take the method that the client means; those that cannot send others say so in a header of a POST."""
+        if request.method == "POST" and (method := request.headers.get("X-HTTP-Method-Override")):
+            request.method = method.upper()
+        return super().initialize_request(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        version = request.headers.get("Tus-Resumable")
+        is_needed = version is not None or self.action in {"create", "offset", "partial_update", "destroy"}
+        if version != VERSION and is_needed and self.action != "metadata":
+            sentence = f"The header Tus-Resumable must be {VERSION}, found {version or 'none'}."
+            raise Refused(412, sentence, headers={"Tus-Version": VERSION})
+
+    def handle_exception(self, exc: Exception) -> Any:
+        return super().handle_exception(_as_refused(exc) if isinstance(exc, NotPossible) else exc)
+
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """Say what the server knows of tus, to everybody."""
+        largest = Edition.objects.filter(is_listed=True).aggregate(bytes=Max("largest_archive_bytes"))["bytes"]
+        headers = {
+            "Tus-Version": VERSION,
+            "Tus-Extension": EXTENSIONS,
+            "Tus-Checksum-Algorithm": ",".join(ALGORITHMS),
+        }
+        return HttpResponse(status=204, headers=headers | ({"Tus-Max-Size": str(largest)} if largest else {}))
+
+    @extend_schema(
+        parameters=[
+            VERSION_HEADER,
+            _header("Upload-Length", "Bytes of the whole file.", kind=int),
+            _header("Upload-Metadata", "Key, space, value in base64; commas between the pairs."),
+            CHECKSUM_HEADER,
+        ],
+        responses={201: None},
+    )
+    def create(self, request: Request) -> HttpResponse:
+        """Begin an upload, for approved teams of the edition and its organizers; `Location` is its address.
+
+        `Upload-Metadata` holds pairs of key and value in base64: filename, edition, team (its number; left out for
+        your own), then either system (a further version of it) or system_kind (primary, contrastive) and system_title
+        for a new one; sha256 of the whole file. Team, phase, quota, size and free space are checked before the first
+        byte. Organizers import a corpus with corpus (its name) instead of edition, and layout (manifest, librispeech,
+        kaldi), resample, is_synthetic and is_shared (on) where they are needed. A body is taken as its first part.
+        """
+        size = number_in(request, "Upload-Length")
+        metadata = parse_metadata(request)
+        said: dict[str, Any] = {"file_name": metadata["filename"], "claimed_sha256": metadata["sha256"]}
+        said |= {"size": size, "by": request.user, "now": timezone.now()}
+        if metadata["corpus"]:
+            upload = create_corpus_upload(plan=plan_corpus(metadata), **said)
+        else:
+            upload = create_upload(plan=plan_upload(request.user, metadata), **said)
+        headers = {"Location": reverse("uploads:detail", args=[upload.pk]), "Upload-Expires": _expiry(upload)}
+        if not upload.is_new:  # its sender goes on from where it is
+            return HttpResponse(status=200, headers=headers | {"Upload-Offset": str(upload.offset)})
+        if request._request.content_type == PART_TYPE:
+            try:
+                upload = self._receive(upload, offset=0)
+            except (NotPossible, Refused) as error:  # the upload itself exists
+                refused = _as_refused(error) if isinstance(error, NotPossible) else error
+                refused.headers |= headers
+                raise refused from None
+            headers["Upload-Offset"] = str(upload.offset)
+        return HttpResponse(status=201, headers=headers)
+
+    def retrieve(self, request: Request, pk: UUID) -> Response:
+        """Show the state of an upload and, once it is complete, its submission; HEAD tells how far it is."""
+        return Response(self.get_serializer(upload_for(request.user, pk)).data)
+
+    def offset(self, request: Request, pk: UUID) -> HttpResponse:
+        """Tell how far an upload is: `Upload-Offset` and `Upload-Length`."""
+        upload = upload_for(request.user, pk)
+        if upload.state != Upload.State.COMPLETE:
+            require_unfinished(upload)
+        headers = {"Upload-Offset": str(upload.offset), "Upload-Length": str(upload.size)}
+        headers |= {"Upload-Metadata": metadata_header(upload), "Upload-Expires": _expiry(upload)}
+        return HttpResponse(status=200, headers=headers)
+
+    @extend_schema(
+        parameters=[VERSION_HEADER, _header("Upload-Offset", "Where the part begins.", kind=int), CHECKSUM_HEADER],
+        request={PART_TYPE: OpenApiTypes.BINARY},
+    )
+    def partial_update(self, request: Request, pk: UUID) -> HttpResponse:
+        """Send the bytes from `Upload-Offset` on. What was acknowledged survives any crash.
+
+        After a broken connection ask for the offset by HEAD and continue. The last part completes the submission.
+        """
+        upload = upload_for(request.user, pk)
+        if request._request.content_type != PART_TYPE:
+            raise Refused(415, f"The Content-Type of a part must be {PART_TYPE}.")
+        upload = self._receive(upload, offset=number_in(request, "Upload-Offset"))
+        headers = {"Upload-Offset": str(upload.offset), "Upload-Expires": _expiry(upload)}
+        return HttpResponse(status=204, headers=headers)
+
+    def _receive(self, upload: Upload, *, offset: int) -> Upload:
+        request = self.request._request
+        checksum = parse_checksum(request)
+        read, length = body_reader(request), announced_length(request)
+        sender = (upload.edition_id, upload.team_id) if upload.edition_id else ("corpora", upload.created_by_id)
+        with transfers.places.upload_of(sender) as has_place:
+            if not has_place:
+                sentence = "Many uploads are running, of this team or in all. The upload continues in a moment."
+                raise Refused(503, sentence, headers={"Retry-After": "10"})
+            by = self.request.user
+            return receive_part(upload=upload, offset=offset, read=read, length=length, checksum=checksum, by=by)
+
+    @extend_schema(parameters=[VERSION_HEADER])
+    def destroy(self, request: Request, pk: UUID) -> HttpResponse:
+        """Discard an unfinished upload with all parts received."""
+        abandon_upload(upload=upload_for(request.user, pk), by=request.user)
+        return HttpResponse(status=204)
+
+    def submit(self, request: Request, pk: UUID) -> Response:
+        """Try again to make a submission of a complete upload that was refused."""
+        upload = submit_again(upload=upload_for(request.user, pk), now=timezone.now(), by=request.user)
+        return Response(self.get_serializer(upload).data)
 
 
-def _delete(_: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
-    abandon_upload(upload=upload_for(user, pk), by=user)
-    return HttpResponse(status=204)
-
-
-def _get(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
-    return JsonResponse(as_json(upload_for(user, pk), request))
-
-
-def _submit(request: HttpRequest, user: Any, pk: UUID) -> HttpResponse:
-    return JsonResponse(as_json(submit_again(upload=upload_for(user, pk), now=timezone.now(), by=user), request))
-
-
-def as_json(upload: Upload, request: HttpRequest) -> dict[str, Any]:
-    """Return the state of an upload for programs, and what a job has made of it."""
-    submission = getattr(upload, "submission", None)
-    job = find_import(upload) if upload.edition is None else None
-    is_made = job is not None and job.state == JobState.SUCCEEDED
-    study = Study.objects.filter(recordings__upload=str(upload.pk)).first() if is_made else None
-    return {
-        "id": str(upload.pk),
-        "state": upload.state,
-        "refusal": upload.refusal,
-        "edition": upload.edition.name if upload.edition else None,
-        "corpus": None if "test" in upload.imported_as else upload.imported_as.get("name"),
-        "team": upload.team_id,
-        "system": upload.system.name if upload.system else None,
-        "file_name": upload.file_name,
-        "size": upload.size,
-        "offset": upload.offset,
-        "sha256": upload.sha256 or None,
-        "expires_at": upload.expires_at.isoformat() if upload.state in {"receiving", "refused"} else None,
-        "submission": {"id": submission.pk, "address": submission.get_absolute_url()} if submission else None,
-        "job": _told(job) if job else None,
-        "study": MadeStudySerializer(study, context={"request": request}).data if study else None,
-    }
-
-
-def _told(job: Job) -> dict[str, Any]:
-    failure = f"{job.failure} {job.failure_remedy}".strip()
-    return {"id": job.pk, "address": job.get_absolute_url(), "state": job.state, "failure": failure}
+def _as_refused(error: NotPossible) -> Refused:
+    return Refused(STATUS[Reason(error.code or Reason.FINISHED)], str(error))
 
 
 def _expiry(upload: Upload) -> str:
     return http_date(upload.expires_at.timestamp())
 
 
-create = _address({"POST": _create})
-detail = _address({"HEAD": _head, "PATCH": _patch, "DELETE": _delete, "GET": _get})
-submit = _address({"POST": _submit})
+ONE: Any = {"head": "offset", "patch": "partial_update", "delete": "destroy", "get": "retrieve"}
 app_name = "uploads"
 urlpatterns = [
-    path("", create, name="create"),
-    path("<uuid:pk>", detail, name="detail"),
-    path("<uuid:pk>/submit", submit, name="submit"),
+    path("", UploadViewSet.as_view({"post": "create"}), name="create"),
+    path("<uuid:pk>", UploadViewSet.as_view(ONE), name="detail"),
+    path("<uuid:pk>/submit", UploadViewSet.as_view({"post": "submit"}), name="submit"),
 ]

@@ -348,7 +348,7 @@ API_REQUESTS_PER_MINUTE = {"token": 600, "user": 600, "address": 120}
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "portal.api.access.TokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "portal.api.access.PageAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "portal.api.access.HasScope"],
     "DEFAULT_THROTTLE_CLASSES": ["portal.api.access.Throttle"],
@@ -382,7 +382,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.1",
     "SCHEMA_PATH_PREFIX": "/api",
     "COMPONENT_SPLIT_REQUEST": True,
-    "POSTPROCESSING_HOOKS": ["portal.api.schema.add_uploads"],
+    "POSTPROCESSING_HOOKS": ["portal.api.schema.add_errors"],
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }
 

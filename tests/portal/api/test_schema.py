@@ -233,7 +233,7 @@ FOR = {
     "teams/{id}/release": {"post": ORGANIZERS},
     "teams/{id}/withdraw": {"post": OWNER},
     "uploads/": {"post": TAKING_PART},
-    "uploads/{id}": {"get": TEAM, "head": TEAM, "patch": TEAM, "delete": TEAM},
+    "uploads/{id}": {"get": TEAM, "patch": TEAM, "delete": TEAM},
     "uploads/{id}/submit": {"post": TEAM},
 }
 METADATA = {"filename": "a.zip", "edition": "vpc", "system_kind": "contrastive", "system_title": "Second"}
