@@ -12,7 +12,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
@@ -219,6 +219,15 @@ def draw_file(drawing: Drawing | None, extension: str, theme: str = "light", sha
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
     description = drawing.description(FORMATS[extension], THEMES[theme], narrow=shape == NARROW)
+    return _keep(figure_key(description, extension), lambda: _drawn(description))
+
+
+def draw_det_file(figure: Mapping[str, Any] | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
+    """Return DET curves as a file, or "not found". `figure`: its `curves`, their `axes` and the `stamp` of files."""
+    if figure is None or extension not in FORMATS or theme not in THEMES or shape:
+        raise Http404
+    look = {"theme": THEMES[theme], "image_format": FORMATS[extension], "stamp": figure["stamp"]}
+    description = describe_det(figure["curves"], figure["axes"], **look)
     return _keep(figure_key(description, extension), lambda: _drawn(description))
 
 

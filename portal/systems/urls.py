@@ -15,6 +15,7 @@ urlpatterns = [
     path("<slug:name>/objective.csv", views.objective_csv, name="objective-csv"),
     path("<slug:name>/objective.json", views.objective_json, name="objective-json"),
     path("<slug:name>/objective.tex", views.objective_latex, name="objective-latex"),
+    path("<slug:name>/det.<str:extension>", views.det_figure, name="det"),
     path("<slug:name>/sets/<slug:data_set>/", views.measure_list, name="data-set"),
     path("<slug:name>/sets/<slug:data_set>/measures.csv", views.measures_csv, name="measures-csv"),
     path("<slug:name>/files/<int:pk>/", views.compare, name="compare"),

@@ -27,9 +27,12 @@ from portal.accounts.access import member_action, member_page, member_read, open
 from portal.core.clock import read_clock
 from portal.core.downloads import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
+from portal.core.panels import make_panels
 from portal.core.signed_urls import CONTENT_TYPES, open_stored, secured
 from portal.corpora.selectors import corpus_for
 from portal.jobs.views import reload_page
+from portal.leaderboard.figures import draw_det_file
+from portal.leaderboard.views import answer_figure
 from portal.submissions.selectors import editable_systems_for, file_for, managed_systems_for
 from portal.submissions.services import offer_parts, release_parts, rename_system, take_part_back
 from portal.submissions.views import file_name
@@ -43,7 +46,15 @@ from portal.systems.engines.forms import AttackForm, EngineForm, RecognitionForm
 from portal.systems.forms import SystemForm
 from portal.systems.objective_results import pages as objective
 from portal.systems.recognition import pages as recognition_pages
-from portal.systems.selectors import View, edition_of, member_view, numbers_view, organized_view, own_view
+from portal.systems.selectors import (
+    SystemNumbers,
+    View,
+    edition_of,
+    member_view,
+    numbers_view,
+    organized_view,
+    own_view,
+)
 from portal.systems.utterances import pages as utterances
 
 Page = Callable[..., HttpResponse]
@@ -113,6 +124,17 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
         messages.success(request, "The changes are saved.")
         return redirect("systems:edit", system.name)
     return show_form(request, "edit.html", form, name=name, back=reverse("systems:detail", args=[name]))
+
+
+@open_read
+def det_figure(request: HttpRequest, name: str, extension: str) -> HttpResponse:
+    """The DET curves of listeners and attackers, as a file."""
+    view = numbers_view(request, name)
+    if view.system.edition is None:
+        raise Http404
+    panels = make_panels("system", request, SystemNumbers(view, objective.load_numbers(view)))
+    figure = next((panel.figure for panel in panels if panel.figure), None)
+    return answer_figure(request, partial(draw_det_file, figure, extension), f"{name}-det.{extension}")
 
 
 @open_read

@@ -130,6 +130,7 @@ MATRIX = {
     "systems:objective-csv": (LOGIN, 404, 404, 404),  # of a system in an edition: systems/test_evaluated
     "systems:objective-json": (LOGIN, 404, 404, 404),
     "systems:objective-latex": (LOGIN, 404, 404, 404),
+    "systems:det": (LOGIN, 404, 404, 404),
     "systems:data-set": FOR_ORGANIZERS,
     "systems:measures-csv": FOR_ORGANIZERS,
     "systems:compare": FOR_ORGANIZERS,
@@ -613,6 +614,7 @@ def addresses() -> dict[str, str]:
         "systems:objective-csv": ["b2"],
         "systems:objective-json": ["b2"],
         "systems:objective-latex": ["b2"],
+        "systems:det": ["b2", "svg"],
         "systems:data-set": ["b2", "x_trials_f"],
         "systems:measures-csv": ["b2", "x_trials_f"],
         "systems:compare": ["b2", file.pk],

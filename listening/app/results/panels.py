@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from django.db.models import prefetch_related_objects
@@ -23,11 +24,13 @@ from evaluation.app.objective_results.selectors import group_curves, read_det_cu
 from evaluation.app.runs.context import track_of
 from evaluation.figures.det import Curve
 from evaluation.figures.json_figures import describe_det
+from evaluation.figures.style import SYNTHETIC
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
 from evaluation.protocols.published import load_published_correlations
 from evaluation.protocols.ranking import entries
 from listening.analysis.answers.scales import MEAN
+from listening.analysis.figures.view import SIMULATED
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import Results
 from listening.app.models import Condition, Study
@@ -440,7 +443,7 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
     entry = make_entry(numbers.view.submission, numbers.values, track, policy)
     predicted = [PREDICTED_AVERAGE] if PREDICTED_AVERAGE.key in entry.averages else []
     columns = [*shown_averages(track, policy), *predicted]
-    studies = []
+    studies, figure = list[StudyPanel](), None
     for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):
         if heard:
             address = reverse("studies:results", args=[shown.study.name])
@@ -449,38 +452,35 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
             original = make_original_entry(edition, track, policy, [numbers.values])
             comparison = compare_with_objective(shown.results, scores, columns, heard, original, policy.attack_model)
             panel = _make_panel(shown, scores, comparison, address, has_links=False)
-            studies.append(replace(panel, det=_joint_det(shown, scores, heard[0], numbers)))
+            studies.append(panel)
+            figure = figure or _joint_det(shown, scores, heard[0], numbers)
     if not studies:
         return None
-    return Panel("listeners", "listening/results/_system_panel.html", _context(studies, scores))
+    return Panel("listeners", "listening/results/_system_panel.html", _context(studies, scores), figure=figure)
 
 
 def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) -> dict[str, Any] | None:
-    """Return the figure of the DET curves of listeners and of the attacker; None where one of them is not known.
+    """Return the figure of the DET curves of listeners and attackers; None where one of them is not known.
 
-    Of the attacker the test by which the edition ranks, on the first of its data sets whose number is shown.
+    Of the attackers the tests on the first data set with a number of the test by which the edition ranks.
     """
     rows = shown.results.records(scores, "det", system=heard.heard)
     if not rows or heard.is_outdated:
         return None
     edition = edition_of(numbers.view.system)
     policy, sets = policy_by(edition, edition.leaderboard_policy), edition.recipe.data_sets
-    tests = {name: found.get(policy.attack_model) for name, found in group_curves(numbers.values.score_sets).items()}
-    privacy, attack = policy.privacy, AttackModel(policy.attack_model)
-    known = [
-        (name, one)
-        for name, one in tests.items()
-        if one
-        and name in sets
-        and sets[name].split == policy.split
-        and numbers.values.number(privacy.metric, privacy.estimator, data_set=name, attack_model=attack)
-    ]
-    if not known:
-        return None
-    name, test = known[0]
-    try:
-        corners, eer = read_det_curve(test.key, privacy.estimator)
-    except FileNotFoundError:
+    privacy = policy.privacy
+    known = {
+        name: {
+            attack: test
+            for attack, test in tests.items()
+            if numbers.values.number(privacy.metric, privacy.estimator, data_set=name, attack_model=AttackModel(attack))
+        }
+        for name, tests in group_curves(numbers.values.score_sets).items()
+        if name in sets and sets[name].split == policy.split
+    }
+    name = next((name for name, tests in known.items() if policy.attack_model in tests), None)
+    if name is None:
         return None
     own = [
         row
@@ -488,22 +488,39 @@ def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) 
         if row["task"] == rows[0]["task"] and None not in (row["miss_rate"], row["false_alarm_rate"])
     ]
     [rates] = shown.results.records(scores, "detection", system=heard.heard, task=rows[0]["task"])
-    attacker = f"{policy.attack_model} attacker on {name}"
     listened = [row["miss_rate"] for row in own], [row["false_alarm_rate"] for row in own]
-    attacked = corners.miss_rate, corners.false_alarm_rate
-    curves = [
-        _make_curve("Listeners", *listened, rates["eer"], rates["n_target"], rates["n_nontarget"]),
-        _make_curve(attacker, *attacked, eer, test.target_count, test.nontarget_count),
-    ]
-    drawn = draw_part(
-        describe_det(curves, AXES), f"det-{shown.study.name}", f"DET curves of listeners and of the {attacker}."
-    )
-    if not drawn:
-        return None
+    people = "Simulated listeners" if shown.study.is_simulated else "Listeners"
+    curves = [_make_curve(people, *listened, rates["eer"], rates["n_target"], rates["n_nontarget"])]
+    for attack, test in known[name].items():
+        try:
+            corners, eer = read_det_curve(test.key, privacy.estimator)
+        except FileNotFoundError:
+            return None
+        is_original = attack == AttackModel.UNPROTECTED
+        label = f"attacker on original {name}" if is_original else f"{attack} attacker on {name}"
+        curve = _make_curve(
+            label, corners.miss_rate, corners.false_alarm_rate, eer, test.target_count, test.nontarget_count
+        )
+        curves.append(replace(curve, is_anchor=is_original))
+    title = f"DET curves of listeners and attackers, {shown.study.title}"
+    address = f"{reverse('systems:det', args=[numbers.view.system.name, 'FORMAT'])}{numbers.view.query or '?'}"
+    address += f"{'&' if numbers.view.query else ''}{urlencode({'scores': scores})}"
+    corpus = numbers.view.system.corpus
+    stamps = {SYNTHETIC: corpus is not None and corpus.is_synthetic, SIMULATED: shown.study.is_simulated}
+    drawn = draw_part(describe_det(curves, AXES), f"det-{shown.study.name}", title)
     return {
-        "drawn": {"wide": mark_safe(drawn)},  # noqa: S308 - drawn by us
-        "title": "Listeners and attacker",
-        "caption": "DET curves on the same axes. Further to the upper right is more private.",
+        "curves": curves,
+        "axes": AXES,
+        "stamp": "\n".join(words for words, is_so in stamps.items() if is_so),
+        "drawn": {"wide": mark_safe(drawn)} if drawn else {},  # noqa: S308 - drawn by us
+        "image": address.replace("FORMAT", "svg"),
+        "dark": f"{address.replace('FORMAT', 'svg')}&theme=dark",
+        "alt": title,
+        "title": title,
+        "downloads": [
+            {"url": address.replace("FORMAT", extension), "label": extension.upper()}
+            for extension in ("svg", "png", "pdf")
+        ],
     }
 
 

@@ -134,7 +134,7 @@ def strength_table(attackers: Sequence[Attacker]) -> Table:
 
 
 def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:
-    """What the page of a system says of the portal evaluation (systems/_portal_evaluation.html).
+    """What the page of a system says of the portal evaluation (systems/_attacked.html and _recognised.html).
 
     A section is left out where there is nothing to say to this reader.
 

@@ -64,14 +64,17 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     worst, best = selectors.find_extremes(judged) if judged and view.is_own else ([], [])
     minimum = pitch_minimum(edition)
     maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own)
-    averages, tables = maker.averages(), maker.tables()
+    privacy, utility, tables = maker.averages(of_privacy=True), maker.averages(of_privacy=False), maker.tables()
+    panels = make_panels("system", request, SystemNumbers(view, values))
+    joint = next((panel.figure for panel in panels if panel.figure), None)
     mismatches = list_mismatches(values) if view.is_own else []
     standing = read_standing(view, values)
     policy = standing.policy
     figures = det_figures(request, values, estimator_of(edition.recipe), values.score_sets)
-    first = next((one for one in figures if policy.split in one.title), figures[0] if figures else None)
-    shown = first
-    if first is not None:
+    first = shown = next((one for one in figures if policy.split in one.title), figures[0] if figures else None)
+    if joint is not None:
+        first = shown = None
+    elif first is not None:
         key = det_key(values.run or 0, first.stored_as, "light", "svg")
         shown = replace(first, drawn=drawn_in_page(key, "det", first.alt))
     return view.context | {
@@ -84,11 +87,13 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "runs": runs,
         "values": values,
         "hold": explain_hold(submission) if view.is_own else "",
-        "averages": averages,
+        "privacy": privacy,
+        "utility": utility,
         "tables": tables,
+        "joint_figure": joint,
         "notes": {
             note
-            for table in (averages, *tables)
+            for table in (privacy, utility, *tables)
             for row in table.rows
             for cell in row.cells
             for note in cell.note.split("; ")
@@ -100,7 +105,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "mismatches": mismatches[:SHOWN_MISMATCHES],
         "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
         "det_figures": [one for one in figures if one is not first],
-        "panels": make_panels("system", request, SystemNumbers(view, values)),
+        "panels": panels,
         "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
         "contours": contours_figure(request, judged),
         "minimum": minimum,

@@ -151,8 +151,8 @@ class TableMaker:
         made = (self._verification(), self._recognition(), self._voices(), self._naturalness(), self._emotions())
         return [table for table in made if table.groups]
 
-    def averages(self) -> Table:
-        """The weighted averages, a column for each split."""
+    def averages(self, *, of_privacy: bool | None = None) -> Table:
+        """The weighted averages, a column for each split; all, those of privacy, or those of utility."""
         splits = tuple(dict.fromkeys(split for average in self.track.averages for split in average.weights))
         groups = [
             number_group(
@@ -161,11 +161,12 @@ class TableMaker:
                 address_of_metric(find_metric(average.metric, average.estimator)),
             )
             for average in self.track.averages
-            if (rows := list(self._average_rows(average, splits)))
+            if of_privacy in (None, average.metric in DETECTION) and (rows := list(self._average_rows(average, splits)))
         ]
         words = "By the weights of the edition’s recipe, as the ranking takes them."
         caption = f"{words}{self._intervals(of_averages=True)}"
-        return number_table("averages", "Weighted averages", caption, splits, groups, is_counted=False)
+        of = "" if of_privacy is None else " of privacy" if of_privacy else " of utility"
+        return number_table("averages", f"Weighted averages{of}", caption, splits, groups, is_counted=False)
 
     def _intervals(self, *, of_averages: bool) -> str:
         """Which rates of ours have an interval, for a caption; empty where each has one."""

@@ -195,17 +195,19 @@ def test_listeners_and_attacker_share_the_axes_of_one_figure(edition, submission
     heard = submissions[1]
     make_heard_study(edition, [heard])
     address = f"/systems/{heard.system.name}/"
-    assert panel_of(Client().get(address)).context["studies"][0].det is None  # no scores of the attacker
+    assert panel_of(Client().get(address)).figure is None  # no scores of the attacker
     name = next(one.name for one in edition.recipe.sets("trial") if one.split == "test")
     keep_scores(heard, name, [0.1, 0.4, 0.9], [0.0, 0.2, 0.5])
     page = Client().get(address)
-    drawn = panel_of(page).context["studies"][0].det["drawn"]["wide"]
+    drawn = panel_of(page).figure["drawn"]["wide"]
     assert f"semi-informed attacker on {name}: EER 33.3 %" in drawn
     assert "Listeners: EER" in drawn
+    file = Client().get(f"{address}det.svg?scores=normalised")
+    assert (file.status_code, b"semi-informed attacker" in file.content) == (200, True)
     MetricValue.objects.filter(
         run__submission=heard, metric="eer", data_set=name
     ).delete()  # its number is withheld, so its curve is
-    assert panel_of(Client().get(address)).context["studies"][0].det is None
+    assert panel_of(Client().get(address)).figure is None
 
 
 def test_study_of_which_no_system_stands_on_the_leaderboard_is_left_out(edition):

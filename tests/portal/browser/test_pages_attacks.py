@@ -44,6 +44,7 @@ def test_team_reads_attacks_side_by_side(system, new_page, check_page):
         page.get_by_role("link", name="tones_trials_f, ignorant").click()
     assert download.value.suggested_filename.endswith("tones_trials_f-ignorant-scores.txt")
     page.goto(f"/systems/{system.name}/")
+    page.locator("summary", has_text="Privacy: conditions").click()
     expect(page.get_by_role("heading", name="Attacks by the portal")).to_be_visible()
     check_page(page, "system-attacked")
 

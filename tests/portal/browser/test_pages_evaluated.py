@@ -45,7 +45,7 @@ def test_team_reads_numbers_claims_and_figures(system, new_page, check_page):
     drawn = page.get_by_role("group", name="DET curves of tones_trials_f")
     expect(drawn).to_be_visible()
     assert drawn.bounding_box()["width"] > 100
-    page.get_by_text("Method and downloads").click()
+    page.locator("summary", has_text="Method, files").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="LaTeX").click()
     assert download.value.suggested_filename == f"{system.name}-objective.tex"
