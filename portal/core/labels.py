@@ -62,12 +62,6 @@ def group_missing(lacks: Iterable[tuple[str, str]]) -> list[Missing]:
     ]
 
 
-def missing_line(lacks: Iterable[tuple[str, str]]) -> str:
-    """Return one line on what cannot run here, without commands; empty where nothing is."""
-    words = [f"{', '.join(group.names)} ({group.reason})" for group in group_missing(lacks)]
-    return f"Cannot run here: {'; '.join(words)}." if words else ""
-
-
 def duration(length: float | timedelta | None) -> str:
     """Such as ``under 0.1 s``, ``3.2 s``, ``48 s``, ``4 min 5 s``, ``3 h 12 min``, ``2 d 4 h``."""
     if length is None:

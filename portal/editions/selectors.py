@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from evaluation.protocols.recipes import Recipe
 from portal.challenges.models import Corpus, DataSet, Edition, TrialList
 from portal.challenges.selectors import editions_for
 from portal.challenges.services import RESERVED_NAMES
-from portal.core.labels import missing_line
+from portal.core.labels import Missing, group_missing
 from portal.intake.corpora.data_sets import find_enrolment_set
 from portal.jobs.workers import lacking
 from speech.encoders import registry as encoders
@@ -41,12 +41,12 @@ class Offer:
     """What may be chosen of one kind of engine: title by name of those that run here, the usual one first.
 
     Attributes:
-        missing: one line that names the others with what each lacks; empty where none does.
+        missing: the others, by what they lack.
         languages: of recognisers, by name.
     """
 
     ready: dict[str, str]
-    missing: str = ""
+    missing: Sequence[Missing] = ()
     languages: dict[str, tuple[str, ...]] | None = None
 
 
@@ -66,7 +66,7 @@ def offer_trainings() -> Offer:
     names = sorted(PRESETS, key=lambda name: name != "small")
     titles = {name: _TRAININGS.get(name, name) for name in names}
     missing = lacking({TRAINING_ENGINE: find_missing_libraries()})[TRAINING_ENGINE]
-    return Offer({}, missing) if missing else Offer(titles)
+    return Offer({}, group_missing([("Training", missing)])) if missing else Offer(titles)
 
 
 def find_engines() -> Engines:
@@ -96,7 +96,7 @@ def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) ->
     lacks = lacking({one.name: explain(one) for one in known})
     every = sorted(known, key=lambda one: one.name != default)
     ready = {one.name: one.title for one in every if not lacks[one.name]}
-    return Offer(ready, missing_line((one.title, lacks[one.name]) for one in every))
+    return Offer(ready, group_missing((one.title, lacks[one.name]) for one in every))
 
 
 def describe_sets(corpus: Corpus) -> list[SpeechSet]:

@@ -7,13 +7,12 @@ again until somebody edits the text, which then counts alone. Nothing is stored 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.forms.boundfield import BoundField
+from django.forms.boundfield import BoundField, BoundWidget
 from django.http import QueryDict
 from django.utils.functional import cached_property
 
@@ -26,6 +25,7 @@ from evaluation.protocols.recipe_making import (
     WER,
     Choices,
     SpeechSet,
+    Trials,
     count_trials,
     explain_few_speakers,
     explain_little_training,
@@ -47,7 +47,6 @@ from portal.core.labels import duration
 from portal.corpora.selectors import summaries
 from portal.editions.forms import DATES, OWN, EditionForm, shipped_recipes
 from portal.editions.selectors import (
-    Offer,
     describe_sets,
     find_engines,
     free_name,
@@ -60,21 +59,20 @@ from portal.editions.selectors import (
 PROPOSED, NONE = "proposed", "none"
 UNTITLED = "New challenge"
 WEIGHT = "weight__"
-GENDERS = {"f": "female", "m": "male", "mixed": "both genders"}
 BY = (
     ("portal", "The portal: teams submit speech only"),
     ("teams", "The teams: they submit scores and results, which the portal recomputes"),
     ("both", "Both: the portal’s numbers rank, those of the teams are shown beside them"),
 )
-RARE_DATES = ("registration_opens_at", "late_until", "speech_kept_until")
-EVALUATED = (
-    *("data_sets", "utilities", "ranked_by", "by", "attacker", "recognizer", "training", "minimum_eers"),
-    "minimum_pitch",
+RECIPE = (
+    *("data_sets", "utilities", "ranked_by", "minimum_eers", "minimum_pitch", "by", "attacker", "recognizer"),
+    *("training", "further", "language", "keeps_duration"),
 )
-SELDOM_EVALUATED = ("further", "language", "keeps_duration")
 REQUIRED_PARTS = ("audio_required", "scores_required")
-LIMITS = (
-    *("name", *RARE_DATES, "submissions_per_team", "largest_archive_gb", *REQUIRED_PARTS, "description_required"),
+# What hardly anybody changes, below everything else.
+RARE = (
+    *("further", "language", "keeps_duration", "name", "registration_opens_at", "late_until", "speech_kept_until"),
+    *("submissions_per_team", "largest_archive_gb", *REQUIRED_PARTS, "description_required"),
     *("data_terms", "holds_evaluations", "organizers"),
 )
 
@@ -147,25 +145,59 @@ def start_problems(corpus: Corpus | None, protocol: str) -> list[str]:
     return []
 
 
-@dataclass(frozen=True)
-class FormSection:
-    """A part of the form; `more`: fields that hardly anybody changes."""
-
-    key: str
-    title: str
-    fields: list[BoundField]
-    more: list[BoundField]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the further fields are shown: one has an error."""
-        return any(one.errors for one in self.more)
+def _ticks(label: str, what: str, **options: Any) -> forms.MultipleChoiceField:
+    sentences = {"required": f"Choose {what}.", "invalid_choice": "Choose from this list."}
+    return forms.MultipleChoiceField(
+        label=label, widget=forms.CheckboxSelectMultiple, error_messages=sentences, **options
+    )
 
 
 class ChallengeForm(EditionForm):
-    """A new edition. `start`: corpus and rules of the first step; without it they are read from `data`."""
+    """A new edition. `start`: corpus and rules of the first step; without it they are read from `data`.
+
+    The fields in `RECIPE` are those of a recipe that is proposed from the corpus.
+    """
 
     recipe_made = forms.CharField(widget=forms.HiddenInput, required=False, max_length=16)
+    data_sets = _ticks("Trial sets", "a trial set")
+    utilities = _ticks("Metrics of utility", "a metric")
+    ranked_by = _ticks("Ranked by", "a metric that ranks")
+    minimum_eers = forms.CharField(
+        label="Minimum EERs of the conditions (%)",
+        help_text="A condition for each: a system competes in those whose limit its average EER meets.",
+        max_length=200,
+        error_messages={"required": "Give at least one limit, such as 10, or 0 to rank every system."},
+    )
+    minimum_pitch = forms.FloatField(
+        label="Minimum pitch correlation",
+        help_text="The rule of VoicePrivacy 2022, while pitch correlation is measured. Empty: no such rule.",
+        required=False,
+        min_value=-1,
+        max_value=1,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+        error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), "Give a number from -1 to 1."),
+    )
+    by = RadioField("Who evaluates", "who evaluates", choices=BY, widget=forms.Select)
+    attacker = RadioField("Attacker", "one", widget=forms.Select)
+    recognizer = RadioField("Recogniser", "one", widget=forms.Select)
+    training = RadioField("Attacker trained on anonymised speech", "one", widget=forms.Select)
+    further = _ticks(
+        "Further attackers",
+        "an attacker",
+        required=False,
+        help_text="Their numbers are shown on the system’s page and do not affect ranks.",
+    )
+    language = forms.RegexField(
+        r"^[a-z]{2}$",
+        label="Language",
+        help_text="Two letters; the recogniser must support it.",
+        error_messages=dict.fromkeys(("required", "invalid"), "Give two small letters, such as en."),
+    )
+    keeps_duration = forms.BooleanField(
+        label="Anonymised speech keeps its duration",
+        help_text="Speech that is over twice or under half as long as the original, or silent, is refused.",
+        required=False,
+    )
 
     def __init__(
         self, data: Any = None, files: Any = None, *, user: Any, start: Mapping[str, Any] | None = None
@@ -174,6 +206,8 @@ class ChallengeForm(EditionForm):
         fields: Any = self.fields
         fields["protocol"].choices = rule_choices()
         fields["name"].required = False
+        fields["description"].widget.attrs["rows"] = 2
+        fields["submissions_close_at"].help_text = "Empty: no deadline."
         fields["name"].help_text = "Part of addresses and of the names of systems. Empty: made from the title."
         self.initial = {**self.initial, **(start or {})}
         self.rules_name = str(self["protocol"].value() or "")
@@ -184,9 +218,8 @@ class ChallengeForm(EditionForm):
         for name in ("protocol", "corpus"):
             fields[name].widget = forms.HiddenInput()
         if self.is_proposed:
-            self.fields |= self._recipe_choices()
+            self._fill_in()
         self._leave_out()
-        self.order_fields([one.name for section in self.sections() for one in (*section.fields, *section.more)])
         if self.is_proposed and not self.is_bound:
             self._show_text(self._make(self.proposed))
 
@@ -215,8 +248,8 @@ class ChallengeForm(EditionForm):
             self.fields["recipe_text"].label = "Recipe"
             self.fields["recipe_text"].help_text = "Made from the choices above. If you edit it, only this text counts."
         else:
-            left_out.add("recipe_made")
-        for name in left_out:
+            left_out |= {"recipe_made", *RECIPE}
+        for name in left_out & self.fields.keys():
             del self.fields[name]
 
     # What follows from the corpus --------------------------------------------------------------------
@@ -240,98 +273,76 @@ class ChallengeForm(EditionForm):
         chosen = self["data_sets"].value() if self.is_proposed else None
         return explain_few_speakers([one for one in self.trial_sets if one.name in (chosen or ())])
 
-    def _recipe_choices(self) -> dict[str, forms.Field]:
-        """The fields of a recipe, filled in."""
-        usual, evaluation = self.proposed, self.proposed.evaluation
-        metrics = [(one, find_metric(one, ESTIMATORS[one]).label) for one in possible_utilities(self.trial_sets)]
+    def _fill_in(self) -> None:
+        """Offer what the corpus allows and what can run here, with what is usual chosen."""
+        usual, evaluation, fields = self.proposed, self.proposed.evaluation, cast("dict[str, Any]", self.fields)
         attackers, recognizers, trainings = offer_attackers(), offer_recognizers(), offer_trainings()
-        trained_on = ", ".join(_extent(one) for one in training_sets(self.sets))
-        fields: dict[str, forms.Field] = {
-            "data_sets": _ticks(
-                "Trial sets", [(one.name, self._describe(one)) for one in self.trial_sets], usual.sets, "a trial set"
-            ),
-            "utilities": _ticks("Metrics of utility", metrics, usual.utilities, "a metric"),
-            "ranked_by": _ticks("Ranked by", metrics, usual.ranked_by, "a metric that ranks"),
-            "by": RadioField("Who evaluates", "who evaluates", choices=BY, initial=evaluation.by),
-            "attacker": _engine("Attacker", attackers, evaluation.attackers[:1]),
-            "recognizer": _engine("Recogniser", recognizers, [evaluation.recognizer], "No word error rates"),
+        metrics = [(one, find_metric(one, ESTIMATORS[one]).label) for one in possible_utilities(self.trial_sets)]
+        trained_on = ", ".join(f"{one.name} ({one.utterances:,} utterances)" for one in training_sets(self.sets))
+        choices = {
+            "data_sets": [(one.name, one.name) for one in self.trial_sets],
+            "utilities": metrics,
+            "ranked_by": metrics,
+            "attacker": [*attackers.ready.items()],
+            "further": [*attackers.ready.items()],
+            "recognizer": [*recognizers.ready.items(), (NONE, "No word error rates")],
+            "training": [*trainings.ready.items(), (NONE, "None")],
         }
+        for name, offered in choices.items():
+            fields[name].choices = offered
+        initial = {
+            "data_sets": list(usual.sets),
+            "utilities": list(usual.utilities),
+            "ranked_by": list(usual.ranked_by),
+            "minimum_eers": ", ".join(f"{limit:g}" for limit in usual.minimum_eers),
+            "minimum_pitch": usual.minimum_pitch_correlation,
+            "by": evaluation.by,
+            "attacker": next(iter(evaluation.attackers), None),
+            "recognizer": evaluation.recognizer or NONE,
+            "training": evaluation.training or NONE,
+            "language": usual.language,
+            "keeps_duration": usual.keeps_duration,
+        }
+        for name, value in initial.items():
+            fields[name].initial = value
         fields["utilities"].help_text = explain_no_gain(self.trial_sets)
-        if trained_on:
-            field = _engine("Attacker trained on anonymised speech", trainings, [evaluation.training], "None")
-            told = f"If one is trained, it ranks, and teams submit training speech, too: {trained_on}."
-            field.help_text = " ".join(filter(None, (told, explain_little_training(self.sets), str(field.help_text))))
-            fields["training"] = field
-        stronger = "see below" if trained_on else "it needs a training set in the corpus"
-        ranks = "It ranks the systems, unless one is trained below" if trained_on else "It ranks the systems"
-        told = f"{ranks}. One that is trained on anonymised speech is stronger: {stronger}."
-        fields["attacker"].help_text = f"{told} {attackers.missing}".strip()
-        fields |= {
-            "minimum_eers": forms.CharField(
-                label="Minimum EERs of the conditions (%)",
-                help_text="A condition for each: a system competes in those whose limit its average EER meets.",
-                initial=", ".join(f"{limit:g}" for limit in usual.minimum_eers),
-                max_length=200,
-                error_messages={"required": "Give at least one limit, such as 10, or 0 to rank every system."},
-            ),
-            "minimum_pitch": forms.FloatField(
-                label="Minimum pitch correlation",
-                help_text="The rule of VoicePrivacy 2022: a system at or below it is not ranked. Empty: no such rule. "
-                "It counts only while pitch correlation is a metric of utility.",
+        fields["attacker"].help_text = "It ranks the systems, unless one is trained on anonymised speech."
+        told = f"If one is trained, it ranks, and teams submit training speech, too: {trained_on}."
+        fields["training"].help_text = f"{told} {explain_little_training(self.sets)}".strip()
+        self.missing_groups = [*attackers.missing, *recognizers.missing, *trainings.missing]
+        if not trained_on:  # the page says what it takes
+            del fields["training"]
+        for one in self.trial_sets:
+            fields[f"{WEIGHT}{one.name}"] = forms.FloatField(
+                label=f"Weight of {one.name}",
                 required=False,
-                initial=usual.minimum_pitch_correlation,
-                min_value=-1,
-                max_value=1,
-                widget=forms.NumberInput(attrs={"step": "any"}),
-                error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), "Give a number from -1 to 1."),
-            ),
-            "keeps_duration": forms.BooleanField(
-                label="Anonymised speech keeps its duration",
-                help_text="Speech that is over twice or under half as long as the original, or silent, is refused.",
-                initial=usual.keeps_duration,
-                required=False,
-            ),
-            "further": forms.MultipleChoiceField(
-                label="Further attackers",
-                help_text="Their numbers are shown on the system’s page and do not affect ranks.",
-                choices=list(attackers.ready.items()),
-                required=False,
-                widget=forms.CheckboxSelectMultiple,
-            ),
-            "language": forms.RegexField(
-                r"^[a-z]{2}$",
-                label="Language",
-                help_text="Two letters; the recogniser must support it.",
-                initial=usual.language,
-                error_messages=dict.fromkeys(("required", "invalid"), "Give two small letters, such as en."),
-            ),
-        }
-        return fields | {f"{WEIGHT}{one.name}": _weight(one) for one in self.trial_sets}
-
-    def _describe(self, one: SpeechSet) -> str:
-        trials = count_trials(one, self.sets)
-        assert trials is not None  # noqa: S101 (a set without trials is not offered)
-        return (
-            f"{_extent(one)}, {one.usual_split}, {GENDERS[one.gender]}; {trials.targets + trials.nontargets:,} trials "
-            f"({trials.targets:,} of one speaker), enrolled with {one.enrolment}"
-        )
+                initial=1,
+                min_value=0,
+                max_value=1e6,
+                widget=forms.NumberInput(attrs={"step": "any", "aria-label": f"Weight of {one.name}"}),
+            )
 
     # What the page shows -----------------------------------------------------------------------------
 
-    def sections(self) -> Iterator[FormSection]:
-        """The parts of the form after the first step, without the text of a proposed recipe."""
-        weights = [name for name in self.fields if name.startswith(WEIGHT)]
-        if self.is_proposed:
-            yield self._section("evaluated", "What is evaluated", EVALUATED, (*SELDOM_EVALUATED, *weights))
-        else:
-            yield self._section("evaluated", "Recipe", ("recipe_file", "recipe_text", "track"))
-        dates = [name for name in DATES if name not in RARE_DATES]
-        shown = ("title", "description", *dates, "shares_data", "is_listed")
-        yield self._section("dates", "Name, dates and people", shown, LIMITS)
+    def set_rows(self) -> list[tuple[BoundWidget, SpeechSet, Trials | None, BoundField]]:
+        """Each trial set with its box, its trials and its weight."""
+        sets = self.trial_sets if self.is_proposed else ()
+        return [
+            (box, one, count_trials(one, self.sets), self[f"{WEIGHT}{one.name}"])
+            for box, one in zip(self["data_sets"], sets, strict=True)
+        ]
 
-    def _section(self, key: str, title: str, names: tuple[str, ...], more: tuple[str, ...] = ()) -> FormSection:
-        found = [[self[name] for name in part if name in self.fields] for part in (names, more)]
-        return FormSection(key, title, *found)
+    def metric_rows(self) -> list[tuple[BoundWidget, BoundWidget]]:
+        """Each metric of utility with its two boxes: whether it is measured, and whether it ranks."""
+        return list(zip(self["utilities"], self["ranked_by"], strict=True))
+
+    def rare_fields(self) -> list[BoundField]:
+        """The fields that hardly anybody changes."""
+        return [self[name] for name in RARE if name in self.fields]
+
+    def has_rare_errors(self) -> bool:
+        """Whether one of them has an error, so that all are shown."""
+        return any(field.errors for field in self.rare_fields())
 
     def shown_recipe(self) -> Recipe | None:
         """The recipe as the form has it now; None where it cannot be read yet."""
@@ -346,7 +357,7 @@ class ChallengeForm(EditionForm):
     @property
     def has_wrong_rules(self) -> bool:
         """Whether a field has an error that the recipe is made of, which is then not what was filled in."""
-        return self.is_bound and bool({*EVALUATED, *SELDOM_EVALUATED} & self.errors.keys())
+        return self.is_bound and bool(set(RECIPE) & self.errors.keys())
 
     def forgive_title(self) -> None:
         """Who looks at the rules first may name the edition later."""
@@ -490,37 +501,3 @@ class ChallengeForm(EditionForm):
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.strip().encode()).hexdigest()[:16]
-
-
-def _extent(one: SpeechSet) -> str:
-    return f"{one.name}: {one.utterances:,} utterances, {len(one.speakers):,} speakers"
-
-
-def _ticks(label: str, choices: list[tuple[str, str]], initial: tuple[str, ...], what: str) -> forms.Field:
-    sentences = {"required": f"Choose {what}.", "invalid_choice": "Choose from this list."}
-    return forms.MultipleChoiceField(
-        label=label,
-        choices=choices,
-        initial=list(initial),
-        widget=forms.CheckboxSelectMultiple,
-        error_messages=sentences,
-    )
-
-
-def _engine(label: str, offer: Offer, usual: Any, none: str = "") -> forms.Field:
-    """What can run here; one line tells of the rest."""
-    choices = [*offer.ready.items(), *([(NONE, none)] if none else [])]
-    initial = next((one for one in usual if one), NONE if none else None)
-    return RadioField(label, "one", choices=choices, initial=initial, help_text=offer.missing)
-
-
-def _weight(one: SpeechSet) -> forms.Field:
-    return forms.FloatField(
-        label=f"Weight of {one.name}",
-        help_text="In the averages of its split; only the ratio of the weights matters.",
-        required=False,
-        initial=1,
-        min_value=0,
-        max_value=1e6,
-        widget=forms.NumberInput(attrs={"step": "any"}),
-    )

@@ -84,4 +84,4 @@ def _new_page(form: ChallengeForm) -> dict[str, Any]:
     rules = None
     if recipe is not None and (track in recipe.tracks or (not track and len(recipe.tracks) == 1)):
         rules = make_rules(recipe, track)
-    return {"form": form, "rules": rules, "sections": list(form.sections()), "chosen_rules": dict(rule_choices())}
+    return {"form": form, "rules": rules, "chosen_rules": dict(rule_choices())}

@@ -29,6 +29,7 @@ def send(page, button):
 def test_challenge_without_a_title_shows_its_error_after_its_rules(new_page):
     make_corpus(speakers=4)
     page = new_page(make_organizer())
+    page.set_viewport_size({"width": 700, "height": 300})
     page.goto("/editions/new/?corpus=tones&protocol=proposed")
     send(page, "Show the rules")
     assert page.url.endswith("#rules")

@@ -7,6 +7,7 @@ from django.utils.html import strip_tags
 
 from evaluation.protocols.evaluation_table import Evaluation
 from portal.challenges.models import Corpus, Edition
+from portal.core.labels import Missing
 from portal.core.models import AuditEvent
 from portal.editions import selectors
 from portal.editions.selectors import Offer
@@ -20,10 +21,10 @@ ATTACKERS = {"ge2e": "GE2E", "long-term-spectrum": "Long-term spectrum"}
 @pytest.fixture(autouse=True)
 def engines(monkeypatch):
     """What runs here is the same on every machine of a test."""
-    lacking = "Cannot run here: WeSpeaker (its file is missing)."
+    lacking = [Missing(["WeSpeaker"], "its file is missing")]
     offers = {
         "offer_attackers": Offer(ATTACKERS, lacking),
-        "offer_recognizers": Offer({"whisper-base": "Whisper base"}, "", {"whisper-base": ("en",)}),
+        "offer_recognizers": Offer({"whisper-base": "Whisper base"}, (), {"whisper-base": ("en",)}),
         "offer_trainings": Offer({"small": "Small"}),
     }
     for name, offer in offers.items():

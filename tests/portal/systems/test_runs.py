@@ -80,7 +80,7 @@ def test_methods_that_cannot_run_here_stand_in_one_line_with_the_reason(organize
     monkeypatch.setattr(forms, "methods", lambda: (lacking, here, gpu))
     response = organizer.get(FORM)
     page = read_page(response)
-    assert "<summary>Methods that cannot run here</summary>" in page
+    assert "<summary>Methods that cannot run here, and what they lack</summary>" in page
     assert "<b>Lacking</b>: needs a library: get it." in page
     assert page.count("Needs a graphics card: it waits for a worker that has one.") == 1
     radios = re.findall(r'<input type="radio" name="method"[^>]*>', page)
