@@ -21,11 +21,11 @@ from django.core.files.storage import default_storage
 from django.db.models import JSONField
 
 from common.stored_zip import Member
-from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from portal.challenges.models import DataFile
 from portal.core.models import AuditEvent
 from portal.core.storage import DRAFT, delete_old, is_older
+from portal.removal.derived_data import FOLDERS
 from portal.removal.files import SECONDS_KEPT, delete_unheld_files, list_folder, list_held_files
 
 AT_ONCE = 500

@@ -31,7 +31,6 @@ from anonymization.app.models import AnonymizationRun, NetworkTraining
 from anonymization.app.network_training.selectors import VOICES_FILE
 from anonymization.app.networks import forget_speaker
 from common.errors import NotPossible
-from evaluation.app.derived_data.receivers import FOLDERS
 from evaluation.app.models import EvaluationRun
 from listening.app.models import (
     Analysis,
@@ -52,8 +51,10 @@ from portal.core.models import AuditEvent
 from portal.core.storage import read_stored, replace_named, store_bytes
 from portal.jobs.models import ACTIVE_STATES, Job, JobEvent
 from portal.jobs.selectors import MAILS
+from portal.removal.derived_data import FOLDERS
 from portal.removal.files import delete_unheld_files, list_files, list_folder, note_files
 from portal.removal.rows import Rows, count_named, find_rows
+from portal.removal.services import delete_rows
 from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, SubmittedFile, System, Upload
 from portal.submissions.resumable_uploads import UNFINISHED
 from portal.teams.models import Team
@@ -240,7 +241,7 @@ def erase_speech(thing: Utterance | Speaker, *, by: Any = None) -> Erasure:
         AnonymizationRun.objects.filter(network__training__in=_trainings(thing)).update(network=None)
         for rows in all_rows:
             erasure.add(count_named(rows))
-            next(iter(rows.values())).delete()
+            delete_rows(rows)
         speakers = [thing.name] if isinstance(thing, Speaker) else []
         pattern = _pattern(names, speakers, keys)
         keys |= _rewrite_lists(corpus, pattern, erasure)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from portal.core.clock import read_clock
 from portal.jobs.scheduler import periodic_task
+from portal.removal.derived_data import delete_orphans
 from portal.removal.files import clean_up_files
 from portal.removal.retention import announce_deletions, delete_due_speech
 
@@ -14,6 +15,12 @@ from portal.removal.retention import announce_deletions, delete_due_speech
 def delete_files() -> None:
     """Delete stored files of what was deleted that were too new, or too many, for the request that deleted it."""
     clean_up_files()
+
+
+@periodic_task(every=timedelta(hours=6))
+def delete_derived_data() -> None:
+    """Delete vectors and words of recordings that a crash left behind, or that were replaced by others."""
+    delete_orphans()
 
 
 @periodic_task(every=timedelta(hours=1))

@@ -17,7 +17,6 @@ from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from evaluation.app.derived_data.receivers import erase_results
 from listening.app.models import Stimulus, Study
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.rules import SPEECH_NOTICE, speech_deletion_time
@@ -26,6 +25,7 @@ from portal.core.mail import absolute, render_mail
 from portal.core.models import AuditEvent
 from portal.jobs.models import ACTIVE_STATES, Job
 from portal.jobs.selectors import MAILS
+from portal.removal.derived_data import delete_results
 from portal.removal.files import note_files
 from portal.submissions.models import SharedPart, SubmittedFile
 
@@ -129,4 +129,4 @@ def _empty(some: dict[int, str]) -> None:
     note_files(some.values())
     SharedPart.objects.filter(file__in=some).delete()
     SubmittedFile.objects.filter(pk__in=some).update(audio="")
-    erase_results(set(some.values()))
+    delete_results(set(some.values()))

@@ -31,6 +31,7 @@ from portal.corpora.services import DEMO_CORPUS
 from portal.jobs.models import ACTIVE_STATES, Job, JobState
 from portal.jobs.selectors import REMOVAL
 from portal.jobs.services import NotPossible, cancel_those, create_job, run_again
+from portal.removal.derived_data import delete_derived_data
 from portal.removal.files import clean_up_files, list_files, note_files
 from portal.removal.rows import Rows, count_named, count_rows, find_blockers, find_jobs, find_rows
 from portal.submissions.models import Submission, Upload
@@ -225,7 +226,7 @@ def delete_in_batches(
         while model is not type(thing) and (keys := list(found.order_by("-pk").values_list("pk", flat=True)[:BATCH])):
             try:
                 with transaction.atomic():
-                    _delete_rows({model: model._default_manager.filter(pk__in=keys)})
+                    delete_rows({model: model._default_manager.filter(pk__in=keys)})
             except RestrictedError:  # by rows that go as well: they go together, at the end
                 break
             done += len(keys)
@@ -286,7 +287,7 @@ def _delete_with_receipt(thing: Any, by: Any, counted: dict[str, Any], *, is_dem
         edition_pk=edition.pk if edition else None,
         **counted,
     )
-    _delete_rows(find_rows_of(thing))
+    delete_rows(find_rows_of(thing))
     transaction.on_commit(lambda: clean_up_files(CLEAN_UP_S), robust=True)
     return receipt
 
@@ -298,9 +299,13 @@ def _find_edition(thing: Any) -> Edition | None:
     return getattr(thing.system if isinstance(thing, Submission) else thing, "edition", None)
 
 
-def _delete_rows(rows: Rows) -> None:
-    """Delete the first of these rows, and with them the others, their jobs and uploads; in a transaction."""
+def delete_rows(rows: Rows) -> None:
+    """Delete the first of these rows, and with them the others, their jobs, uploads, files and derived data.
+
+    In a transaction; files and derived data follow it.
+    """
     note_files(list_files(rows))
+    delete_derived_data(rows)
     jobs = list(find_jobs(rows).values_list("pk", flat=True))
     submissions = rows.get(Submission, Submission.objects.none()).order_by()
     uploads = list(submissions.exclude(upload=None).values_list("upload", flat=True))

@@ -4,9 +4,11 @@ import pytest
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from evaluation.app.derived_data.receivers import delete_orphans
 from evaluation.app.models import Hypothesis, SpeakerVector
 from portal.challenges.models import Utterance
+from portal.removal.derived_data import delete_orphans
+from portal.removal.rows import find_rows
+from portal.removal.services import delete_rows
 from tests.portal.attack_runs import make_attack_run, make_recognition_run
 from tests.portal.attack_submissions import make_unprotected_submission, store_samples
 from tests.portal.factories import make_submission, make_team, make_team_system
@@ -38,16 +40,16 @@ def results_of(*audio):
     return [model.objects.filter(audio__in=audio).count() for model in (SpeakerVector, Hypothesis)]
 
 
-def erase(utterance):
-    with transaction.atomic():
-        utterance.submitted_files.all().delete()
-        utterance.delete()
+@transaction.atomic
+def delete(*things):
+    for thing in things:
+        delete_rows(find_rows(type(thing).objects.filter(pk=thing.pk)))
 
 
 def test_results_of_an_erased_utterance_go_and_those_of_others_stay(submission):
     file = submission.files.filter(data_set__name=TRIALS).select_related("utterance").first()
     every, audio = SpeakerVector.objects.count(), (file.audio, file.utterance.audio)
-    erase(file.utterance)
+    delete(*file.utterance.submitted_files.all(), file.utterance)
     assert results_of(*audio) == [0, 0]
     assert SpeakerVector.objects.count() == Hypothesis.objects.count() == every - 2
 
@@ -56,16 +58,16 @@ def test_audio_that_somebody_else_holds_keeps_its_results(submission):
     file = submission.files.filter(data_set__name=TRIALS).first()
     other = make_submission(make_team_system(make_team(submission.system.edition, name="Another team")))
     other.files.create(data_set=file.data_set, utterance=file.utterance, audio=file.audio, samples=800, rate_hz=16000)
-    file.delete()
+    delete(file)
     assert results_of(file.audio) == [1, 1]
 
 
 def test_what_was_rolled_back_is_kept(submission):
     file = submission.files.filter(data_set__name=TRIALS).first()
     with transaction.atomic():
-        submission.files.get(pk=file.pk).delete()
+        delete(file)
         transaction.set_rollback(True)
-    submission.files.filter(data_set__name="tones_trials_m").first().delete()
+    delete(submission.files.filter(data_set__name="tones_trials_m").first())
     assert results_of(file.audio) == [1, 1]
 
 
@@ -84,5 +86,5 @@ def test_files_of_runs_go_with_their_submission(submission):
     run, heard = make_attack_run(submission), make_recognition_run(submission, sets=(TRIALS,))
     folders = [f"derived/attacks/{run.pk}", f"derived/figures/{run.pk}", f"derived/recognition/{heard.pk}"]
     assert all(map(default_storage.exists, folders))
-    submission.delete()
+    delete(submission)
     assert not any(map(default_storage.exists, folders))

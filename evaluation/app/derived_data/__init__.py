@@ -1,1 +1,0 @@
-"""What engines made of recordings, and how it is deleted with them."""
