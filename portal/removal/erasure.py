@@ -16,6 +16,7 @@ import re
 import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -236,7 +237,7 @@ def erase_speech(thing: Utterance | Speaker, *, by: Any = None) -> Erasure:
             study.save()
         all_rows = _resting(thing)
         keys = {key for rows in all_rows for key in list_files(rows)}
-        _clear_publications(thing)
+        _heard(thing).exclude(published_analysis=None).update(published_analysis=None, results_published_at=None)
         forget_speaker(thing.name, _trainings(thing))
         AnonymizationRun.objects.filter(network__training__in=_trainings(thing)).update(network=None)
         for rows in all_rows:
@@ -247,21 +248,20 @@ def erase_speech(thing: Utterance | Speaker, *, by: Any = None) -> Erasure:
         keys |= _rewrite_lists(corpus, pattern, erasure)
         submissions = list(_submissions(corpus).values_list("pk", flat=True))
         keys |= _rewrite_documents(submissions, pattern, erasure)
-        _rewrite_rows(submissions, pattern, erasure)
+        for model, fields in OF_SUBMISSIONS.items():
+            _rewrite(model._default_manager.filter(submission__in=submissions), fields, pattern, erasure, drops=True)
+        studies = Study.objects.filter(edition__corpus=corpus)
+        _rewrite(studies, ("certificate", "stimuli"), pattern, erasure, drops=True)
         in_sentences = _pattern(names, speakers, keys, is_sentence=True)
-        _rewrite_log(_list_events(_list_rows(corpus, submissions)), _jobs(corpus), in_sentences, erasure)
+        _rewrite_log(_list_events(corpus, submissions), _jobs(corpus), in_sentences, erasure)
         note_files(keys)
         audit.record("speech.erased", corpus, actor=by, what=erasure.what, rows=erasure.rows)
     _rewrite_derived(submissions, pattern, erasure)
     cache.clear()
-    erasure.files = _delete_files(keys)
+    settled = delete_unheld_files(keys, time.time() + 1)
+    gone = [key for key in settled if key.startswith("content/") and not default_storage.exists(key)]
+    erasure.files = sorted(key.rpartition("/")[2].partition(".")[0] for key in gone)
     return erasure
-
-
-def _clear_publications(thing: Utterance | Speaker) -> None:
-    for study in _heard(thing).filter(published_analysis__isnull=False):
-        study.published_analysis, study.results_published_at = None, None
-        study.save(update_fields=["published_analysis", "results_published_at"])
 
 
 def _pattern(
@@ -282,31 +282,33 @@ def _pattern(
 
 
 def _without_lines(content: bytes, pattern: re.Pattern[str]) -> bytes | None:
-    """A text without the lines that name the erased, a zip without those of its members; None where nothing changes."""
+    """Return a text without the lines that name the erased, a zip without those of its members; None if it names none.
+
+    Raises:
+        UnicodeDecodeError: it is neither a text nor a zip.
+    """
     if content.startswith(ZIP):
         return _without_lines_of_zip(content, pattern)
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return None
+    text = content.decode()
     if not pattern.search(text):
         return None
     try:
-        told = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return "".join(line for line in text.splitlines(keepends=True) if not pattern.search(line)).encode()
-    return json.dumps(_without(told, pattern), ensure_ascii=False).encode()
+    return json.dumps(_without(value, pattern), ensure_ascii=False).encode()
 
 
 def _without_lines_of_zip(content: bytes, pattern: re.Pattern[str]) -> bytes | None:
     packed, changed = io.BytesIO(), False
     with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as target:
         for member in source.infolist():
-            old = source.read(member)
-            new = _without_lines(old, pattern)
             if pattern.search(member.filename):
                 changed = True
                 continue
+            old, new = source.read(member), None
+            with suppress(UnicodeDecodeError):
+                new = _without_lines(old, pattern)
             changed = changed or new is not None
             target.writestr(member, old if new is None else new, zipfile.ZIP_DEFLATED)
     return packed.getvalue() if changed else None
@@ -326,7 +328,7 @@ def _rewrite_lists(corpus: Corpus, pattern: re.Pattern[str], erasure: Erasure) -
     """Trial lists that were given, and how many comparisons all of them hold."""
     old = set()
     for trials in TrialList.objects.filter(trial_set__corpus=corpus).exclude(file=""):
-        content = _read(trials.file)
+        content = read_stored(trials.file)
         if content is None or (kept := _without_lines(content, pattern)) is None:
             continue
         rows = [line.split() for line in kept.decode().splitlines()]
@@ -357,10 +359,12 @@ def _rewrite_documents(submissions: list[int], pattern: re.Pattern[str], erasure
     """Score files, transcripts and other texts of teams, and the reports of the checks."""
     old = set()
     for document in SubmittedDocument.objects.filter(submission__in=submissions).iterator():
-        content = _read(document.key)
-        kept = None if content is None else _without_lines(content, pattern)
-        if content is not None and kept is None and not _is_text(content) and not content.startswith(ZIP):
+        content = read_stored(document.key) or b""
+        try:
+            kept = _without_lines(content, pattern)
+        except UnicodeDecodeError:
             erasure.unsearched.append(f"{document.path} of submission {document.submission_id}")
+            continue
         if kept is not None:
             old.add(document.key)
             document.key = store_bytes(kept, f".{document.key.rpartition('.')[2]}")
@@ -368,34 +372,14 @@ def _rewrite_documents(submissions: list[int], pattern: re.Pattern[str], erasure
             document.save(update_fields=["key", "bytes"])
             erasure.rewritten += 1
     for submission in Submission.objects.filter(pk__in=submissions).iterator():
-        content = _read(submission.report)
-        if content is not None and (kept := _without_lines(content, pattern)) is not None:
+        report = read_stored(submission.report) if submission.report else None
+        if report is not None and (kept := _without_lines(report, pattern)) is not None:
             old.add(submission.report)
             submission.report = store_bytes(kept, ".json")
             erasure.rewritten += 1
         submission.report_summary = _without(submission.report_summary, pattern)
         submission.save(update_fields=["report", "report_summary"])
     return old
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _read(key: str) -> bytes | None:
-    return read_stored(key) if key else None
-
-
-def _rewrite_rows(submissions: list[int], pattern: re.Pattern[str], erasure: Erasure) -> None:
-    for model, fields in OF_SUBMISSIONS.items():
-        rows = model._default_manager.filter(submission__in=submissions)
-        _rewrite(rows, fields, pattern, erasure, drops=True)
-    studies = Study.objects.filter(edition__corpus__in=_corpora(submissions))
-    _rewrite(studies, ("certificate", "stimuli"), pattern, erasure, drops=True)
 
 
 def _rewrite_log(
@@ -408,35 +392,25 @@ def _rewrite_log(
     _rewrite(JobEvent.objects.filter(job__in=jobs), ("text",), pattern, erasure, drops=False)
 
 
-def _list_rows(corpus: Corpus, submissions: list[int]) -> list[QuerySet[Any]]:
-    """What the audit log names that works with a corpus."""
+def _list_events(corpus: Corpus, submissions: list[int]) -> Iterator[QuerySet[AuditEvent]]:
+    """Return the audit log of what works with a corpus, and of deleted rows, of which nothing says whose they were."""
     editions = corpus.editions.all()
-    by_submission = [AnonymizationRun, EvaluationRun]
-    return [
+    all_rows: list[QuerySet[Any]] = [
         Corpus.objects.filter(pk=corpus.pk),
         editions,
         *(model._default_manager.filter(edition__in=editions) for model in (Study, Team, Upload)),
         System.objects.filter(Q(corpus=corpus) | Q(edition__in=editions)),
         Submission.objects.filter(pk__in=submissions),
-        *(model._default_manager.filter(submission__in=submissions) for model in by_submission),
+        *(model._default_manager.filter(submission__in=submissions) for model in (AnonymizationRun, EvaluationRun)),
         _jobs(corpus),
     ]
-
-
-def _list_events(all_rows: Iterable[QuerySet[Any]]) -> Iterator[QuerySet[AuditEvent]]:
-    """The audit log of these rows, and of deleted ones of their kinds, of which nothing says whose they were."""
     for rows in all_rows:
         events = AuditEvent.objects.filter(subject_type=rows.model._meta.label_lower)
         others = rows.model._default_manager.exclude(pk__in=rows.values("pk")).values_list("pk", flat=True)
-        told = set(events.order_by().values_list("subject_id", flat=True).distinct())
-        keys = sorted(told - set(map(str, others)))
+        named = set(events.order_by().values_list("subject_id", flat=True).distinct())
+        keys = sorted(named - set(map(str, others)))
         for start in range(0, len(keys), PIECE):
             yield events.filter(subject_id__in=keys[start : start + PIECE])
-
-
-def _corpora(submissions: list[int]) -> QuerySet[Corpus]:
-    systems = Submission.objects.filter(pk__in=submissions)
-    return Corpus.objects.filter(Q(editions__systems__submissions__in=systems) | Q(systems__submissions__in=systems))
 
 
 def _rewrite(
@@ -464,20 +438,18 @@ def _renamed(value: Any, pattern: re.Pattern[str]) -> Any:
 
 
 def _rewrite_derived(submissions: list[int], pattern: re.Pattern[str], erasure: Erasure) -> None:
-    """What runs keep in folders of their own: scores, archives of results, words, and matrices of voices."""
+    """Rewrite what runs keep in folders of their own: scores, archives of results, words, and matrices of voices."""
     for run in EvaluationRun.objects.filter(submission__in=submissions).select_related("job"):
-        for folder in FOLDERS:
-            for key in list_folder(f"{folder}/{run.pk}"):
-                if key.endswith(FIGURES):
-                    continue
-                content = _read(key)
-                if content is None:
-                    continue
-                if key.endswith(".npz"):
-                    if _names_speakers(content, pattern):
-                        _delete_matrices(run, key)
-                        erasure.rewritten += 1
-                elif (kept := _without_lines(content, pattern)) is not None:
+        keys = [key for folder in FOLDERS for key in list_folder(f"{folder}/{run.pk}") if not key.endswith(FIGURES)]
+        for key in keys:
+            content = read_stored(key) or b""
+            if key.endswith(".npz"):
+                if _names_speakers(content, pattern):
+                    _delete_matrices(run, key)
+                    erasure.rewritten += 1
+                continue
+            with suppress(UnicodeDecodeError):
+                if (kept := _without_lines(content, pattern)) is not None:
                     replace_named(key, kept)
                     erasure.rewritten += 1
 
@@ -499,13 +471,6 @@ def _delete_matrices(run: EvaluationRun, key: str) -> None:
         voices = run.job.result.get("voices", {})
         voices.pop(name.removeprefix("similarity-"), None)
         run.job.save(update_fields=["result"])
-
-
-def _delete_files(keys: set[str]) -> list[str]:
-    """Delete what no row names any more; the SHA-256 of what is gone."""
-    settled = delete_unheld_files(keys, time.time() + 1)
-    gone = [key for key in settled if not default_storage.exists(key)]
-    return sorted(key.rpartition("/")[2].partition(".")[0] for key in gone if key.startswith("content/"))
 
 
 # Evaluators ---------------------------------------------------------------------------------------
