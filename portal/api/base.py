@@ -11,6 +11,7 @@ from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.settings import api_settings
 from rest_framework.viewsets import GenericViewSet
@@ -71,6 +72,11 @@ class TomlRenderer(CsvRenderer):
 
 
 WITH_CSV = (JSONRenderer, CsvRenderer)
+
+
+def shape(name: str) -> dict[str, str]:
+    """Return what describes an answer that no serializer makes: a shape of `schema.yaml`."""
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
 class ApiViewSet(GenericViewSet[Any]):
@@ -143,6 +149,10 @@ class ApiViewSet(GenericViewSet[Any]):
         )
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)
+
+    def answer_page(self, rows: Sequence[Any]) -> Response:
+        """Return a page of rows that need no serializer."""
+        return self.get_paginated_response(self.paginate_queryset(rows))
 
     @property
     def wants_csv(self) -> bool:

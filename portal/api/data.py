@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.access import HasScope, Scope
-from portal.api.base import ApiViewSet, BytesRenderer, CsvRenderer, StrictSerializer
+from portal.api.base import ApiViewSet, BytesRenderer, CsvRenderer, StrictSerializer, shape
 from portal.challenges.models import DataFile, DataSet, Edition
 from portal.challenges.selectors import edition_for, makes_data_files
 from portal.core.downloads import as_download, csv_response
@@ -33,44 +33,6 @@ from portal.submissions.selectors import corrected_system_for
 from portal.teams import services as teams
 from portal.teams.models import Team
 from portal.teams.selectors import data_access, data_files_for, team_of
-
-
-class InheritedSerializer(serializers.Serializer[Any]):
-    """What a further version of a system inherits unless its archive holds it."""
-
-    system = serializers.CharField()
-    version = serializers.IntegerField(help_text="The newest version that something is inherited from; 0 if none.")
-    speech = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
-    documents = serializers.ListField(
-        child=serializers.CharField(), help_text="Paths of the newest documents without errors."
-    )
-    newest_documents = serializers.ListField(
-        child=serializers.CharField(), help_text="Paths of that version's documents, which an archive may complete."
-    )
-
-
-class ExpectedSerializer(serializers.Serializer[Any]):
-    """What `vp verify` compares an archive with."""
-
-    format = serializers.CharField()
-    version = serializers.IntegerField()
-    edition = serializers.CharField()
-    audio_required = serializers.BooleanField()
-    scores_required = serializers.BooleanField()
-    description_required = serializers.BooleanField()
-    limits = serializers.DictField()
-    recipe = serializers.CharField(help_text="TOML.")
-    data_sets = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
-    utterances = serializers.DictField(
-        child=serializers.ListField(), help_text="By name: samples, rate in Hz, SHA-256 of the original's samples."
-    )
-    trial_counts = serializers.DictField(child=serializers.ListField(child=serializers.IntegerField()))
-    word_counts = serializers.DictField(child=serializers.IntegerField())
-    needed_to_rank = serializers.DictField(
-        child=serializers.ListField(child=serializers.CharField()),
-        help_text="By number that the ranking needs: the kinds of files, one of which is enough.",
-    )
-    inherited = InheritedSerializer(required=False, help_text="Present if a system is named.")
 
 
 class ExpectedQuerySerializer(serializers.Serializer[Any]):
@@ -183,7 +145,7 @@ class DataViewSet(ApiViewSet):
     """The files of an edition for members of approved teams that accepted their terms, and for its organizers."""
 
     serializer_class = DataSerializer
-    answers = {"download": OpenApiTypes.BINARY, "expected": ExpectedSerializer, "expected_set": OpenApiTypes.STR}
+    answers = {"download": OpenApiTypes.BINARY, "expected": shape("Expected"), "expected_set": OpenApiTypes.STR}
     bodies = {"accept": AcceptSerializer}
     queries = {"expected": ExpectedQuerySerializer}
     formats = {"download": [BytesRenderer], "expected_set": [CsvRenderer]}

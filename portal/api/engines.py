@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
 from rest_framework.permissions import IsAuthenticatedOrReadOnly
@@ -32,12 +33,11 @@ from evaluation.app.runs.kinds import (
     describe_engine,
 )
 from evaluation.app.runs.selectors import list_job_chains, list_runs
-from evaluation.objective_results.attack_strength import NOT_RELIABLE, RELIABLE
 from evaluation.objective_results.values import Number
 from portal.api.access import HasScope
-from portal.api.base import ApiViewSet, StrictSerializer
+from portal.api.base import ApiViewSet, StrictSerializer, shape
 from portal.api.submissions import JobSerializer
-from portal.api.systems import MissingSerializer, NumberSerializer, OfSystemViewSet
+from portal.api.systems import OfSystemViewSet
 from portal.jobs.models import JobState
 from portal.jobs.services import NotPossible
 from portal.jobs.workers import lacking
@@ -48,41 +48,20 @@ from portal.systems.exports import number_as_dict, reliability_as_list
 MOST_SETS = 200
 
 
-class EngineTextSerializer(serializers.Serializer[Any]):
-    """What attacks or recognises; `key`: name and version, under which its work is kept."""
-
-    name = serializers.CharField()
-    key = serializers.CharField()
-    title = serializers.CharField()
-    description = serializers.CharField()
-    licence = serializers.CharField(help_text="Licence of its weights.")
-    source = serializers.CharField()  # type: ignore[assignment]
-
-
-class EngineSerializer(EngineTextSerializer):
-    """An attacker or recogniser of this portal; `missing`: why it cannot run here, empty where it can."""
-
-    kind = serializers.ChoiceField([EvaluationRun.Kind.ATTACK.value, EvaluationRun.Kind.RECOGNITION.value])
-    is_default = serializers.BooleanField()
-    missing = serializers.CharField()
-
-
-class EngineOfRunSerializer(EngineTextSerializer):
-    """What attacked or recognised in a run."""
-
-    training = serializers.CharField(help_text="The speech that it was trained on: original or anonymised.")
-
-
 class RunSerializer(serializers.Serializer[Any]):
     """A run of an attacker or recogniser and its jobs, first to last; its state is that of the last."""
 
     id = serializers.IntegerField()
     kind = serializers.CharField()
-    engine = EngineOfRunSerializer()
+    engine = serializers.SerializerMethodField()
     state = serializers.ChoiceField(JobState.choices)
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
     jobs = JobSerializer(many=True)
+
+    @extend_schema_field(shape("EngineOfRun"))
+    def get_engine(self, run: dict[str, Any]) -> Any:
+        return asdict(run["engine"])
 
 
 class StartRecognitionSerializer(StrictSerializer):
@@ -111,93 +90,16 @@ class StartAttackSerializer(StartRecognitionSerializer):
     preset = serializers.CharField(required=False, max_length=40, help_text="How vectors are compared, such as 2024.")
 
 
-class ReliabilitySerializer(serializers.Serializer[Any]):
-    """Whether a trained attacker is strong enough on a data set for its EER to show privacy."""
-
-    data_set = serializers.CharField()
-    word = serializers.ChoiceField([RELIABLE, NOT_RELIABLE])
-    reasons = serializers.ListField(child=serializers.CharField(), help_text="Why it is not reliable.")
-    unknown = serializers.ListField(child=serializers.CharField(), help_text="What was not measured.")
-
-
-class RunNumbersSerializer(serializers.Serializer[Any]):
-    """The newest finished run of an engine."""
-
-    run = serializers.IntegerField()
-    engine = EngineOfRunSerializer()
-    finished_at = serializers.DateTimeField(allow_null=True)
-
-
-class AttackNumbersSerializer(RunNumbersSerializer):
-    """What an attacker found: its newest finished run."""
-
-    numbers = NumberSerializer(many=True)
-    reliability = ReliabilitySerializer(many=True, help_text="Of a trained attacker; else empty.")
-    missing = MissingSerializer(many=True, required=False, help_text="Only for its team and organizers.")
-
-
-class WordRowSerializer(serializers.Serializer[Any]):
-    """Word errors of a data set; rates and limits in per cent."""
-
-    data_set = serializers.CharField()
-    gender = serializers.CharField()
-    speech = serializers.CharField()
-    utterances = serializers.IntegerField()
-    speakers = serializers.IntegerField()
-    words = serializers.IntegerField()
-    insertions = serializers.IntegerField()
-    deletions = serializers.IntegerField()
-    substitutions = serializers.IntegerField()
-    error_rate = serializers.FloatField()
-    low = serializers.FloatField(allow_null=True)
-    high = serializers.FloatField(allow_null=True)
-    honest = serializers.FloatField(allow_null=True, help_text="Missing hypotheses count as deleted.")
-    clipped = serializers.FloatField(allow_null=True, help_text="No utterance has more errors than words.")
-
-
-class WordDifferenceSerializer(serializers.Serializer[Any]):
-    """Word error rate of anonymised less that of original speech, in points, by paired resamples of speakers."""
-
-    data_set = serializers.CharField()
-    gender = serializers.CharField()
-    value = serializers.FloatField()
-    low = serializers.FloatField()
-    high = serializers.FloatField()
-
-
-class RecognitionNumbersSerializer(RunNumbersSerializer):
-    """What a recogniser understood: its newest finished run."""
-
-    rule = serializers.CharField(help_text="How texts were made comparable.")
-    rows = WordRowSerializer(many=True)
-    differences = WordDifferenceSerializer(many=True)
-    averages = NumberSerializer(many=True)
-    notes = serializers.ListField(child=serializers.CharField())
-
-
-class PhoneNumbersSerializer(RunNumbersSerializer):
-    """What retrained recognisers understood: the newest finished run.
-
-    Of each number ``training`` and ``speech`` say what its recogniser was trained on and what it heard.
-    """
-
-    numbers = NumberSerializer(many=True)
-    regained = serializers.DictField(
-        child=serializers.FloatField(allow_null=True),
-        help_text="By data set the share of the damage that training again takes back, in per cent.",
-    )
-
-
-class EngineViewSet(ListModelMixin, ApiViewSet):
+class EngineViewSet(ApiViewSet):
     """Every attacker and recogniser of the portal, and why it cannot run here, if it cannot."""
 
     permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
-    serializer_class = EngineSerializer
+    answers = {"list": shape("Engine")}
 
-    def get_queryset(self) -> Any:
+    def list(self, request: Request) -> Response:
         known = [(kind, engine) for kind in ENGINE_KINDS for engine in kind.engines.engines().values()]
         lacks = lacking({engine.name: kind.engines.explain_missing(engine) for kind, engine in known})
-        return [
+        rows = [
             {name: getattr(engine, name) for name in ("name", "key", "title", "description", "licence", "source")}
             | {
                 "kind": kind.kind.value,
@@ -206,6 +108,7 @@ class EngineViewSet(ListModelMixin, ApiViewSet):
             }
             for kind, engine in known
         ]
+        return self.answer_page(rows)
 
 
 class RunViewSet(ListModelMixin, ApiViewSet):
@@ -289,47 +192,51 @@ class RetrainingViewSet(RunViewSet):
 class AttackNumbersViewSet(OfSystemViewSet):
     """The numbers of each portal attack on a system, identified like those of its submitted scores."""
 
-    serializer_class = AttackNumbersSerializer
+    answers = {"list": shape("AttackNumbers")}
 
-    def get_queryset(self) -> Any:
+    def list(self, request: Request, name: str) -> Response:
         view = self.read_view()
         chosen = list_attacks(view.submission, view.as_of)
         verdicts = judge_attacks(chosen, estimator_for(view))
-        return [
+        rows = [
             _of_run(attack)
             | {"numbers": _numbers(attack.numbers.values())}
             | {"reliability": reliability_as_list(verdicts.get(attack.run.pk, {}))}
             | ({"missing": [asdict(each) for each in attack.missing]} if view.is_own else {})
             for attack in chosen
         ]
+        return self.answer_page(rows)
 
 
 class RecognitionNumbersViewSet(OfSystemViewSet):
     """The word errors of each portal recogniser on a system's speech and on the originals."""
 
-    serializer_class = RecognitionNumbersSerializer
+    answers = {"list": shape("RecognitionNumbers")}
 
-    def get_queryset(self) -> Any:
+    def list(self, request: Request, name: str) -> Response:
         view = self.read_view()
-        return [
+        rows = [
             _of_run(values)
-            | {"rule": values.rule, "rows": values.rows, "differences": values.differences, "notes": values.notes}
+            | {"rule": values.rule, "rows": [asdict(row) for row in values.rows], "notes": values.notes}
+            | {"differences": [asdict(difference) for difference in values.differences]}
             | {"averages": _numbers(values.averages)}
             for values in list_recognitions(view.submission, view.as_of)
         ]
+        return self.answer_page(rows)
 
 
 class PhoneNumbersViewSet(OfSystemViewSet):
     """The phone errors of recognisers that the portal trained on originals and on a system's speech."""
 
-    serializer_class = PhoneNumbersSerializer
+    answers = {"list": shape("PhoneNumbers")}
 
-    def get_queryset(self) -> Any:
+    def list(self, request: Request, name: str) -> Response:
         view = self.read_view()
-        return [
+        rows = [
             _of_run(values) | {"numbers": _numbers(values.numbers.values()), "regained": values.regained}
             for values in list_retrained(view.submission, view.as_of)
         ]
+        return self.answer_page(rows)
 
 
 def _describe_run(run: EvaluationRun, jobs: list[Any]) -> dict[str, Any]:
@@ -345,8 +252,9 @@ def _describe_run(run: EvaluationRun, jobs: list[Any]) -> dict[str, Any]:
 
 
 def _of_run(values: Any) -> dict[str, Any]:
-    return {"run": values.run.pk, "engine": values.engine, "finished_at": values.finished_at}
+    return {"run": values.run.pk, "engine": asdict(values.engine), "finished_at": values.finished_at}
 
 
 def _numbers(numbers: Iterable[Number]) -> list[dict[str, Any]]:
-    return [number_as_dict(number, with_reported=False) for number in numbers]
+    unreported = {"reported": None, "agrees": None}  # as where a team reports none
+    return [number_as_dict(number, with_reported=False) | unreported for number in numbers]

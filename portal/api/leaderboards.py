@@ -23,7 +23,7 @@ from evaluation.protocols.ranking.policy import (
 )
 from evaluation.protocols.recipes import BASES, shipped_editions
 from portal.api.access import HasScope
-from portal.api.base import WITH_CSV, ApiViewSet, StrictSerializer
+from portal.api.base import WITH_CSV, ApiViewSet, StrictSerializer, shape
 from portal.api.editions import EditionSerializer, answer_edition
 from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for
@@ -33,98 +33,6 @@ from portal.core.panels import panel_data
 from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_rows
 from portal.leaderboard.selectors import leaderboard_for, policy_by
-
-
-class MeasuredSerializer(serializers.Serializer[Any]):
-    """An average with its interval; `is_reported`: stated by the team, not confirmed by what was submitted."""
-
-    value = serializers.FloatField()
-    low = serializers.FloatField(allow_null=True)
-    high = serializers.FloatField(allow_null=True)
-    is_reported = serializers.BooleanField()
-
-
-class EntrySerializer(serializers.Serializer[Any]):
-    """A system on a leaderboard."""
-
-    system = serializers.CharField()
-    label = serializers.CharField()  # type: ignore[assignment]
-    title = serializers.CharField()
-    team = serializers.CharField(allow_null=True)
-    kind = serializers.CharField()
-    is_late = serializers.BooleanField()
-    is_reported = serializers.BooleanField()
-    weak_attack = serializers.ListField(
-        child=serializers.CharField(), help_text="Why the attack behind its EER is not reliable; empty where it is."
-    )
-    doubts = serializers.ListField(
-        child=serializers.CharField(), help_text="What stands beside its EER on the page, in some words each."
-    )
-    averages = serializers.DictField(child=MeasuredSerializer(), help_text="By metric.")
-
-
-class ReasonSerializer(serializers.Serializer[Any]):
-    """A reason, as a code for programs and as a sentence for people."""
-
-    code = serializers.CharField()
-    text = serializers.CharField()
-
-
-class UnrankableSerializer(EntrySerializer):
-    """A system that cannot be ranked."""
-
-    reasons = ReasonSerializer(many=True)
-
-
-class RowSerializer(UnrankableSerializer):
-    """A system in a ranking."""
-
-    place = serializers.CharField()
-    rank = serializers.IntegerField(allow_null=True)
-    groups = serializers.ListField(child=serializers.IntegerField())
-    notes = ReasonSerializer(many=True)
-
-
-class RankingSerializer(serializers.Serializer[Any]):
-    """One condition by one utility."""
-
-    condition = serializers.DictField(help_text="`number`, `minimum_eer`, `below_eer` and `text`.")
-    ranked_by = serializers.DictField(child=serializers.CharField(), help_text="`metric`, `estimator` and `better`.")
-    rows = RowSerializer(many=True)
-    groups = serializers.ListField(
-        child=serializers.ListField(child=serializers.CharField()), help_text="Systems whose intervals overlap."
-    )
-    nearest = serializers.DictField(allow_null=True, help_text="`system` and its `distance` from the condition.")
-    just_missed = serializers.ListField(child=serializers.DictField(), help_text="The same of each.")
-
-
-class LeaderboardSerializer(serializers.Serializer[Any]):
-    """A leaderboard with its policy, its rankings, and the systems that are in none of them."""
-
-    edition = serializers.CharField()
-    title = serializers.CharField()
-    protocol = serializers.CharField()
-    published_at = serializers.DateTimeField(allow_null=True)
-    as_of = serializers.DateTimeField(allow_null=True)
-    measured_at = serializers.DateTimeField(allow_null=True)
-    changes = serializers.ListField(
-        child=serializers.DictField(),
-        help_text="Of the rules since it was first published, the newest first: `at`, `before` and `after` in "
-        "sentences; `is_pending`: whether the leaderboard follows only once published again.",
-    )
-    policy = serializers.DictField()
-    averages = serializers.ListField(
-        child=serializers.DictField(child=serializers.CharField()),
-        help_text="The columns: `metric`, `estimator`, `label`, `unit`, `better`.",
-    )
-    rankings = RankingSerializer(many=True)
-    unrankable = UnrankableSerializer(many=True)
-    outside = EntrySerializer(many=True, help_text="Baselines and the original speech.")
-    listeners = serializers.ListField(
-        child=serializers.DictField(),
-        required=False,
-        help_text="Of each study of its systems with results what listeners said, beside the objective averages.",
-    )
 
 
 class FreezeSerializer(StrictSerializer):
@@ -158,13 +66,6 @@ class PolicySerializer(StrictSerializer):
     several_systems = serializers.ChoiceField(SEVERAL_SYSTEMS, required=False, help_text="How those of a team rank.")
 
 
-class WholePolicySerializer(serializers.Serializer[Any]):
-    """A policy with everything that decides a rank, also in sentences."""
-
-    policy = serializers.DictField()
-    words = serializers.ListField(child=serializers.CharField())
-
-
 class RecipeTextSerializer(StrictSerializer):
     """A recipe: `recipe_text`, or the name of a shipped one as `protocol`."""
 
@@ -186,10 +87,10 @@ class LeaderboardViewSet(ApiViewSet):
     permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
     serializer_class = EditionSerializer
     answers = {
-        "retrieve": LeaderboardSerializer,
-        "policy": WholePolicySerializer,
-        "change_policy": WholePolicySerializer,
-        "change_recipe": WholePolicySerializer,
+        "retrieve": shape("Leaderboard"),
+        "policy": shape("LeaderboardPolicy"),
+        "change_policy": shape("LeaderboardPolicy"),
+        "change_recipe": shape("LeaderboardPolicy"),
     }
     bodies = {"freeze": FreezeSerializer, "change_policy": PolicySerializer, "change_recipe": RecipeTextSerializer}
     formats = {"retrieve": WITH_CSV}

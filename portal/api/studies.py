@@ -24,7 +24,7 @@ from listening.app.recordings.uploads import begin_upload
 from listening.app.results.context import visible_results
 from listening.app.results.selectors import list_shown_analyses, shown_analysis_for
 from portal.api.access import HasScope, IsOrganizer
-from portal.api.base import WITH_CSV, ApiViewSet, StrictSerializer
+from portal.api.base import WITH_CSV, ApiViewSet, StrictSerializer, shape
 from portal.challenges.selectors import edition_for
 from portal.core.downloads import as_download
 from portal.submissions.models import Upload
@@ -126,24 +126,6 @@ class TableSerializer(serializers.Serializer[Any]):
         return ColumnSerializer([known[name] for name in table.columns if name in known], many=True).data
 
 
-class PlainTableSerializer(serializers.Serializer[Any]):
-    """A table without words about its columns."""
-
-    columns = serializers.ListField(child=serializers.CharField())
-    rows = serializers.ListField(child=serializers.ListField())
-
-
-class ResultsSerializer(serializers.Serializer[Any]):
-    """Everything that an analysis found."""
-
-    study = serializers.DictField(help_text="Name, title, form, tasks, scale, labels of systems, design.")
-    settings = serializers.DictField(help_text="Settings of the analysis, its seed among them.")
-    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Listeners, sessions, ratings.")
-    remarks = serializers.ListField(child=serializers.CharField(), help_text="Notes for readers.")
-    versions = serializers.DictField(child=serializers.CharField(), help_text="Of the analysis and its libraries.")
-    tables = serializers.DictField(child=PlainTableSerializer(), help_text="By `scores/name`, such as `raw/summary`.")
-
-
 class EditionStudyViewSet(ListModelMixin, ApiViewSet):
     """The listening studies with results: published ones, and of editions that you organise all that are closed."""
 
@@ -201,8 +183,7 @@ class StudyResultsViewSet(ApiViewSet):
     """Every table of a study that you may see. Tables of single utterances hold those of your own systems."""
 
     permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
-    serializer_class = ResultsSerializer
-    answers = {"table": TableSerializer}
+    answers = {"retrieve": shape("StudyResults"), "table": TableSerializer}
     formats = {"table": WITH_CSV}
 
     def retrieve(self, request: Request, study: str) -> HttpResponse:

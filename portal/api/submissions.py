@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.access import Scope, require_scope
-from portal.api.base import WITH_CSV, ApiViewSet, BytesRenderer, StrictSerializer
+from portal.api.base import WITH_CSV, ApiViewSet, BytesRenderer, StrictSerializer, shape
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
 from portal.core.downloads import csv_response
@@ -148,62 +148,6 @@ class NoteSerializer(StrictSerializer):
     note = serializers.CharField(required=False, default="", allow_blank=True, max_length=2000)
 
 
-class DifferenceSerializer(serializers.Serializer[Any]):
-    """A file that is not the same in both."""
-
-    name = serializers.CharField()
-    change = serializers.ChoiceField([change.value for change in diff.Change if change is not diff.Change.UNCHANGED])
-
-
-class PartSerializer(serializers.Serializer[Any]):
-    """A data set, or the documents."""
-
-    name = serializers.CharField()
-    counts = serializers.DictField(child=serializers.IntegerField(), help_text="How many files changed in each way.")
-    differences = DifferenceSerializer(many=True)
-
-
-class DiffSerializer(serializers.Serializer[Any]):
-    """What differs between two submissions."""
-
-    before = serializers.IntegerField(help_text="The older one.")
-    after = serializers.IntegerField()
-    totals = serializers.DictField(child=serializers.IntegerField(), help_text="How many files changed in each way.")
-    parts = PartSerializer(many=True)
-
-
-class FindingSerializer(serializers.Serializer[Any]):
-    """One problem."""
-
-    data_set = serializers.CharField()
-    code = serializers.CharField()
-    severity = serializers.ChoiceField(SEVERITIES)
-    file = serializers.CharField()
-    line = serializers.IntegerField(allow_null=True)
-    expected = serializers.CharField()
-    found = serializers.CharField()
-    remedy = serializers.CharField()
-    count = serializers.IntegerField()
-
-
-class ReportSerializer(serializers.Serializer[Any]):
-    """Everything found in an archive."""
-
-    archive = serializers.CharField()
-    edition = serializers.CharField()
-    has_errors = serializers.BooleanField()
-    is_refused = serializers.BooleanField(help_text="Unsafe or damaged, so that it was not read to its end.")
-    errors = serializers.IntegerField()  # type: ignore[assignment]
-    warnings = serializers.IntegerField()
-    notes = serializers.IntegerField()
-    counts = serializers.DictField(
-        child=serializers.IntegerField(), help_text="What it held: files, speech, documents, expected and missing ones."
-    )
-    faulty = serializers.ListField(child=serializers.CharField())
-    summary = CauseSerializer(many=True)
-    findings = FindingSerializer(many=True)
-
-
 class UploadSerializer(serializers.ModelSerializer[Upload]):
     """An archive on its way in: of its `size` in bytes, `offset` are here. `refusal`: why it became no submission."""
 
@@ -231,9 +175,9 @@ class SubmissionViewSet(ListModelMixin, ApiViewSet):
     serializer_class = FullSubmissionSerializer
     answers = {
         "list": SubmissionSerializer,
-        "report": ReportSerializer,
+        "report": shape("Report"),
         "document": OpenApiTypes.BINARY,
-        "compare": DiffSerializer,
+        "compare": shape("Diff"),
     }
     bodies = {"withdraw": NoteSerializer}
     queries = {"list": SubmissionSearchSerializer}
@@ -271,11 +215,14 @@ class SubmissionViewSet(ListModelMixin, ApiViewSet):
         if self.wants_csv:
             return csv_response(f"{file_stem(before)}-to-{file_stem(after)}.csv", diff.difference_rows(sections))
         parts = [
-            {"name": section.title, "counts": section.counts, "differences": section.of(*diff.DIFFERENT)}
+            {
+                "name": section.title,
+                "counts": section.counts,
+                "differences": [{"name": one.name, "change": one.change} for one in section.of(*diff.DIFFERENT)],
+            }
             for section in sections
         ]
-        answer = {"before": before.pk, "after": after.pk, "totals": diff.totals(sections), "parts": parts}
-        return Response(DiffSerializer(answer).data)
+        return Response({"before": before.pk, "after": after.pk, "totals": diff.totals(sections), "parts": parts})
 
     def withdraw(self, request: Request, pk: int) -> Response:
         """Withdraw a submission permanently, by its team or (scope “organize”) the organizers of its edition."""

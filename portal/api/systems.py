@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from evaluation.app.audio_measures.selectors import select_measures
 from evaluation.app.models import UtteranceMeasure
 from portal.api.access import HasScope
-from portal.api.base import WITH_CSV, ApiViewSet
+from portal.api.base import WITH_CSV, ApiViewSet, shape
 from portal.challenges.models import Edition
 from portal.core.downloads import csv_response
 from portal.submissions.models import Submission, System
@@ -79,80 +79,6 @@ class FileQuerySerializer(VersionQuerySerializer):
     data_set = serializers.SlugField(help_text="As the corpus names it.")
 
 
-class NumberSerializer(serializers.Serializer[Any]):
-    """One number with all that identifies it; reported values are shown only to its team and organizers."""
-
-    data_set = serializers.CharField()
-    gender = serializers.CharField()
-    metric = serializers.CharField()
-    estimator = serializers.CharField()
-    attack_model = serializers.CharField()
-    training = serializers.CharField()
-    enrolment = serializers.CharField()
-    speech = serializers.CharField()
-    unit = serializers.CharField()
-    better = serializers.CharField()
-    value = serializers.FloatField()
-    spread = serializers.FloatField(allow_null=True)
-    low = serializers.FloatField(allow_null=True)
-    high = serializers.FloatField(allow_null=True)
-    n = serializers.IntegerField(allow_null=True)
-    basis = serializers.CharField(help_text="From what the value was computed, in words.")
-    note = serializers.CharField(help_text="What limits it, such as few target trials; else empty.")
-    category = serializers.CharField(help_text="The letter of a ZEBRA category, whose value is 0 to 6; else empty.")
-    is_recomputed = serializers.BooleanField()
-    reported = serializers.FloatField(required=False, allow_null=True)
-    reported_category = serializers.CharField(required=False, help_text="The letter that is reported; else empty.")
-    reported_in = serializers.CharField(required=False, help_text="File and line of the reported number.")
-    agrees = serializers.BooleanField(
-        required=False, allow_null=True, help_text="At the printed precision; null where nothing is reported."
-    )
-
-
-class MissingSerializer(serializers.Serializer[Any]):
-    """A number that the recipe requires and that could not be computed."""
-
-    what = serializers.CharField()
-    reason = serializers.CharField()
-    is_ranked = serializers.BooleanField(help_text="Whether the leaderboard needs it.")
-
-
-class SpeechNumberSerializer(serializers.Serializer[Any]):
-    """What was measured on the audio of a data set."""
-
-    system = serializers.CharField()
-    version = serializers.IntegerField()
-    data_set = serializers.CharField()
-    role = serializers.CharField()
-    gender = serializers.CharField()
-    metric = serializers.CharField()
-    estimator = serializers.CharField()
-    unit = serializers.CharField()
-    better = serializers.CharField()
-    value = serializers.FloatField()
-    spread = serializers.FloatField(allow_null=True)
-    n = serializers.IntegerField()
-    recipe = serializers.CharField()
-    code = serializers.CharField()
-
-
-class ValuesSerializer(serializers.Serializer[Any]):
-    """Every number of a system."""
-
-    system = serializers.CharField()
-    label = serializers.CharField()  # type: ignore[assignment]
-    edition = serializers.CharField(allow_null=True)
-    version = serializers.IntegerField()
-    state = serializers.CharField(help_text="Of this version, in words.")
-    summary = serializers.ListField(child=serializers.CharField(), help_text="Privacy, utility and rank in sentences.")
-    measured_at = serializers.DateTimeField(allow_null=True)
-    computed_by = serializers.CharField(help_text="The portal's engines with their versions; else empty.")
-    not_ranked = serializers.ListField(child=serializers.CharField(), help_text="Why the leaderboard cannot rank it.")
-    numbers = NumberSerializer(many=True)
-    speech = SpeechNumberSerializer(many=True)
-    missing = MissingSerializer(many=True, required=False, help_text="Only for its team and organizers.")
-
-
 class MeasureSerializer(serializers.ModelSerializer[UtteranceMeasure]):
     """What was measured on one utterance."""
 
@@ -174,7 +100,7 @@ class MeasureSerializer(serializers.ModelSerializer[UtteranceMeasure]):
         )
 
 
-class OfSystemViewSet(ListModelMixin, ApiViewSet):
+class OfSystemViewSet(ApiViewSet):
     """What is known of one system, in the version that the asker meets or asks for."""
 
     permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
@@ -189,11 +115,11 @@ class OfSystemViewSet(ListModelMixin, ApiViewSet):
         return view
 
 
-class SystemViewSet(OfSystemViewSet):
+class SystemViewSet(ListModelMixin, OfSystemViewSet):
     """The systems whose numbers you may see: your own, those that you organise, and those on public leaderboards."""
 
     serializer_class = FullSystemSerializer
-    answers = {"list": SystemSerializer, "values": ValuesSerializer}
+    answers = {"list": SystemSerializer, "values": shape("Values")}
     queries = {
         "list": SystemSearchSerializer,
         "retrieve": VersionQuerySerializer,
@@ -229,7 +155,7 @@ class SystemViewSet(OfSystemViewSet):
         return Response(start)
 
 
-class UtteranceViewSet(OfSystemViewSet):
+class UtteranceViewSet(ListModelMixin, OfSystemViewSet):
     """What was measured on each utterance of a data set; for the system's team and the organizers."""
 
     permission_classes = [IsAuthenticated, HasScope]

@@ -40,8 +40,8 @@ from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for
 from portal.core import transfers
 from portal.corpora.forms import UploadForm
-from portal.jobs.models import Job, JobState
-from portal.submissions.models import Submission, System, Upload
+from portal.jobs.models import JobState
+from portal.submissions.models import System, Upload
 from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason
 from portal.submissions.resumable_uploads import (
     CorpusPlan,
@@ -237,34 +237,11 @@ def _team(user: Any, edition: Edition, key: str) -> Team | None:
     return team
 
 
-class SubmissionOfUploadSerializer(serializers.ModelSerializer[Submission]):
-    """The submission that became of an upload."""
-
-    address = serializers.CharField(source="get_absolute_url")
-
-    class Meta:
-        model = Submission
-        fields = ("id", "address")
-
-
-class JobOfUploadSerializer(serializers.ModelSerializer[Job]):
-    """The job that imports an archive or makes a listening test of it."""
-
-    address = serializers.CharField(source="get_absolute_url")
-    failure = serializers.SerializerMethodField()
-
-    class Meta:
-        model = Job
-        fields = ("id", "address", "state", "failure")
-
-    def get_failure(self, job: Job) -> str:
-        return f"{job.failure} {job.failure_remedy}".strip()
-
-
 class UploadStateSerializer(serializers.ModelSerializer[Upload]):
     """An upload, of which `offset` bytes are on disk, and what became of it.
 
-    `refusal`: why it became no submission and no import. `corpus`: which is imported from it.
+    `refusal`: why it became no submission and no import. `corpus`: which is imported from it. `submission` and `job`
+    have an `id` and the `address` of their page, a job its `state` and `failure`, too.
     """
 
     edition = serializers.SlugRelatedField[Edition](slug_field="name", read_only=True, allow_null=True)
@@ -272,7 +249,7 @@ class UploadStateSerializer(serializers.ModelSerializer[Upload]):
     system = serializers.SlugRelatedField[System](slug_field="name", read_only=True, allow_null=True)
     sha256 = serializers.SerializerMethodField()
     expires_at = serializers.SerializerMethodField()
-    submission = SubmissionOfUploadSerializer(default=None, allow_null=True)
+    submission = serializers.SerializerMethodField()
     job = serializers.SerializerMethodField()
     study = serializers.SerializerMethodField()
 
@@ -294,10 +271,16 @@ class UploadStateSerializer(serializers.ModelSerializer[Upload]):
         is_kept = upload.state in {Upload.State.RECEIVING, Upload.State.REFUSED}
         return upload.expires_at.isoformat() if is_kept else None
 
-    @extend_schema_field(JobOfUploadSerializer(allow_null=True))
-    def get_job(self, upload: Upload) -> Any:
+    def get_submission(self, upload: Upload) -> dict[str, Any] | None:
+        submission = getattr(upload, "submission", None)
+        return submission and {"id": submission.pk, "address": submission.get_absolute_url()}
+
+    def get_job(self, upload: Upload) -> dict[str, Any] | None:
         job = find_import(upload)
-        return job and JobOfUploadSerializer(job).data
+        if job is None:
+            return None
+        failure = f"{job.failure} {job.failure_remedy}".strip()
+        return {"id": job.pk, "address": job.get_absolute_url(), "state": job.state, "failure": failure}
 
     @extend_schema_field(MadeStudySerializer(allow_null=True))
     def get_study(self, upload: Upload) -> Any:
@@ -311,15 +294,22 @@ class UploadStateSerializer(serializers.ModelSerializer[Upload]):
 # Views --------------------------------------------------------------------------------------------
 
 
-def _header(name: str, words: str, *, kind: Any = str, required: bool = True) -> OpenApiParameter:
-    return OpenApiParameter(name, kind, OpenApiParameter.HEADER, required=required, description=words)
-
-
-VERSION_HEADER = OpenApiParameter(
-    "Tus-Resumable", str, OpenApiParameter.HEADER, required=True, enum=[VERSION], description="Of the protocol."
+IN_HEADER: Any = OpenApiParameter.HEADER
+TUS_VERSION = OpenApiParameter("Tus-Resumable", str, IN_HEADER, required=True, enum=[VERSION])
+CHECKSUM = OpenApiParameter(
+    "Upload-Checksum",
+    str,
+    IN_HEADER,
+    description="Of the body: md5, sha1 or sha256, space, digest in base64.",
 )
-CHECKSUM_HEADER = _header(
-    "Upload-Checksum", "Of the body: algorithm (md5, sha1, sha256), space, digest in base64.", required=False
+OFFSET = OpenApiParameter("Upload-Offset", int, IN_HEADER, required=True, description="Where the part begins.")
+LENGTH = OpenApiParameter("Upload-Length", int, IN_HEADER, required=True, description="Bytes of the whole file.")
+METADATA = OpenApiParameter(
+    "Upload-Metadata",
+    str,
+    IN_HEADER,
+    required=True,
+    description="Pairs of key, space and value in base64, with commas between.",
 )
 
 
@@ -383,15 +373,7 @@ class UploadViewSet(ApiViewSet):
         }
         return HttpResponse(status=204, headers=headers | ({"Tus-Max-Size": str(largest)} if largest else {}))
 
-    @extend_schema(
-        parameters=[
-            VERSION_HEADER,
-            _header("Upload-Length", "Bytes of the whole file.", kind=int),
-            _header("Upload-Metadata", "Key, space, value in base64; commas between the pairs."),
-            CHECKSUM_HEADER,
-        ],
-        responses={201: None},
-    )
+    @extend_schema(parameters=[TUS_VERSION, LENGTH, METADATA, CHECKSUM], responses={201: None})
     def create(self, request: Request) -> HttpResponse:
         """Begin an upload, for approved teams of the edition and its organizers; `Location` is its address.
 
@@ -435,10 +417,7 @@ class UploadViewSet(ApiViewSet):
         headers |= {"Upload-Metadata": metadata_header(upload), "Upload-Expires": _expiry(upload)}
         return HttpResponse(status=200, headers=headers)
 
-    @extend_schema(
-        parameters=[VERSION_HEADER, _header("Upload-Offset", "Where the part begins.", kind=int), CHECKSUM_HEADER],
-        request={PART_TYPE: OpenApiTypes.BINARY},
-    )
+    @extend_schema(parameters=[TUS_VERSION, OFFSET, CHECKSUM], request={PART_TYPE: OpenApiTypes.BINARY})
     def partial_update(self, request: Request, pk: UUID) -> HttpResponse:
         """Send the bytes from `Upload-Offset` on. What was acknowledged survives any crash.
 
@@ -463,7 +442,7 @@ class UploadViewSet(ApiViewSet):
             by = self.request.user
             return receive_part(upload=upload, offset=offset, read=read, length=length, checksum=checksum, by=by)
 
-    @extend_schema(parameters=[VERSION_HEADER])
+    @extend_schema(parameters=[TUS_VERSION])
     def destroy(self, request: Request, pk: UUID) -> HttpResponse:
         """Discard an unfinished upload with all parts received."""
         abandon_upload(upload=upload_for(request.user, pk), by=request.user)
