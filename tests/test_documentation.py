@@ -579,10 +579,9 @@ def test_documented_code_for_an_anonymiser_runs():
     assert 0 < rho < 1
 
 
-def test_links_between_pages_lead_somewhere():
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+def test_links_of_the_readme_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", PAGES[0].read_text()):
+        assert "://" in target or (ROOT / target).exists(), target
 
 
 def criteria_tried() -> dict[int, set[str]]:

@@ -4,10 +4,10 @@ from portal.documentation import views
 
 docs = (
     [
-        path("", views.manual_index, name="index"),
-        path("recipe-fields/", views.recipe_fields, name="recipe-fields"),
-        path("<slug:name>/", views.manual_page, name="page"),
+        path("", views.manual_file, name="index"),
         path("recipes/<slug:name>.toml", views.recipe, name="recipe"),
+        path("<slug:name>/", views.manual_file, name="page"),
+        path("<path:path>", views.manual_file, name="file"),
     ],
     "docs",
 )

@@ -18,7 +18,7 @@ from anonymization.methods.voices.pseudo_speakers import plan_voices
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "plugins.md").read_text()
-FILES = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+FILES = dict(re.findall(r'^```\w+ title="(\S+)"\n(.*?)^```', PAGE, re.MULTILINE | re.DOTALL))
 
 confined = pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections()))
 

@@ -326,7 +326,7 @@ class LargeChallenge(Challenge):
             "accounts": {"pk": 1},
             "people": {"pk": 1},
             "corpora": {"name": corpus.name, "data_set": "tones_trials_f", "utterance": corpus.utterances.last().name},
-            "docs": {"name": "2022"},
+            "docs": {"name": "2022", "path": "search.json"},
             "downloads": {"name": build_wheel().name},
             "published": {"figure": "plane", "extension": "svg"},
             "anonymizers": {"figure": "ignorant", "extension": "svg"},

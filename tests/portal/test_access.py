@@ -100,7 +100,7 @@ MATRIX = {
     "docs:index": OPEN,
     "docs:page": OPEN,
     "docs:recipe": OPEN,
-    "docs:recipe-fields": OPEN,
+    "docs:file": OPEN,
     "downloads:page": OPEN,
     "downloads:file": OPEN,
     "removal:index": FOR_MEMBERS,  # each sees their own
@@ -592,6 +592,7 @@ def addresses() -> dict[str, str]:
         "media": ["nonsense"],
         "docs:page": ["teams"],
         "docs:recipe": ["2022"],
+        "docs:file": ["search.json"],
         "first-account": ["nonsense"],
         "downloads:file": [build_wheel().name],
         "account_confirm_email": ["nonsense"],

@@ -101,7 +101,7 @@ def refuse(path):
 def test_description_gives_the_method_with_its_networks(tmp_path):
     """That of the documentation."""
     decoder = train(tmp_path / "decoder")
-    [text] = re.findall(r"^```toml mine.toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    [text] = re.findall(r'^```toml title="mine.toml"\n(.*?)^```', PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "mine.toml").write_text(text)
     built_in, method = get_method("asr-bn"), find_method(str(tmp_path / "mine.toml"))
     assert (method.name, method.title) == ("asr-bn-mine", "ASR-BN by our own decoder")

@@ -1,20 +1,54 @@
-"""The documentation on pages: complete, without styles of its own, and with links that lead somewhere."""
+"""The manual: built without an error, complete, and served within the policy of scripts."""
 
+import base64
+import re
 import tomllib
+from hashlib import sha256
 
 import pytest
+from django.conf import settings
 
+from evaluation.metrics.catalogue import METRICS
 from evaluation.protocols.recipes import FOLDER, shipped_editions
-from tests.portal.factories import make_organizer, make_user
+from portal.documentation.manual import build_manual
+from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
+LINK = re.compile(r"""{% url 'docs:page' '([\w-]+)' %}#([\w-]+)""")
 
 
-def test_there_is_no_other_page_of_the_documentation(client):
-    member = make_user()
-    client.force_login(member)
-    assert client.get("/docs/decisions/").status_code == 404
-    assert client.get("/docs/recipes/2023.toml").status_code == 404
+def ids_of(name):
+    return set(re.findall(r' id="([^"]+)"', (build_manual() / name / "index.html").read_text()))
+
+
+def test_parts_of_the_manual_that_pages_of_the_portal_name_are_there():
+    templates = (settings.BASE_DIR / "templates").rglob("*.html")
+    links = {link for template in templates for link in LINK.findall(template.read_text())}
+    assert len(links) > 5
+    assert {(name, part) for name, part in links if part not in ids_of(name)} == set()
+
+
+def test_every_metric_has_its_place_in_the_manual():
+    assert set(METRICS) <= ids_of("metrics")
+
+
+def test_page_allows_its_own_scripts_only(client):
+    response = client.get("/docs/teams/")
+    scripts = re.findall(r"<script>(.*?)</script>", response.content.decode(), re.DOTALL)
+    policy = response["Content-Security-Policy"]
+    directive = next(one.split() for one in policy.split("; ") if one.startswith("script-src"))
+    hashes = [f"'sha256-{base64.b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts]
+    assert directive == ["script-src", "'self'", *hashes]
+
+
+def test_commands_of_the_manual_name_this_portal(client, settings):
+    assert settings.SITE_URL.rstrip("/") in client.get("/docs/teams/").content.decode()
+
+
+@pytest.mark.parametrize("path", ["nothing/", "recipes/2023.toml", "../secret_key", "assets/../../x"])
+def test_there_is_nothing_else_in_the_manual(client, path):
+    client.force_login(make_organizer())
+    assert client.get(f"/docs/{path}").status_code in (400, 404)
 
 
 def test_shipped_recipes_are_handed_out_where_an_edition_is_made(client):
