@@ -36,12 +36,12 @@ from portal.leaderboard.selectors import (
 from portal.leaderboard.tables import (
     DIGITS,
     LISTENERS,
-    answer,
     leaderboard_table,
     list_lines,
     list_reasons,
     read_choice,
     round_average,
+    summarize_ranking,
     switches,
 )
 
@@ -86,7 +86,7 @@ def leaderboard_page(
         "changes": list_published_changes(leaderboard.edition),
         "title": condition_in_words(ranking.minimum, ranking.upper, leaderboard.policy) if ranking else "Systems",
         "no_condition": _unknown_condition(ranking, query.get("condition", "")),
-        "answer": answer(leaderboard, ranking),
+        "answer": summarize_ranking(leaderboard, ranking),
         "leaders": [row.entry.key for row in ranking.ranked if row.rank == 1] if ranking else [],
         "switches": switches(leaderboard, choice, has_published=bool(published)),
         "table": leaderboard_table(leaderboard, choice, lines),

@@ -25,7 +25,6 @@ from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Miss, Place, RankingRow, RankingTable
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, condition_in_words
 from evaluation.protocols.ranking.ranking import (
-    ABOVE_CHANCE,
     CHANCE_EER,
     find_missed_by_lower,
     is_above_chance,
@@ -34,10 +33,6 @@ from evaluation.protocols.ranking.ranking import (
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard, ShownAverage
 
-WEAKER_ATTACK = (
-    " No attacker was trained on anonymised speech, so the strongest attack, semi-informed, is not among them: the "
-    "true EER of a system may be lower."
-)
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
 ANCHOR = "ranking"
 HIDE, ALL, LISTENERS = "hide", "all", "listeners"
@@ -292,28 +287,71 @@ def limit_in_words(table: RankingTable, policy: LeaderboardPolicy) -> str:
     return f"{'≥' if policy.inclusive else '>'} {table.minimum:g} %"
 
 
-def answer(leaderboard: Leaderboard, ranking: RankingTable | None) -> list[str]:
-    """Who leads, from whom the leader cannot be told, and who just missed the condition; in sentences."""
+def summarize_ranking(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[str, Any]:
+    """Return what ``leaderboard/_answer.html`` says: who leads, what speaks against it, who just missed."""
     if ranking is None:
-        return ["No condition has been set, so nothing is ranked; every system is listed with its numbers."]
-    said = [_leading(leaderboard, ranking), _ranked_by(ranking)] if ranking.ranked else [_nobody(leaderboard, ranking)]
-    said += [_missed(leaderboard, miss) for miss in ranking.just_missed]
-    return [*said, _attacks_in_words(leaderboard)]
-
-
-def _ranked_by(ranking: RankingTable) -> str:
-    """What makes the rank, as the first row is not the one of the best privacy."""
-    utility = find_metric(ranking.utility.metric, ranking.utility.estimator).label
-    return f"Systems that reach the condition are ranked by {utility} alone: a higher EER gives no better rank."
-
-
-def _attacks_in_words(leaderboard: Leaderboard) -> str:
-    """Whose EERs these are, and what the attackers know that rows name."""
-    attack = AttackModel(leaderboard.policy.attack_model)
-    said = f"The EERs are those of {attack} attacks: {ATTACKS_EXPLAINED[attack]}."
-    weaker = "" if attack == AttackModel.SEMI_INFORMED else WEAKER_ATTACK
+        return {}
+    policy, ranked = leaderboard.policy, ranking.ranked
+    utility = find_metric(ranking.utility.metric, ranking.utility.estimator)
+    leaders = [row for row in ranked if row.rank == 1]
+    groups = {group for row in leaders[:1] for group in row.groups}
+    alike = [row.entry.label for row in ranked if row.rank != 1 and groups & set(row.groups)]
+    nearest, attack = ranking.nearest, AttackModel(policy.attack_model)
     others = dict.fromkeys(entry.lower_attack[0] for entry in leaderboard.entries if entry.lower_attack)
-    return " ".join([f"{said}{weaker}", *map(explain_attack, others)])
+    return {
+        "ranking": ranking,
+        "note_within": policy.note_within,
+        "utility": utility.label,
+        "leaders": [_describe_leader(row, ranking) for row in leaders],
+        "reached": write_number(leaders[0].utility, utility.unit) if leaders else "",
+        "alike": alike[:3],
+        "more_alike": len(alike[3:]),
+        "most_private": _find_most_private(ranked),
+        "has_systems": any(entry.kind == "system" for entry in leaderboard.entries),
+        "as_of": leaderboard.as_of,
+        "nearest": _describe_miss(nearest) if nearest else None,
+        "missed": [_describe_miss(miss) for miss in ranking.just_missed],
+        "attack": attack,
+        "explained": ATTACKS_EXPLAINED[attack],
+        "is_strongest": attack is AttackModel.SEMI_INFORMED,
+        "other_attacks": [explain_attack(other) for other in others],
+    }
+
+
+def _describe_leader(row: RankingRow, ranking: RankingTable) -> dict[str, Any]:
+    lower = row.entry.lower_attack
+    return {
+        "entry": row.entry,
+        "lower_attack": lower[0] if lower else "",
+        "lowest": write_number(lower[1], "%") if lower else "",
+        "misses": lower is not None and lower[1].value < ranking.minimum,
+        "above_chance": write_number(row.privacy, "%")
+        if is_above_chance(row.privacy.value, row.privacy.interval)
+        else "",
+    }
+
+
+def _find_most_private(ranked: Sequence[RankingRow]) -> dict[str, Any] | None:
+    """Return whose lowest EER of all attacks is the highest; None where all are alike, or it is above chance."""
+    lowest = {row.entry.label: row.entry.lower_attack[1] if row.entry.lower_attack else row.privacy for row in ranked}
+    highest = max((measured.value for measured in lowest.values()), default=0.0)
+    names = [label for label, measured in lowest.items() if measured.value == highest]
+    if len(names) == len(ranked) or highest > CHANCE_EER:
+        return None
+    return {"names": names, "eer": write_number(lowest[names[0]], "%")}
+
+
+def _describe_miss(miss: Miss) -> dict[str, Any]:
+    """Return EER and distance in as many decimals as it takes to see that the condition is missed."""
+    digits = few_digits(miss.distance, "%", DIGITS)
+    eer = decimals(miss.entry.privacy.value if miss.entry.privacy else None, digits)
+    return {"entry": miss.entry, "eer": eer, "distance": fixed(miss.distance, digits)}
+
+
+def write_number(measured: MeasuredValue, unit: str) -> str:
+    """Return a number with its unit and interval, such as ``7.8 % (7.4 to 8.2)``."""
+    text, around = round_average(measured, unit)
+    return f"{text}{f' {unit}' if unit else ''}{f' ({around})' if around else ''}"
 
 
 def letters_of(row: RankingRow) -> str:
@@ -378,80 +416,6 @@ def round_average(measured: MeasuredValue, unit: str) -> tuple[str, str]:
     return round_to_interval(
         measured.value, measured.low, measured.high, DIGITS, None if measured.is_reported else unit
     )
-
-
-def _leading(leaderboard: Leaderboard, ranking: RankingTable) -> str:
-    first = [row for row in ranking.ranked if row.rank == 1]
-    utility = next(one for one in leaderboard.averages if one.key == ranking.utility.metric)
-    unit = f" {utility.metric.unit}" if utility.metric.unit else ""
-    reached, around = round_average(first[0].utility, utility.metric.unit)
-    reached = f"{reached}{unit} ({around})" if around else f"{reached}{unit}"
-    names = " and ".join(row.entry.label + (f" ({row.entry.team_name})" * bool(row.entry.team_name)) for row in first)
-    n_ranked = len(ranking.ranked)
-    among = "the only ranked system" if n_ranked == 1 else f"first of {n_ranked} ranked systems"
-    said = f"{names} lead{'s' if len(first) == 1 else ''} with a {utility.metric.label} of {reached}, {among}."
-    alike = [row.entry.label for row in ranking.ranked if row.rank != 1 and set(row.groups) & set(first[0].groups)]
-    if alike:
-        named = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
-        said += f" Its interval overlaps {'that' if len(alike) == 1 else 'those'} of {named}."
-    for row in first:
-        if row.entry.lower_attack:
-            attack, lowest = row.entry.lower_attack
-            eer, around = round_average(lowest, "%")
-            said += f" The {attack} attacker reaches a lower EER on {row.entry.label}: {eer} %"
-            said += f" ({around})" if around else ""
-            said += ", which misses this condition." if lowest.value < ranking.minimum else "."
-    said += _most_private(ranking.ranked)
-    above = [row for row in first if is_above_chance(row.privacy.value, row.privacy.interval)]
-    for row in above:
-        eer, around = round_average(row.privacy, "%")
-        said += f" The EER of {row.entry.label} is {eer} %{f' ({around})' if around else ''}."
-    return f"{said} {ABOVE_CHANCE}" if above else said
-
-
-def _most_private(ranked: Sequence[RankingRow]) -> str:
-    """Whose lowest average EER, of all attacks, is the highest; nothing where all are alike, or it is above chance."""
-    lowest = {row.entry.label: row.entry.lower_attack[1] if row.entry.lower_attack else row.privacy for row in ranked}
-    highest = max(measured.value for measured in lowest.values())
-    names = [label for label, measured in lowest.items() if measured.value == highest]
-    if len(names) == len(ranked) or highest > CHANCE_EER:
-        return ""
-    eer, around = round_average(lowest[names[0]], "%")
-    said = f" Most private of the ranked systems by the lowest EER of any attack: {' and '.join(names)}, {eer} %"
-    return f"{said} ({around})." if around else f"{said}."
-
-
-def _nobody(leaderboard: Leaderboard, table: RankingTable) -> str:
-    """What to say of a condition in which nobody is ranked."""
-    if table.competitors:
-        return "No system is ranked here: each that reached the condition is listed with the reason."
-    if not any(entry.kind == "system" for entry in leaderboard.entries):
-        return f"No team’s system {'had been evaluated by then' if leaderboard.as_of else 'has been evaluated yet'}."
-    limit = f"{table.minimum:g} %"
-    if table.upper is None:
-        nobody = f"No team’s system reached {limit}."
-    else:
-        nobody = f"No team’s system lies from {limit} to {table.upper:g} %."
-    if table.nearest is None:
-        return nobody
-    entry = table.nearest.entry
-    kind = "The baseline " if entry.kind == "baseline" else ""
-    eer, away = _eer_and_distance(table.nearest)
-    return f"{nobody} {kind}{entry.label} came nearest with {eer} %, {away} away."
-
-
-def _missed(leaderboard: Leaderboard, miss: Miss) -> str:
-    eer, away = _eer_and_distance(miss)
-    return (
-        f"{miss.entry.label} misses this condition by {away} percentage points (EER {eer} %), which is "
-        f"within {leaderboard.policy.note_within:g} of its limit."
-    )
-
-
-def _eer_and_distance(miss: Miss) -> tuple[str, str]:
-    """Both in as many decimals as it takes to see that the condition is missed."""
-    digits = few_digits(miss.distance, "%", DIGITS)
-    return decimals(miss.entry.privacy.value if miss.entry.privacy else None, digits), fixed(miss.distance, digits)
 
 
 def _why_outside(leaderboard: Leaderboard, ranking: RankingTable | None, *, is_anywhere: bool) -> str:
