@@ -86,13 +86,8 @@ class LeaderboardViewSet(ApiViewSet):
 
     permission_classes = [IsAuthenticatedOrReadOnly, HasScope]
     serializer_class = EditionSerializer
-    answers = {
-        "retrieve": shape("Leaderboard"),
-        "policy": shape("LeaderboardPolicy"),
-        "change_policy": shape("LeaderboardPolicy"),
-        "change_recipe": shape("LeaderboardPolicy"),
-    }
-    bodies = {"freeze": FreezeSerializer, "change_policy": PolicySerializer, "change_recipe": RecipeTextSerializer}
+    answers = {"retrieve": shape("Leaderboard")}
+    bodies = {"freeze": FreezeSerializer}
     formats = {"retrieve": WITH_CSV}
 
     def retrieve(self, request: Request, edition: str) -> HttpResponse:
@@ -124,11 +119,17 @@ class LeaderboardViewSet(ApiViewSet):
         """Unfreeze the leaderboard: it follows every evaluation again; for organizers."""
         return self._change(edition, services.unfreeze_leaderboard)
 
-    def policy(self, request: Request, edition: str) -> Response:
-        """Show what the leaderboard of an edition that you organise ranks by."""
+
+class PolicyViewSet(ApiViewSet):
+    """What the leaderboard of an edition that you organise computes and ranks by."""
+
+    answers = dict.fromkeys(("retrieve", "update", "recipe"), shape("LeaderboardPolicy"))
+    bodies = {"update": PolicySerializer, "recipe": RecipeTextSerializer}
+
+    def retrieve(self, request: Request, edition: str) -> Response:
         return _answer_policy(managed_edition_for(request.user, edition))
 
-    def change_policy(self, request: Request, edition: str) -> Response:
+    def update(self, request: Request, edition: str) -> Response:
         """Rank by another policy, for organizers; what is left out is as the recipe says.
 
         What is published stays until it is published again.
@@ -137,15 +138,15 @@ class LeaderboardViewSet(ApiViewSet):
         policy = make_policy(managed.recipe, managed.track, self.read_body())
         return _answer_policy(services.change_policy(edition=managed, policy=policy, now=read_clock(), by=request.user))
 
-    def change_recipe(self, request: Request, edition: str) -> Response:
+    def recipe(self, request: Request, edition: str) -> Response:
         """Change the recipe after the first submission, for organizers: all is evaluated again.
 
         What is published stays until it is published again. Every reason why it cannot be is among the `errors`.
         """
         managed = managed_edition_for(request.user, edition)
         body = self.read_body()
-        recipe = {"text": body.get("recipe_text", "").replace("\r\n", "\n"), "protocol": body.get("protocol", "")}
-        return _answer_policy(services.change_recipe(edition=managed, now=read_clock(), by=request.user, **recipe))
+        chosen = {"text": body.get("recipe_text", "").replace("\r\n", "\n"), "protocol": body.get("protocol", "")}
+        return _answer_policy(services.change_recipe(edition=managed, now=read_clock(), by=request.user, **chosen))
 
 
 def _answer_policy(edition: Edition) -> Response:
