@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,7 +38,7 @@ from portal.jobs.checks import check_all_beside
 from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState
 from portal.jobs.pages import jobs_table, queues_table
 from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
-from portal.leaderboard.pages import leaderboard_page
+from portal.leaderboard.pages import leaderboard_summary
 from portal.leaderboard.selectors import leaderboard_for
 from portal.submissions.models import Submission, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
@@ -87,22 +87,12 @@ def visitor_page(user: Any) -> dict[str, Any]:
 
 
 def _newest_board(user: Any, edition: Edition) -> dict[str, Any] | None:
-    """What a published leaderboard says first: its answer and its table, which sorts on its own page only."""
+    """Return what a published leaderboard says first; None where it cannot be shown."""
     try:
         leaderboard = leaderboard_for(user, edition.name)
     except Http404:  # its recipe cannot be read any more
         return None
-    if leaderboard.is_empty:
-        return None
-    found = leaderboard_page(leaderboard, with_figures=False)
-    table = found["table"]
-    columns = tuple(replace(column, query="", sorted="") for column in table.columns)
-    return {
-        "edition": edition,
-        "answer": found["answer"],
-        "table": replace(table, columns=columns),
-        "changes": found["changes"],
-    }
+    return None if leaderboard.is_empty else leaderboard_summary(leaderboard)
 
 
 def home_page(user: Any) -> dict[str, Any]:

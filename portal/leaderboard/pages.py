@@ -52,7 +52,6 @@ def leaderboard_page(
     unlike: Mapping[str, int] = MappingProxyType({}),
     *,
     own_teams: Container[str] = (),
-    with_figures: bool = True,
 ) -> dict[str, Any]:
     """Everything on the page.
 
@@ -60,7 +59,6 @@ def leaderboard_page(
         query: of the address, as `read_choice` takes it.
         unlike: for organizers, how many reported numbers of a system differ from the recomputed ones.
         own_teams: those of the reader.
-        with_figures: False where they are not shown, so that none is drawn.
     """
     choice = read_choice(leaderboard, query)
     ranking = choice.ranking
@@ -69,7 +67,7 @@ def leaderboard_page(
     private = {key: (_unlike(count),) for key, count in unlike.items()}
     described, heard = find_released(leaderboard.edition)
     lines = list_lines(leaderboard, ranking, private, shown, described, heard, own_teams)
-    drawings = list_drawings(leaderboard) if with_figures else {}
+    drawings = list_drawings(leaderboard)
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
     order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
@@ -111,6 +109,20 @@ def leaderboard_page(
         "has_reported": any(entry.is_reported for entry in leaderboard.entries),
         "n_systems": sum(entry.kind == "system" for entry in leaderboard.entries),
         "n_teams": len({entry.team for entry in leaderboard.entries if entry.kind == "system"}),
+    }
+
+
+def leaderboard_summary(leaderboard: Leaderboard) -> dict[str, Any]:
+    """Return what a leaderboard says first: its answer and its table, which sorts on its own page only."""
+    choice = read_choice(leaderboard, {})
+    lines = list_lines(
+        leaderboard, choice.ranking, {}, list_published(leaderboard), *find_released(leaderboard.edition)
+    )
+    return {
+        "edition": leaderboard.edition,
+        "answer": summarize_ranking(leaderboard, choice.ranking),
+        "table": leaderboard_table(leaderboard, choice, lines, is_sorted_here=False),
+        "changes": list_published_changes(leaderboard.edition),
     }
 
 
