@@ -52,6 +52,7 @@ def leaderboard_page(
     unlike: Mapping[str, int] = MappingProxyType({}),
     *,
     own_teams: Container[str] = (),
+    with_figures: bool = True,
 ) -> dict[str, Any]:
     """Everything on the page.
 
@@ -59,6 +60,7 @@ def leaderboard_page(
         query: of the address, as `read_choice` takes it.
         unlike: for organizers, how many reported numbers of a system differ from the recomputed ones.
         own_teams: those of the reader.
+        with_figures: False where they are not shown, so that none is drawn.
     """
     choice = read_choice(leaderboard, query)
     ranking = choice.ranking
@@ -67,7 +69,7 @@ def leaderboard_page(
     private = {key: (_unlike(count),) for key, count in unlike.items()}
     described, heard = find_released(leaderboard.edition)
     lines = list_lines(leaderboard, ranking, private, shown, described, heard, own_teams)
-    drawings = list_drawings(leaderboard)
+    drawings = list_drawings(leaderboard) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
     beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
     order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
@@ -115,9 +117,8 @@ def leaderboard_page(
 def leaderboard_summary(leaderboard: Leaderboard) -> dict[str, Any]:
     """Return what a leaderboard says first: its answer and its table, which sorts on its own page only."""
     choice = read_choice(leaderboard, {})
-    lines = list_lines(
-        leaderboard, choice.ranking, {}, list_published(leaderboard), *find_released(leaderboard.edition)
-    )
+    published, released = list_published(leaderboard), find_released(leaderboard.edition)
+    lines = list_lines(leaderboard, choice.ranking, {}, published, *released)
     return {
         "edition": leaderboard.edition,
         "answer": summarize_ranking(leaderboard, choice.ranking),
