@@ -30,7 +30,7 @@ MADE_WHILE_RUNNING: dict[str, list[str]] = {
     "evaluation/protocols/recipe_making.py": ["_f(?=_|$)"],
     "listening/analysis/reading/answers.py": ["q1(?:_(?!url|order)[a-z]+)?"],
     "listening/analysis/figures/labels.py": ["(?<=;) ", "(?<=[.;]) "],
-    "portal/removal/erasure.py": [
+    "portal/deletion/erasure.py": [
         r"(?<![0-9A-Za-z_-])(?:tones-1|content/1)(?![0-9A-Za-z_-])",
         r"(?:\A|(?<=[/\"'“]))1089(?=[/\"'”]|\Z)|(?:^|(?<=[/\"',;\t]))1089(?=[/\"',;\s]|$)",
     ],

@@ -68,7 +68,7 @@ OWN_APPS = [
     "evaluation.app",
     "listening.app",
     "portal.home",
-    "portal.removal",
+    "portal.deletion",
     "portal.operations",
     "portal.api",
     "portal.demo",

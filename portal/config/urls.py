@@ -34,7 +34,7 @@ urlpatterns = [
     path("api/", include("portal.api.urls")),
     path("corpora/", include("portal.corpora.urls")),
     path("jobs/", include("portal.jobs.urls")),
-    path("manage/", include("portal.removal.urls")),
+    path("manage/", include("portal.deletion.urls")),
     path("media/<str:token>", signed_urls.serve_media, name="media"),
     path("health/live", health.live, name="live"),
     path("health/ready", health.ready, name="ready"),

@@ -41,7 +41,7 @@ titles_of_editions = Step("portal.challenges.selectors.titles_of_editions")
 MAILS = ("send-notice",)
 # Without an edition seen by who started them.
 OF_TESTS = ("make-own-test", "design-study", "prepare-study", "analyse-study")
-REMOVAL = "delete"  # what it deletes has no organizers any more who might see it
+DELETION = "delete"  # what it deletes has no organizers any more who might see it
 STARVED_AFTER = timedelta(minutes=2)
 
 
@@ -58,12 +58,12 @@ def jobs_for(user: Any) -> QuerySet[Job]:
     of_corpora = Q(corpus="") | Q(corpus__in=corpus_names_for(user=user)) | Q(created_by=user)
     of_corpora &= ~Q(kind__in=OF_TESTS) | Q(created_by=user)
     others = Q(edition="") & of_corpora | Q(edition__in=user.organized_editions.values("name"))
-    return jobs.filter(~Q(kind=REMOVAL) & others | Q(kind=REMOVAL, created_by=user))
+    return jobs.filter(~Q(kind=DELETION) & others | Q(kind=DELETION, created_by=user))
 
 
-def list_things_being_removed() -> set[tuple[str, int]]:
+def list_things_being_deleted() -> set[tuple[str, int]]:
     """What jobs under way delete, as in ``("challenges.edition", 3)``."""
-    active = Job.objects.filter(kind=REMOVAL, state__in=ACTIVE_STATES)
+    active = Job.objects.filter(kind=DELETION, state__in=ACTIVE_STATES)
     return {(found["thing"], found["number"]) for found in active.values_list("parameters", flat=True)}
 
 

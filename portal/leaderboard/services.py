@@ -32,7 +32,7 @@ from portal.core.mail import render_mail
 from portal.leaderboard.changes import RECIPE_CHANGED, describe_change
 from portal.leaderboard.selectors import submissions_on_leaderboard
 from portal.submissions.models import Submission
-from portal.submissions.services import refuse_removed, release_parts
+from portal.submissions.services import refuse_deleted, release_parts
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 from portal.teams.services import lock_edition
@@ -70,7 +70,7 @@ def change_recipe(*, edition: Edition, text: str = "", protocol: str = "", now: 
     edition = lock_edition(edition)
     if not has_submissions(edition):
         raise NotPossible(NO_SUBMISSION)
-    _refuse_removed(edition)
+    _refuse_deleted(edition)
     try:
         recipe = load_recipe(protocol) if protocol else read_recipe_text(text, file=f"{edition.name}.toml")
     except ProblemsError as error:
@@ -122,7 +122,7 @@ def publish_leaderboard(*, edition: Edition, now: datetime, by: Any, releases: b
     is_again = edition.recipe_changed_at is not None
     if edition.published_at is not None and not is_again:
         raise NotPossible("The leaderboard is published already.")
-    _refuse_removed(edition)
+    _refuse_deleted(edition)
     teams = _teams_on_leaderboard(edition)
     told, news = {"teams": [str(team) for team in teams]}, "published_again" if is_again else "published"
     _changed(edition, f"board.{news}", by, told, published_at=now, **FOLLOWS)
@@ -186,7 +186,7 @@ def freeze_leaderboard(*, edition: Edition, at: datetime, now: datetime, by: Any
     """
     if at > now:
         raise NotPossible(FUTURE)
-    _refuse_removed(edition)
+    _refuse_deleted(edition)
     return _changed(lock_edition(edition), "board.frozen", by, {"as_of": at.isoformat()}, frozen_at=at)
 
 
@@ -203,9 +203,9 @@ def unfreeze_leaderboard(*, edition: Edition, by: Any) -> Edition:
     return _changed(edition, "board.unfrozen", by, {"as_of": edition.frozen_at.isoformat()}, frozen_at=None)
 
 
-def _refuse_removed(edition: Edition) -> None:
+def _refuse_deleted(edition: Edition) -> None:
     try:
-        refuse_removed(Submission.objects.filter(system__edition=edition).select_related("system"))
+        refuse_deleted(Submission.objects.filter(system__edition=edition).select_related("system"))
     except NotPossible as reason:
         raise NotPossible(str(reason)) from None
 

@@ -1,6 +1,6 @@
 """Finds stored files that nothing needs any more, and deletes them: what interrupted jobs and old versions left behind.
 
-Marked are the files that a row names (`portal.removal.files`), that any JSON field of a row names, and the recordings
+Marked are the files that a row names (`portal.deletion.files`), that any JSON field of a row names, and the recordings
 in the lists of archives to download; of what runs keep in folders of their own, those whose run exists. Everything
 else below `content/` and these folders is swept, and so are drafts of processes that were killed. A file stays for a
 day after it was stored, or found again by who stores the same: its row may come only at the end of a long job. Whether
@@ -25,8 +25,8 @@ from evaluation.app.models import EvaluationRun
 from portal.challenges.models import DataFile
 from portal.core.models import AuditEvent
 from portal.core.storage import DRAFT, delete_old, is_older
-from portal.removal.derived_data import FOLDERS
-from portal.removal.files import SECONDS_KEPT, delete_unheld_files, list_folder, list_held_files
+from portal.deletion.derived_data import FOLDERS
+from portal.deletion.files import SECONDS_KEPT, delete_unheld_files, list_folder, list_held_files
 
 AT_ONCE = 500
 CONTENT = "content"

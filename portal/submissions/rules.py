@@ -253,7 +253,7 @@ def release_problem(
     return ""
 
 
-def removal_problem(*, accepted: int, is_of_team: bool, is_published: bool, archived: str = "it") -> str:
+def deletion_problem(*, accepted: int, is_of_team: bool, is_published: bool, archived: str = "it") -> str:
     """Return why submissions, and what holds them, cannot be deleted.
 
     Args:

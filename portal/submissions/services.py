@@ -16,7 +16,7 @@ from portal.challenges.models import Corpus, Edition
 from portal.core import audit
 from portal.core.steps import Step
 from portal.jobs.models import Job
-from portal.jobs.selectors import list_things_being_removed
+from portal.jobs.selectors import list_things_being_deleted
 from portal.jobs.services import NotPossible, cancel_those, create_job, run_again
 from portal.submissions.models import (
     SharedPart,
@@ -239,7 +239,7 @@ def check_again(*, submission: Submission, by: Any) -> Submission:
         NotPossible: it has not, or the submission was withdrawn or is being deleted.
     """
     submission = _locked(submission)
-    refuse_removed([submission])
+    refuse_deleted([submission])
     if submission.job is None or submission.state not in CHECKABLE:
         raise NotPossible(f"A submission that is {submission.get_state_display().lower()} is not checked again.")
     run_again(submission.job, by=by)
@@ -265,7 +265,7 @@ def evaluate_again(*, submission: Submission, by: Any) -> Submission:
             frozen leaderboard rests on what it gave.
     """
     submission = _locked(submission)
-    refuse_removed([submission])
+    refuse_deleted([submission])
     if problem := evaluation_problem(submission):
         raise NotPossible(problem)
     edition = submission.system.edition
@@ -297,7 +297,7 @@ def offer_parts(
         raise NotPossible(problem)
     if not parts:
         return
-    refuse_removed([submission])
+    refuse_deleted([submission])
     released = {"released_at": now} if is_baseline else {}
     for part in parts:
         field = "file" if isinstance(part, SubmittedFile) else "document"
@@ -381,7 +381,7 @@ def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime, 
     for submission in submissions:
         offered = list_offered(submission)
         if offered:
-            refuse_removed([submission])
+            refuse_deleted([submission])
             SharedPart.objects.filter(pk__in=[one.pk for one in offered]).update(released_at=now)
             audit.record("submission.parts_released", submission, actor=by, parts=[str(one) for one in offered])
             released += len(offered)
@@ -390,13 +390,13 @@ def release_parts(*, submissions: Iterable[Submission], by: Any, now: datetime, 
     return released
 
 
-def refuse_removed(submissions: Iterable[Submission]) -> None:
+def refuse_deleted(submissions: Iterable[Submission]) -> None:
     """Refuse to begin to use what a job is deleting. The submissions come with their systems.
 
     Raises:
         NotPossible: one of them is being deleted, or what it belongs to is.
     """
-    removed = list_things_being_removed()
+    removed = list_things_being_deleted()
     for submission in sorted(submissions, key=lambda one: one.pk) if removed else ():
         system = submission.system
         owners: dict[str, int | None] = {"submissions.submission": submission.pk, "submissions.system": system.pk}

@@ -34,7 +34,7 @@ from tests.portal.test_nobody_else import kind_of, names_of, patterns
 ROLES = ("visitor", "member", "organizer", "operator")
 # Files that hold the whole of something, which grow with it, and the pages that count all that is deleted or archived.
 WHOLE = {
-    "removal:thing",
+    "deletion:thing",
     "systems:measures-csv",
     "submissions:diff-csv",
     "studies:export-csv",
@@ -331,7 +331,7 @@ class LargeChallenge(Challenge):
             "published": {"figure": "plane", "extension": "svg"},
             "anonymizers": {"figure": "ignorant", "extension": "svg"},
             "network-trainings": {"corpus": corpus.name, "training": self.network.pk, "seed": 1},
-            "removal": {"kind": "editions", "pk": edition.pk},
+            "deletion": {"kind": "editions", "pk": edition.pk},
             **dict.fromkeys(("editions", "leaderboard", "listeners"), of_edition),
             "studies": of_results
             | {"session": self.listening.pk, "rule": self.rule.pk, "system": self.system.label}

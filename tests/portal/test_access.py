@@ -103,12 +103,12 @@ MATRIX = {
     "docs:file": OPEN,
     "downloads:page": OPEN,
     "downloads:file": OPEN,
-    "removal:index": FOR_MEMBERS,  # each sees their own
-    "removal:receipt": FOR_NOBODY_HERE,  # of nothing that was deleted: removal/test_removal
-    "removal:thing": FOR_OPERATORS,  # of an edition; each kind for each role: removal/test_removal
-    "removal:archive": (LOGIN, 405, 405, 405),
-    "removal:restore": (LOGIN, 405, 405, 405),
-    "removal:delete-demo": (LOGIN, 404, 404, 405),
+    "deletion:index": FOR_MEMBERS,  # each sees their own
+    "deletion:receipt": FOR_NOBODY_HERE,  # of nothing that was deleted: deletion/test_deletion
+    "deletion:thing": FOR_OPERATORS,  # of an edition; each kind for each role: deletion/test_deletion
+    "deletion:archive": (LOGIN, 405, 405, 405),
+    "deletion:restore": (LOGIN, 405, 405, 405),
+    "deletion:delete-demo": (LOGIN, 404, 404, 405),
     "corpora:list": FOR_ORGANIZERS,
     "corpora:import": FOR_ORGANIZERS,
     "corpora:import-demo": (LOGIN, 404, 405, 404),
@@ -498,10 +498,10 @@ POSTS = {
     "api:continue-run": API_FOR_NOBODY_HERE,
     "jobs:cancel": (LOGIN, 404, 302, 302),
     "jobs:again": (LOGIN, 404, 302, 302),
-    "removal:thing": (LOGIN, 404, 404, 422),  # no name is typed
-    "removal:archive": (LOGIN, 404, 404, 302),
-    "removal:restore": (LOGIN, 404, 404, 302),
-    "removal:delete-demo": (LOGIN, 404, 404, 302),  # there is none
+    "deletion:thing": (LOGIN, 404, 404, 422),  # no name is typed
+    "deletion:archive": (LOGIN, 404, 404, 302),
+    "deletion:restore": (LOGIN, 404, 404, 302),
+    "deletion:delete-demo": (LOGIN, 404, 404, 302),  # there is none
     "corpora:import": (LOGIN, 404, 422, 404),
     "corpora:import-demo": FOR_ORGANIZERS_TO_DO,
     "corpora:edit": (LOGIN, 404, 404, 422),
@@ -636,8 +636,8 @@ def addresses() -> dict[str, str]:
     arguments |= {name: [submission.pk] for name in MATRIX if name.startswith("submissions:")}
     upload = _upload()
     edition = Edition.objects.get(name="little-edition").pk
-    arguments |= {name: ["editions", edition] for name in MATRIX if name.startswith("removal:")}
-    arguments |= {"removal:index": [], "removal:delete-demo": [], "removal:receipt": [1]}
+    arguments |= {name: ["editions", edition] for name in MATRIX if name.startswith("deletion:")}
+    arguments |= {"deletion:index": [], "deletion:delete-demo": [], "deletion:receipt": [1]}
     arguments |= _of_a_team()
     somebody = User.objects.create_user("somebody@example.org", "pw").pk
     arguments |= {name: [somebody] for name in MATRIX if name.startswith("people:")}

@@ -27,7 +27,7 @@ OF_NO_TEAM = {
     "accounts": "one's own account; another's token: accounts/test_tokens",
     "people": "everybody's account, for operators alone: test_access, accounts/test_people",
     "corpora": "corpora of organizers: tests/portal/corpora/test_sharing",
-    "removal": "each kind of thing for each role: removal/test_removal",
+    "deletion": "each kind of thing for each role: deletion/test_deletion",
     "docs": "the documentation and the shipped recipes",
     "downloads": "the program vp, the same for everybody",
     "editions": "the edition itself is public; what is the organizer's: tests/portal/teams/test_access",
@@ -61,7 +61,7 @@ PUBLIC_ONCE_PUBLISHED = {
 NOT_OF_ONE_TEAM = {
     "systems:list",  # the asker's own, asked for below
     "systems:new",
-    "systems:edit",  # of who owns its team or organises its edition, and of the operator: removal/test_removal
+    "systems:edit",  # of who owns its team or organises its edition, and of the operator: deletion/test_deletion
     "jobs:list",  # for organizers and the operator only, who look after the queue together
     "jobs:table",
     "submissions:list",

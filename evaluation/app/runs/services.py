@@ -35,7 +35,7 @@ from portal.jobs.runner import JobContext
 from portal.jobs.services import NotPossible, cancel_chain, continue_chain, create_job
 from portal.jobs.workers import lacking
 from portal.submissions.models import Submission
-from portal.submissions.services import refuse_removed, refuse_without_speech
+from portal.submissions.services import refuse_deleted, refuse_without_speech
 from speech.model_files.devices import runs_on_card
 
 # A submission whose speech is there to be heard.
@@ -80,7 +80,7 @@ def start_run(
     Raises:
         NotPossible: the submission is being deleted, or its recordings are gone and the run needs them.
     """
-    refuse_removed([run.submission])
+    refuse_deleted([run.submission])
     if run.kind != EvaluationRun.Kind.OBJECTIVE:
         refuse_without_speech([run.submission])
     run.code_version = code_version()
@@ -334,5 +334,5 @@ def continue_run(run: EvaluationRun, by: Any) -> None:
     Raises:
         NotPossible: nothing in it failed or was cancelled, or the submission is being deleted.
     """
-    refuse_removed([run.submission])
+    refuse_deleted([run.submission])
     continue_chain(list_jobs(run), by=by)

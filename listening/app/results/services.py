@@ -50,7 +50,7 @@ from portal.core.mail import render_mail
 from portal.jobs.models import Job
 from portal.jobs.services import create_job
 from portal.submissions.models import Submission
-from portal.submissions.services import refuse_removed
+from portal.submissions.services import refuse_deleted
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
 
@@ -136,7 +136,7 @@ def _refuse(study: Study) -> None:
         raise NotPossible(BUSY)
     if not has_answers(study):
         raise NotPossible(NOTHING)
-    refuse_removed(heard_submissions(study).values())
+    refuse_deleted(heard_submissions(study).values())
 
 
 def _again(study: Study, made: Analysis, by: Any) -> Analysis:

@@ -101,7 +101,7 @@ def study_archiving_problem(study: Study) -> str:
     return "It takes answers. Close it first." if study.state in LAUNCHED else ""
 
 
-def study_removal_problem(study: Study, *, was_published: bool) -> str:
+def study_deletion_problem(study: Study, *, was_published: bool) -> str:
     """Return why a study cannot be deleted with its answers.
 
     Args:

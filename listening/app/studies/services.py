@@ -62,7 +62,7 @@ from portal.core.steps import Step
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import create_job
 from portal.submissions.models import Submission
-from portal.submissions.services import refuse_removed, refuse_without_speech
+from portal.submissions.services import refuse_deleted, refuse_without_speech
 
 State, Form = Study.State, Study.Form
 DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
@@ -342,7 +342,7 @@ def _lock_to_design(study: Study) -> Study:
     now = lock_study(study, rules.DESIGNABLE, "designed again")
     if now.job is not None and not now.job.has_ended:
         raise NotPossible(BUSY)
-    refuse_removed(selectors.heard_submissions(now).values())
+    refuse_deleted(selectors.heard_submissions(now).values())
     refuse_without_speech(selectors.heard_submissions(now).values())
     return now
 
@@ -363,7 +363,7 @@ def prepare_study(study: Study, by: Any) -> Job:
     count = study.stimulus_files.count()
     if not study.is_designed or not count:
         raise NotPossible("There is no design yet, so the recordings are not known. Make the design first.")
-    refuse_removed(selectors.heard_submissions(study).values())
+    refuse_deleted(selectors.heard_submissions(study).values())
     refuse_without_speech(selectors.heard_submissions(study).values())
     study.job = _start_job(PREPARATION_JOB, f"Make the {count} stimuli of {study}", study, by)
     if study.state not in rules.LAUNCHED:
@@ -692,7 +692,7 @@ def _set_systems(study: Study, systems: Iterable[Submission]) -> None:
     _leave_out(study, heard.exclude(submission__in=chosen))
     held = dict(heard.values_list("submission", "code"))
     added = [submission for pk, submission in chosen.items() if pk not in held]
-    refuse_removed(added)
+    refuse_deleted(added)
     refuse_without_speech(added)
     new = (one for pk, one in chosen.items() if pk not in held)
     for code, submission in selectors.name_codes(new, taken=held.values()).items():

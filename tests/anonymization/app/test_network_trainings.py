@@ -15,11 +15,11 @@ from anonymization.app.network_training.services import start_training
 from anonymization.app.networks import make_method
 from portal.challenges.models import Role
 from portal.core.storage import content_key
+from portal.deletion import files
+from portal.deletion import services as deletion
 from portal.jobs.models import JobEvent
 from portal.jobs.runner import JobContext, execute
 from portal.jobs.services import NotPossible, release_job
-from portal.removal import files
-from portal.removal import services as removal
 from tests.evaluation.engines import require_model_file
 from tests.portal.factories import make_corpus
 from tests.portal.network_trainings import add_training_set, make_material, make_network_training
@@ -182,8 +182,8 @@ def test_files_go_with_a_training(monkeypatch):
     other = make_network_training(make_material("other").corpus)
     keys = list(training.seeds.get().files.values())
     monkeypatch.setattr(files, "SECONDS_KEPT", -1.0)
-    assert removal.preview(training)["files"] >= len(keys)
-    removal.delete(thing=training, by=None)
+    assert deletion.preview(training)["files"] >= len(keys)
+    deletion.delete(thing=training, by=None)
     assert [default_storage.exists(key) for key in keys] == [False, True, False]  # equal losses are one file
     assert list(NetworkTraining.objects.all()) == [other]
     assert all(default_storage.exists(key) for key in other.seeds.get().files.values())

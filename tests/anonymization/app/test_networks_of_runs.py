@@ -18,11 +18,11 @@ from anonymization.methods.registry import get_method
 from evaluation.app.attacker_training.services import _anonymize_like
 from portal.core.models import AuditEvent
 from portal.core.storage import content_key, store_bytes
+from portal.deletion import services as deletion
+from portal.deletion.erasure import erase_speech
 from portal.jobs.models import JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible, request_cancel, run_again
-from portal.removal import services as removal
-from portal.removal.erasure import erase_speech
 from portal.submissions.models import SubmittedFile, System
 from portal.submissions.services import create_baseline
 from tests.anonymization.methods.test_retrained import train
@@ -203,17 +203,17 @@ def test_training_and_its_corpus_stay_while_a_system_was_made_with_them(learnt):
     run = start(network)
     training = network.training
     for thing, word in ((training, "training"), (training.corpus, "corpus")):
-        assert removal.find_problems(thing) == [
+        assert deletion.find_problems(thing) == [
             f"Needed by the submission “b version 1”. Delete it first, or let it do without this {word}."
         ]
     delete_system(run)
-    assert removal.find_problems(training) == removal.find_problems(training.corpus) == []
+    assert deletion.find_problems(training) == deletion.find_problems(training.corpus) == []
 
 
 def delete_system(run):
     run.job.state = JobState.SUCCEEDED
     run.job.save()
-    removal.delete(thing=System.objects.get(name="b"), by=None)
+    deletion.delete(thing=System.objects.get(name="b"), by=None)
 
 
 def mix_voice(run):

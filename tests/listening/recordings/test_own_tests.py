@@ -16,8 +16,8 @@ from listening.app.studies.designing import make_design
 from listening.app.studies.forms import StudyForm
 from listening.app.studies.services import change_study
 from listening.app.studies.sizes import choose_numbers
-from portal.removal.files import list_files
-from portal.removal.services import find_problems, find_rows_of
+from portal.deletion.files import list_files
+from portal.deletion.services import find_problems, find_rows_of
 from tests.listening.design.test_crossed import make_request
 from tests.listening.own_factories import ITEMS, pack, recordings, run_jobs, send_recordings, sound
 from tests.portal.factories import make_organizer

@@ -20,11 +20,11 @@ from portal.challenges.models import Edition, Utterance
 from portal.core import storage_probes
 from portal.core.models import Heartbeat
 from portal.core.storage import AtomicFileSystemStorage, store_bytes
+from portal.deletion.files import clean_up_files, list_held_files
+from portal.deletion.services import delete
 from portal.jobs.runner import execute
 from portal.operations import sweep
 from portal.operations.periodic_tasks import delete_leftovers
-from portal.removal.files import clean_up_files, list_held_files
-from portal.removal.services import delete
 from portal.submissions.models import Submission
 from tests.listening.factories import make_study
 from tests.portal.factories import make_corpus, make_edition, make_job, make_organizer, make_system

@@ -7,9 +7,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from portal.core import storage
+from portal.deletion.files import clean_up_files, list_held_files
+from portal.deletion.retention import delete_speech
 from portal.operations.sweep import find_unneeded, sweep
-from portal.removal.files import clean_up_files, list_held_files
-from portal.removal.retention import delete_speech
 from tests.portal.factories import (
     add_files,
     make_corpus,

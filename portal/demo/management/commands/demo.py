@@ -189,7 +189,7 @@ class _Guide:
         edition = make_demo_edition(corpus=corpus, organizer=organizer, with_models=self.with_models, say=self.say)
         if not edition.recipe.evaluation.by_portal:
             self.say(f"An older demo made the challenge {edition.name}. Delete it as the operator, then start again.")
-            deleting = {"delete": (reverse("removal:index"), "the button that removes the demo's data")}
+            deleting = {"delete": (reverse("deletion:index"), "the button that removes the demo's data")}
             return self._point_at({f"Operator, logged in as {_log_in('operator')}": deleting})
         start_demo_baselines(edition=edition, organizer=organizer, say=self.say)
         _wait_until_open(f"{self.base}/health/live")

@@ -13,7 +13,7 @@ from common.problems import Problem
 from common.terminal import ProgressBar
 from portal.core.health import require_database
 from portal.core.storage import CHUNK_BYTES, StorageAway
-from portal.removal.files import list_held_files
+from portal.deletion.files import list_held_files
 
 REMEDY = "Copy the file back from a backup; original speech also comes back with another import."
 

@@ -2,7 +2,7 @@
 
 A small thing is gone with the transaction that writes the receipt into the audit log. A large one is archived and then
 deleted by a job, in batches of a transaction each: whatever ends the job, the next attempt deletes the rest. Stored
-files follow (`portal.removal.files`).
+files follow (`portal.deletion.files`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Model, RestrictedError
 
 from listening.app.models import Study
-from listening.app.studies.rules import study_archiving_problem, study_removal_problem
+from listening.app.studies.rules import study_archiving_problem, study_deletion_problem
 from listening.app.studies.selectors import was_published as were_results_published
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import Corpus, Edition
@@ -28,14 +28,14 @@ from portal.core.clock import read_clock
 from portal.core.mail import render_mail
 from portal.core.models import AuditEvent
 from portal.corpora.services import DEMO_CORPUS
+from portal.deletion.derived_data import delete_derived_data
+from portal.deletion.files import clean_up_files, list_files, note_files
+from portal.deletion.rows import Rows, count_named, count_rows, find_blockers, find_jobs, find_rows
 from portal.jobs.models import ACTIVE_STATES, Job, JobState
-from portal.jobs.selectors import REMOVAL
+from portal.jobs.selectors import DELETION
 from portal.jobs.services import NotPossible, cancel_those, create_job, run_again
-from portal.removal.derived_data import delete_derived_data
-from portal.removal.files import clean_up_files, list_files, note_files
-from portal.removal.rows import Rows, count_named, count_rows, find_blockers, find_jobs, find_rows
 from portal.submissions.models import Submission, Upload
-from portal.submissions.rules import removal_problem
+from portal.submissions.rules import deletion_problem
 from portal.submissions.selectors import ACCEPTED
 from portal.teams.models import Team
 from portal.teams.notifications import notify_team
@@ -101,7 +101,7 @@ def _set_archived(thing: Any, at: datetime | None, by: Any) -> None:
 
 def _tell_teams(thing: Any, what: str, *, by: Any) -> None:
     if isinstance(thing, Edition):
-        mail, url = render_mail("removal/mail/edition.txt", {"edition": thing, "what": what}), thing.get_absolute_url()
+        mail, url = render_mail("deletion/mail/edition.txt", {"edition": thing, "what": what}), thing.get_absolute_url()
         for team in thing.teams.filter(state=Team.State.APPROVED, archived_at=None).select_related("edition"):
             notify_team(team=team, kind=NotificationKind.PUBLISHED, mail=mail, url=url, besides=by)
 
@@ -140,14 +140,14 @@ def _find_results(thing: Any, rows: Rows) -> list[str]:
     editions = rows.get(Edition, Edition.objects.none())
     problems = [PUBLISHED.format("it") for edition in editions if was_published(edition)]
     for study in rows.get(Study, Study.objects.none()):
-        problem = study_removal_problem(study, was_published=were_results_published(study))
+        problem = study_deletion_problem(study, was_published=were_results_published(study))
         problems.append(problem if study == thing or not problem else f"The listening test “{study}”: {problem}")
     accepted = rows.get(Submission, Submission.objects.none()).filter(state__in=ACCEPTED).order_by()
     is_published = any(map(was_published, Edition.objects.filter(systems__submissions__in=accepted).distinct()))
     archived = "its system" if isinstance(thing, Submission) else "it"
     of_teams = accepted if is_published else accepted.filter(system__team__isnull=False)
     problems.append(
-        removal_problem(accepted=of_teams.count(), is_of_team=True, is_published=is_published, archived=archived)
+        deletion_problem(accepted=of_teams.count(), is_of_team=True, is_published=is_published, archived=archived)
     )
     return problems
 
@@ -179,13 +179,13 @@ def start_deletion(*, thing: Any, by: Any) -> AuditEvent | Job:
             archive(thing=thing, by=by, now=read_clock(), notifies=False)
         named = {"thing": thing._meta.label_lower, "number": thing.pk, "rows": count, "deletes": preview(thing)}
         title = f"Delete the {thing._meta.verbose_name} {thing}"
-        return create_job(kind=REMOVAL, title=title[:200], parameters=named, by=by)
+        return create_job(kind=DELETION, title=title[:200], parameters=named, by=by)
 
 
 def find_deletion(thing: Model) -> Job | None:
     """Return the job that has to delete this thing: under way, failed or cancelled."""
     named = Job.objects.filter(parameters__thing=thing._meta.label_lower, parameters__number=thing.pk)
-    return named.filter(kind=REMOVAL).exclude(state=JobState.SUCCEEDED).first()
+    return named.filter(kind=DELETION).exclude(state=JobState.SUCCEEDED).first()
 
 
 def delete(*, thing: Any, by: Any, patience_s: float = PATIENCE_S, is_demo: bool = False) -> AuditEvent:

@@ -21,7 +21,7 @@ from evaluation.app.runs.feature_cache import split_keys
 from evaluation.app.runs.kinds import RECOGNITION
 from portal.challenges.models import Utterance
 from portal.core.storage import read_stored, replace_named
-from portal.removal.rows import Rows
+from portal.deletion.rows import Rows
 from portal.submissions.models import SubmittedFile
 
 MADE_OF_AUDIO: tuple[type[Model], ...] = (SpeakerVector, Hypothesis)

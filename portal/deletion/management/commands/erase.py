@@ -13,7 +13,7 @@ from django.utils import timezone
 from common.errors import NotPossible
 from portal.core.health import require_database
 from portal.core.storage import StorageAway
-from portal.removal import erasure
+from portal.deletion import erasure
 
 
 class Command(BaseCommand):

@@ -19,7 +19,7 @@ from listening.app.models import Analysis, Stimulus, Study
 from portal.challenges.models import DataFile, TrialList, Utterance
 from portal.core.models import UnneededFile
 from portal.core.storage import delete_old, is_older
-from portal.removal.rows import WORDS, Rows
+from portal.deletion.rows import WORDS, Rows
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 
 AT_ONCE = 500

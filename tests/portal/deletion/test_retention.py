@@ -19,11 +19,11 @@ from portal.challenges.models import DataFile, Edition, Utterance
 from portal.challenges.rules import SPEECH_NOTICE, date_problems
 from portal.core.models import AuditEvent
 from portal.core.storage import store_bytes
+from portal.deletion import retention
+from portal.deletion.periodic_tasks import delete_files, keep_retention_dates
 from portal.jobs.runner import execute
 from portal.jobs.services import NotPossible
 from portal.operations import sweep
-from portal.removal import retention
-from portal.removal.periodic_tasks import delete_files, keep_retention_dates
 from portal.submissions.models import SharedPart, SubmittedFile
 from tests.evaluation.formant_speech import voice
 from tests.listening.results.answered import analysed, make_answered

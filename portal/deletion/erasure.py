@@ -1,6 +1,6 @@
 """Erases one utterance, one speaker or one evaluator with everything that was made of them, and says what went.
 
-Everything that cannot be without a recording goes with it (`portal.removal.rows`), and what rests on it otherwise: the
+Everything that cannot be without a recording goes with it (`portal.deletion.rows`), and what rests on it otherwise: the
 trials of listening tests that play it with their answers, the analyses of these tests, files to download that list it.
 Of files that hold more than it (score files, transcripts, reports, results of attacks) the lines that name it go;
 numbers over many recordings stay. In rows that only tell of it (the audit log, jobs) `ERASED` takes the place of
@@ -50,12 +50,12 @@ from portal.challenges.models import Corpus, DataFile, Speaker, TrialList, Utter
 from portal.core import audit
 from portal.core.models import AuditEvent
 from portal.core.storage import read_stored, replace_named, store_bytes
+from portal.deletion.derived_data import FOLDERS
+from portal.deletion.files import delete_unheld_files, list_files, list_folder, note_files
+from portal.deletion.rows import Rows, count_named, find_rows
+from portal.deletion.services import delete_rows
 from portal.jobs.models import ACTIVE_STATES, Job, JobEvent
 from portal.jobs.selectors import MAILS
-from portal.removal.derived_data import FOLDERS
-from portal.removal.files import delete_unheld_files, list_files, list_folder, note_files
-from portal.removal.rows import Rows, count_named, find_rows
-from portal.removal.services import delete_rows
 from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, SubmittedFile, System, Upload
 from portal.submissions.resumable_uploads import UNFINISHED
 from portal.teams.models import Team

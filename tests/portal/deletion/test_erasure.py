@@ -30,9 +30,9 @@ from portal.challenges.models import DataFile, TrialList, Utterance
 from portal.core import audit
 from portal.core.models import AuditEvent, CachedValue
 from portal.core.storage import store_bytes
+from portal.deletion import erasure
 from portal.jobs.models import Job, JobEvent
 from portal.jobs.runner import execute
-from portal.removal import erasure
 from portal.submissions.models import SubmittedFile, Upload
 from tests.evaluation.formant_speech import voice
 from tests.listening.factories import make_session, make_study

@@ -7,15 +7,15 @@ from typing import Any
 from django.apps import apps
 
 from portal.core.models import AuditEvent
+from portal.deletion.services import delete_in_batches
 from portal.jobs.kinds import JobFailure, job_kind
 from portal.jobs.models import Actor, Queue
 from portal.jobs.runner import JobContext
-from portal.jobs.selectors import REMOVAL
+from portal.jobs.selectors import DELETION
 from portal.jobs.services import NotPossible
-from portal.removal.services import delete_in_batches
 
 
-@job_kind(REMOVAL, title="Deletion", queue=Queue.LIGHT)
+@job_kind(DELETION, title="Deletion", queue=Queue.LIGHT)
 def run_deletion(context: JobContext) -> dict[str, Any]:
     """Delete what the job names, however often it was interrupted; the number of the receipt."""
     named = context.parameters

@@ -6,9 +6,9 @@ from django.db import transaction
 
 from evaluation.app.models import Hypothesis, SpeakerVector
 from portal.challenges.models import Utterance
-from portal.removal.derived_data import delete_orphans
-from portal.removal.rows import find_rows
-from portal.removal.services import delete_rows
+from portal.deletion.derived_data import delete_orphans
+from portal.deletion.rows import find_rows
+from portal.deletion.services import delete_rows
 from tests.portal.attack_runs import make_attack_run, make_recognition_run
 from tests.portal.attack_submissions import make_unprotected_submission, store_samples
 from tests.portal.factories import make_submission, make_team, make_team_system

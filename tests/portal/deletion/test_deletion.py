@@ -16,11 +16,11 @@ from listening.app.studies import services as study_services
 from portal.challenges.models import Corpus, Edition, Utterance
 from portal.core.models import AuditEvent, UnneededFile
 from portal.core.storage import adopt_file, delete_old, store_bytes
+from portal.deletion import files, services
 from portal.jobs.models import Job
 from portal.jobs.runner import JobContext, JobReleased, execute
 from portal.jobs.services import request_cancel
 from portal.leaderboard.services import freeze_leaderboard, publish_leaderboard
-from portal.removal import files, services
 from portal.submissions.models import SharedPart, Submission, SubmittedFile, System, Upload
 from portal.submissions.services import check_again, release_parts
 from portal.teams.models import Team
@@ -64,7 +64,7 @@ KINDS = {
 
 
 def address(thing, action="thing"):
-    return reverse(f"removal:{action}", args=[KINDS[type(thing)], thing.pk])
+    return reverse(f"deletion:{action}", args=[KINDS[type(thing)], thing.pk])
 
 
 def started(answer):
@@ -243,7 +243,7 @@ def test_archived_edition_leaves_the_lists_and_comes_back(client, organizer, mai
         assert 'name="title"' not in told
     home = client.get(reverse("home")).content.decode()
     assert ("Archived: <a" in home, "Steps of" in home) == (True, False)
-    assert edition.title in client.get(reverse("removal:index")).content.decode()
+    assert edition.title in client.get(reverse("deletion:index")).content.decode()
     client.logout()
     assert client.get(edition.get_absolute_url()).status_code == 200
     client.force_login(team.memberships.get().user)
@@ -356,7 +356,7 @@ def test_each_may_do_what_is_theirs(client):
     client.force_login(leader)
     assert client.post(reverse("systems:edit", args=[system.name]), {"title": "Ours"}).status_code == 302
     assert client.post(address(system, "archive")).status_code == 404
-    assert client.get(reverse("removal:thing", args=["nothing", 1])).status_code == 404
+    assert client.get(reverse("deletion:thing", args=["nothing", 1])).status_code == 404
     assert client.get(address(Corpus.objects.get(name="former"))).status_code == 404
 
 
@@ -368,7 +368,7 @@ def test_receipt_is_for_who_deleted_and_who_organizes(client, organizer):
     found = {}
     for person in (organizer, other, make_organizer(), make_operator()):
         client.force_login(person)
-        found[person] = client.get(reverse("removal:receipt", args=[receipt.pk])).status_code
+        found[person] = client.get(reverse("deletion:receipt", args=[receipt.pk])).status_code
     assert list(found.values()) == [200, 200, 404, 200]
     client.force_login(organizer)
     trail = client.get(reverse("editions:audit", args=[edition.name])).content.decode()
@@ -379,9 +379,9 @@ def test_receipt_is_for_who_deleted_and_who_organizes(client, organizer):
     make_edition(name=name, organizers=[another])
     assert "Team: deleted" in client.get(reverse("editions:audit", args=["renamed"])).content.decode()
     client.force_login(other)
-    assert client.get(reverse("removal:receipt", args=[receipt.pk])).status_code == 200
+    assert client.get(reverse("deletion:receipt", args=[receipt.pk])).status_code == 200
     client.force_login(another)
-    assert client.get(reverse("removal:receipt", args=[receipt.pk])).status_code == 404
+    assert client.get(reverse("deletion:receipt", args=[receipt.pk])).status_code == 404
     assert "Team: deleted" not in client.get(reverse("editions:audit", args=[name])).content.decode()
 
 
@@ -389,19 +389,19 @@ def test_demo_is_removed_with_its_published_results(client):
     operator = make_operator()
     client.force_login(operator)
     corpus = make_corpus("demo", is_synthetic=True)
-    assert "Delete the demo data" not in client.get(reverse("removal:index")).content.decode()
+    assert "Delete the demo data" not in client.get(reverse("deletion:index")).content.decode()
     corpus.source = str(services.DEMO_CORPUS)
     corpus.save()
-    assert "Delete the demo data" not in client.get(reverse("removal:index")).content.decode()  # imported for another
+    assert "Delete the demo data" not in client.get(reverse("deletion:index")).content.decode()  # imported for another
     edition = make_edition(corpus, name="demo", published_at=timezone.now())
     make_study(edition=edition)
     make_submission(make_team_system(make_team(edition)))
     make_system(corpus)
     other = make_edition(make_corpus("own"))
-    assert "Delete the demo data" in client.get(reverse("removal:index")).content.decode()
-    client.post(reverse("removal:delete-demo"))
+    assert "Delete the demo data" in client.get(reverse("deletion:index")).content.decode()
+    client.post(reverse("deletion:delete-demo"))
     assert (list(Edition.objects.all()), list(Corpus.objects.all())) == ([other], [other.corpus])
-    assert "Delete the demo data" not in client.get(reverse("removal:index")).content.decode()
+    assert "Delete the demo data" not in client.get(reverse("deletion:index")).content.decode()
 
 
 @pytest.mark.parametrize("thing", ["submissions.submission", "challenges.corpus"])

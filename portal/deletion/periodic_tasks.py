@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from portal.core.clock import read_clock
+from portal.deletion.derived_data import delete_orphans
+from portal.deletion.files import clean_up_files
+from portal.deletion.retention import announce_deletions, delete_due_speech
 from portal.jobs.scheduler import periodic_task
-from portal.removal.derived_data import delete_orphans
-from portal.removal.files import clean_up_files
-from portal.removal.retention import announce_deletions, delete_due_speech
 
 
 @periodic_task(every=timedelta(minutes=5))

@@ -23,10 +23,10 @@ from portal.challenges.rules import SPEECH_NOTICE, speech_deletion_time
 from portal.core import audit
 from portal.core.mail import absolute, render_mail
 from portal.core.models import AuditEvent
+from portal.deletion.derived_data import delete_results
+from portal.deletion.files import note_files
 from portal.jobs.models import ACTIVE_STATES, Job
 from portal.jobs.selectors import MAILS
-from portal.removal.derived_data import delete_results
-from portal.removal.files import note_files
 from portal.submissions.models import SharedPart, SubmittedFile
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def _announce(edition: Edition, now: datetime) -> bool:
         "at": speech_deletion_time(edition.speech_kept_until, now),
         "address": absolute(edition.get_absolute_url()),
     }
-    mail = render_mail("removal/mail/speech.txt", context)
+    mail = render_mail("deletion/mail/speech.txt", context)
     try:
         EmailMessage(mail.subject, f"{mail.text}\n", bcc=readers).send()
     except Exception:

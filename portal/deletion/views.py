@@ -13,12 +13,12 @@ from portal.accounts.access import member_action, member_page, member_read, oper
 from portal.core.clock import read_clock
 from portal.core.fields import posted
 from portal.core.models import AuditEvent
+from portal.deletion import services
+from portal.deletion.forms import DeletionForm
+from portal.deletion.kinds import KINDS, find_thing
 from portal.jobs.models import Job
 from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible
-from portal.removal import services
-from portal.removal.forms import DeletionForm
-from portal.removal.kinds import KINDS, find_thing
 from portal.submissions.models import Submission
 
 SHOWN = 100
@@ -38,7 +38,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "deleted": receipts_for(request.user)[:SHOWN],
         "has_demo": request.user.is_staff and bool(services.find_demo()),
     }
-    return render(request, "removal/index.html", context)
+    return render(request, "deletion/index.html", context)
 
 
 @member_page
@@ -46,7 +46,7 @@ def manage(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     """Show what can be done with a thing, what goes with it, and why it cannot be deleted; delete it."""
     thing = find_thing(request.user, kind, pk)
     if isinstance(thing, Submission) and not thing.system.submissions.exclude(pk=pk).exists():
-        return redirect("removal:thing", "systems", thing.system_id)  # which has no page without any submission
+        return redirect("deletion:thing", "systems", thing.system_id)  # which has no page without any submission
     form = DeletionForm(posted(request), thing=thing)
     if form.is_valid():
         try:
@@ -55,7 +55,7 @@ def manage(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
             messages.error(request, str(reason))
             return redirect(request.path)
         if isinstance(deletion, AuditEvent):
-            return redirect("removal:receipt", deletion.pk)
+            return redirect("deletion:receipt", deletion.pk)
         if _sees(request, deletion):
             return redirect(deletion)
         messages.info(request, f"{thing} is being deleted.")
@@ -71,7 +71,7 @@ def manage(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
         "deletion": job,
         "sees_deletion": job is not None and _sees(request, job),
     }
-    return render(request, "removal/thing.html", context, status=422 if form.errors else 200)
+    return render(request, "deletion/thing.html", context, status=422 if form.errors else 200)
 
 
 @member_action
@@ -82,7 +82,7 @@ def archive(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
         messages.success(request, f"{thing} is archived. Its address still works.")
     except NotPossible as reason:
         messages.error(request, str(reason))
-    return redirect("removal:thing", kind, pk)
+    return redirect("deletion:thing", kind, pk)
 
 
 @member_action
@@ -93,14 +93,14 @@ def restore(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
         messages.success(request, f"{thing} is back in all lists.")
     except NotPossible as reason:
         messages.error(request, str(reason))
-    return redirect("removal:thing", kind, pk)
+    return redirect("deletion:thing", kind, pk)
 
 
 @member_read
 def receipt(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what was deleted, when and by whom."""
     found = get_object_or_404(receipts_for(request.user), pk=pk)
-    return render(request, "removal/receipt.html", {"receipt": found})
+    return render(request, "deletion/receipt.html", {"receipt": found})
 
 
 @operator_action
@@ -111,7 +111,7 @@ def delete_demo(request: HttpRequest) -> HttpResponse:
         messages.success(request, "The demo data is deleted. Its accounts stay; deactivate them on the page “People”.")
     except NotPossible as reason:
         messages.error(request, str(reason))
-    return redirect("removal:index")
+    return redirect("deletion:index")
 
 
 def receipts_for(user: Any) -> QuerySet[AuditEvent]:

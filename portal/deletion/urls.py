@@ -1,8 +1,8 @@
 from django.urls import path
 
-from portal.removal import views
+from portal.deletion import views
 
-app_name = "removal"
+app_name = "deletion"
 urlpatterns = [
     path("", views.index, name="index"),
     path("demo/delete/", views.delete_demo, name="delete-demo"),
