@@ -93,7 +93,7 @@ def _describe_metric(metric: Metric) -> tuple[str, str]:
 
 
 def _write_recipe_fields() -> str:
-    examples = " and ".join(f"[{name}](/docs/recipes/{name}.toml)" for name in ("2022", "2024"))
+    examples = ", ".join(f"[{name}](/docs/recipes/{name}.toml)" for name in shipped_editions())
     parts = [
         "# Fields of a recipe",
         "A recipe is a TOML file that says what an edition evaluates, averages and ranks. A field that is not listed "

@@ -226,10 +226,6 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
         "checksums": CHECKSUMS,
         "archive": name_archive(edition),
         "archive_bytes": sum(file.bytes for file in files if file.kind in (DataFile.Kind.SPEECH, DataFile.Kind.KALDI)),
-        "commands": [
-            f"vp run {edition.name} --method mcadams-2022",
-            f'vp run {edition.name} --command "python3 ours.py {{input}} {{output}}"',
-        ],
         "steps": [] if team and team.state == Team.State.APPROVED else steps,
     }
 

@@ -26,7 +26,7 @@ from evaluation.figures.style import ImageFormat, Size, Theme, for_page
 from evaluation.metrics.averages import Distribution, distribute
 from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.pitch import MINIMUM_OF_2022
-from portal.challenges.models import Gender, Role
+from portal.challenges.models import Gender
 from portal.challenges.selectors import corpora_for, passes_speech_on
 from portal.core.labels import moment_cell, time_left
 from portal.core.signed_urls import signed_address, voice_sources
@@ -275,7 +275,6 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "is_organizer": relation_to(request.user, system) is Relation.ORGANIZER,
         "progress": describe_progress(submission),
         "runs": runs,
-        "judged_are_trials": any(run.measured_set.role == Role.TRIAL for run in judged),
         "comparison": comparison,
         "trial_sets": comparison_table(comparison),
         "minimum": MINIMUM_OF_2022,

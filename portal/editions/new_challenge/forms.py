@@ -1,19 +1,17 @@
 """The form of a new challenge, in steps: speech and rules first, then everything else with what follows from them.
 
-Where the rules are proposed, the fields of the recipe are those of the corpus, filled in; its text is written from them
-again until somebody edits the text, which then counts alone. Nothing is stored before the whole form is valid.
+Where the rules are proposed, the fields of the recipe are those of the corpus, filled in. Nothing is stored before the
+whole form is valid.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.forms.boundfield import BoundField, BoundWidget
-from django.http import QueryDict
 from django.utils.functional import cached_property
 
 from common.errors import ProblemsError
@@ -158,7 +156,6 @@ class ChallengeForm(EditionForm):
     The fields in `RECIPE` are those of a recipe that is proposed from the corpus.
     """
 
-    recipe_made = forms.CharField(widget=forms.HiddenInput, required=False, max_length=16)
     data_sets = _ticks("Trial sets", "a trial set")
     utilities = _ticks("Metrics of utility", "a metric")
     ranked_by = _ticks("Ranked by", "a metric that ranks")
@@ -220,8 +217,7 @@ class ChallengeForm(EditionForm):
         if self.is_proposed:
             self._fill_in()
         self._leave_out()
-        if self.is_proposed and not self.is_bound:
-            self._show_text(self._make(self.proposed))
+        self.made_recipe = self._make(self.proposed) if self.is_proposed and not self.is_bound else ""
 
     def _corpus(self) -> Corpus | None:
         try:
@@ -232,8 +228,7 @@ class ChallengeForm(EditionForm):
 
     def _leave_out(self) -> None:
         """Fields that say nothing with these rules."""
-        left_out = set() if self.rules_name == OWN else {"recipe_file"}
-        left_out |= set() if self.rules_name in (OWN, PROPOSED) else {"recipe_text"}
+        left_out = set() if self.rules_name == OWN else {"recipe_file", "recipe_text"}
         if self.rules_name in shipped_editions():
             tracks = list(load_recipe(self.rules_name).tracks)
             left_out |= {"track"} if len(tracks) == 1 else set()
@@ -245,10 +240,8 @@ class ChallengeForm(EditionForm):
                 )
         if self.is_proposed:
             left_out |= {"track", *REQUIRED_PARTS}
-            self.fields["recipe_text"].label = "Recipe"
-            self.fields["recipe_text"].help_text = "Made from the choices above. If you edit it, only this text counts."
         else:
-            left_out |= {"recipe_made", *RECIPE}
+            left_out |= {*RECIPE}
         for name in left_out & self.fields.keys():
             del self.fields[name]
 
@@ -348,7 +341,7 @@ class ChallengeForm(EditionForm):
         """The recipe as the form has it now; None where it cannot be read yet."""
         if self.rules_name in shipped_editions():
             return load_recipe(self.rules_name)
-        text = str(self["recipe_text"].value() or "") if "recipe_text" in self.fields else ""
+        text = str(self["recipe_text"].value() or "") if "recipe_text" in self.fields else self.made_recipe
         try:
             return read_recipe_text(text, file="recipe.toml") if text.strip() else None
         except ProblemsError:
@@ -363,16 +356,6 @@ class ChallengeForm(EditionForm):
         """Who looks at the rules first may name the edition later."""
         if not self.data.get("title", "").strip():
             self.errors.pop("title", None)
-
-    def draft(self) -> str:
-        """Everything that was sent, to be shown again; the text of a recipe file among it."""
-        data = QueryDict(mutable=True)
-        for name, found in dict(self.data.lists() if isinstance(self.data, QueryDict) else ()).items():
-            data.setlist(name, found)
-        if not isinstance(self.data, QueryDict):
-            data.update(self.data)
-        data.pop("csrfmiddlewaretoken", None)
-        return data.urlencode()
 
     # What it takes -----------------------------------------------------------------------------------
 
@@ -411,20 +394,10 @@ class ChallengeForm(EditionForm):
         if not self.is_proposed:
             self.has_recipe = False
             return {"protocol": "", "recipe_text": ""}
-        sent = (given.get("recipe_text") or "").replace("\r\n", "\n").replace("\0", "")
-        self.is_edited = bool(sent.strip()) and _digest(sent) != given.get("recipe_made")
-        if self.is_edited and "remake" not in self.data:
-            return {"protocol": "", "recipe_text": sent}
-        self.is_edited = False
         choices = self._chosen(given)
-        if choices is None:
-            self.has_recipe = False
-            return {"protocol": "", "recipe_text": sent}
-        text = self._make(choices)
-        self._show_text(text)
-        return {"protocol": "", "recipe_text": text}
-
-    is_edited = False
+        self.has_recipe = choices is not None
+        self.made_recipe = "" if choices is None else self._make(choices)
+        return {"protocol": "", "recipe_text": self.made_recipe}
 
     def _chosen(self, given: dict[str, Any]) -> Choices | None:
         """What was chosen; None, with errors of the form, where it does not fit together."""
@@ -486,18 +459,3 @@ class ChallengeForm(EditionForm):
     def _make(self, choices: Choices) -> str:
         assert self.speech is not None  # noqa: S101
         return write_recipe(make_recipe(self.sets, choices), self.speech)
-
-    def _show_text(self, text: str) -> None:
-        """Put the text of the recipe into its field, with the mark by which it is known not to be edited."""
-        shown = {"recipe_text": text, "recipe_made": _digest(text)}
-        if self.is_bound:
-            sent = QueryDict(self.draft(), mutable=True)
-            for name, value in shown.items():
-                sent[name] = value
-            self.data = sent
-        else:
-            self.initial = {**self.initial, **shown}
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.strip().encode()).hexdigest()[:16]

@@ -1,60 +1,41 @@
-"""Pages on which a challenge is made in steps; what was filled in is kept with the session until it is made."""
+"""Pages on which a challenge is made in steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils.http import urlencode
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 
 from portal.accounts.access import organizer_page
-from portal.core.downloads import as_download
 from portal.core.fields import show_form
 from portal.corpora.selectors import find_import
-from portal.editions.forms import shipped_recipes
 from portal.editions.new_challenge.forms import ChallengeForm, StartForm, rule_choices
 from portal.editions.pages import make_rules
 from portal.editions.views import go_on, warn_of_past_deadline
 
-DRAFT = "new-challenge"  # in the session: by corpus and rules, what was filled in
-
 
 @organizer_page
 def new_edition(request: HttpRequest) -> HttpResponse:
-    """First speech and rules, then everything else; both stand in the address, so that a reload shows the same.
-
-    What was filled in is kept with the session until the edition is made, which is the first thing that is stored.
-    """
+    """First speech and rules, then everything else; both stand in the address, so that a reload shows the same."""
     if request.method == "POST":
         return _take_challenge(request)
     start = StartForm(request.GET if "protocol" in request.GET else None, user=request.user, **_wish(request))
     if not start.is_valid():
         return show_form(request, "editions/new_challenge/start.html", start, **_start_page(request.user, start))
-    draft = request.session.get(DRAFT, {}).get(_place(start.cleaned_data))
-    form = ChallengeForm(QueryDict(draft) if draft else None, user=request.user, start=start.cleaned_data)
-    if draft:
-        form.forgive_title()
+    form = ChallengeForm(user=request.user, start=start.cleaned_data)
     return render(request, "editions/new_challenge/new.html", _new_page(form))
 
 
 def _take_challenge(request: HttpRequest) -> HttpResponse:
-    """Make the edition; or keep what was filled in, and show its rules or its recipe."""
+    """Make the edition, or show its rules."""
     form = ChallengeForm(request.POST, request.FILES, user=request.user)
     is_valid = form.is_valid()
-    if "download" in request.POST:
-        text = str(form["recipe_text"].value() or "") if "recipe_text" in form.fields else ""
-        response = HttpResponse(text, content_type="application/toml; charset=utf-8")
-        return as_download(response, "recipe.toml")
-    if {"preview", "remake"} & request.POST.keys():
-        place = _place({"corpus": form.speech, "protocol": form.rules_name})
-        request.session[DRAFT] = {place: form.draft()}
-        return redirect(f"{reverse('editions:new')}?{place}#rules")
+    if "preview" in request.POST:
+        form.forgive_title()
+        return render(request, "editions/new_challenge/new.html", _new_page(form))
     made = form.save() if is_valid else None
     if made is not None:
-        request.session.pop(DRAFT, None)
         warn_of_past_deadline(request, made)
         return go_on(request, made, f"The challenge {made} was created.")
     return render(request, "editions/new_challenge/new.html", _new_page(form), status=422)
@@ -65,16 +46,12 @@ def _wish(request: HttpRequest) -> dict[str, str]:
     return {"corpus": request.GET.get("corpus", "").replace("\0", "")}
 
 
-def _place(start: Mapping[str, Any]) -> str:
-    return urlencode({"corpus": start["corpus"] or "", "protocol": start["protocol"]})
-
-
 def _start_page(user: Any, form: StartForm) -> dict[str, Any]:
-    """What is offered next to the first step: the import that brings the speech, and the shipped recipes as files."""
+    """What is offered next to the first step: the import that brings the speech."""
     wanted = str(form["corpus"].value() or "")
     known = form.fields["corpus"].queryset  # type: ignore[attr-defined]
     job = None if known.filter(name=wanted).exists() else find_import(wanted, user)
-    return {"recipes": shipped_recipes(), "import_job": job, "has_corpora": known.exists()}
+    return {"import_job": job, "has_corpora": known.exists()}
 
 
 def _new_page(form: ChallengeForm) -> dict[str, Any]:

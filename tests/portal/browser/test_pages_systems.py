@@ -226,7 +226,7 @@ def test_unfinished_system_passes_the_check_and_renews_itself(organizer_page, ch
 
 def test_figures_follow_the_colours_of_the_page(system, organizer_page):
     organizer_page.goto("/systems/b2-voices/")
-    organizer_page.get_by_role("heading", name="More:").click()
+    organizer_page.locator("summary", has_text="how it was made").click()
     image = organizer_page.locator(".multiples img").first
     image.scroll_into_view_if_needed()
     shown, address = {}, ""
