@@ -10,6 +10,7 @@ from django.shortcuts import render
 from portal.accounts.access import organizer_page
 from portal.core.fields import show_form
 from portal.corpora.selectors import find_import
+from portal.editions.forms import shipped_recipes
 from portal.editions.new_challenge.forms import ChallengeForm, StartForm, rule_choices
 from portal.editions.pages import make_rules
 from portal.editions.views import go_on, warn_of_past_deadline
@@ -47,11 +48,11 @@ def _wish(request: HttpRequest) -> dict[str, str]:
 
 
 def _start_page(user: Any, form: StartForm) -> dict[str, Any]:
-    """What is offered next to the first step: the import that brings the speech."""
+    """What is offered next to the first step: the import that brings the speech, and the shipped recipes as files."""
     wanted = str(form["corpus"].value() or "")
     known = form.fields["corpus"].queryset  # type: ignore[attr-defined]
     job = None if known.filter(name=wanted).exists() else find_import(wanted, user)
-    return {"import_job": job, "has_corpora": known.exists()}
+    return {"recipes": shipped_recipes(), "import_job": job, "has_corpora": known.exists()}
 
 
 def _new_page(form: ChallengeForm) -> dict[str, Any]:
