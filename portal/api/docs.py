@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from operator import itemgetter
 from typing import Any
 
 from django.conf import settings
@@ -45,25 +46,26 @@ def documentation(request: HttpRequest) -> HttpResponse:
         for path, methods in described["paths"].items()
         for method, operation in methods.items()
     ]
-    shapes = [
-        shape | {"name": name, "fields": [_describe_field(field, one) for field, one in shape["properties"].items()]}
-        for name, shape in sorted(described["components"]["schemas"].items())
-        if "properties" in shape
-    ]
+    shapes = [_describe_shape(name, one) for name, one in described["components"]["schemas"].items()]
     context = {
         "groups": [
             tag | {"operations": [each for each in operations if tag["name"] in each["tags"]]}
             for tag in described["tags"]
         ],
-        "shapes": shapes,
+        "shapes": sorted((shape for shape in shapes if shape["fields"]), key=itemgetter("name")),
         "scopes": AccessToken.Scope.choices,
         "limits": settings.API_REQUESTS_PER_MINUTE,
     }
     return render(request, "api/docs.html", context)
 
 
-def _describe_field(name: str, field: dict[str, Any]) -> dict[str, Any]:
-    return field | {"name": name, **describe_kind(field)}
+def _describe_shape(name: str, shape: dict[str, Any]) -> dict[str, Any]:
+    needed = shape.get("required", ()) if name.endswith("Request") else ()
+    fields = [
+        field | describe_kind(field) | {"name": key, "required": key in needed}
+        for key, field in shape.get("properties", {}).items()
+    ]
+    return shape | {"name": name, "fields": fields}
 
 
 def _describe_operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +85,7 @@ def _describe_operation(path: str, method: str, operation: dict[str, Any]) -> di
 
 
 def describe_kind(one: dict[str, Any]) -> dict[str, str]:
-    """Return a schema in words, such as ``datetime or null``, and the name of the shape that it refers to, if any."""
+    """Return a schema in words, such as ``string or null``, and the name of the shape that it refers to, if any."""
     schemas = schema()["components"]["schemas"]
     options = [one, *one.get("allOf", ()), *one.get("oneOf", ()), *one.get("anyOf", ()), one.get("items", {})]
     name = next((each["$ref"].rpartition("/")[2] for each in options if "$ref" in each), "")
@@ -99,7 +101,7 @@ def describe_kind(one: dict[str, Any]) -> dict[str, str]:
 
 def _write_curl(path: str, method: str, operation: dict[str, Any]) -> str:
     """Return a line for the shell; words in capitals are to be replaced."""
-    words = ["curl", "--head"] if method == "HEAD" else ["curl", "--request", method]
+    words = ["curl", "--request", method]
     query = []
     for parameter in operation.get("parameters", []):
         name, place = parameter["name"], parameter["in"]
