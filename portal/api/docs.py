@@ -91,7 +91,9 @@ def describe_kind(one: dict[str, Any]) -> dict[str, str]:
     name = next((each["$ref"].rpartition("/")[2] for each in options if "$ref" in each), "")
     choices = (schemas.get(name) or one).get("enum")
     kinds = one.get("type", name or "any")
-    words = " or ".join(kinds) if isinstance(kinds, list) else str(one.get("format", kinds))
+    words = " or ".join(kinds) if isinstance(kinds, list) else kinds
+    if kinds == "string":
+        words = one.get("format", kinds)
     if choices:
         words = f"one of {', '.join(map(str, filter(None, choices)))}"
     elif kinds == "array":
