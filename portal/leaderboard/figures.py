@@ -76,7 +76,8 @@ class ShownTest:
 class Drawing:
     """Hold what a figure shows: points of the trade-off, bars of an average with its minimum, or tests on a data set.
 
-    `minimum`: of the average in bars, or the lowest EER of the condition that the tests meet. `stamp`: of files.
+    `minimum`: of the average in bars, or the lowest EER of the condition that the tests meet. `further`: curves beside
+    those of the tests, with plain lists in place of arrays. `stamp`: of files.
     """
 
     slug: str
@@ -88,6 +89,7 @@ class Drawing:
     limits: tuple[float, ...] = ()
     minimum: float | None = None
     stamp: str = ""
+    further: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def key(self) -> list[tuple[str, SystemPoint]]:
@@ -100,6 +102,7 @@ class Drawing:
         if self.tests:
             none = np.zeros(0)
             curves = [det.Curve(one.label, none, none, None, is_anchor=one.is_original) for one in self.tests]
+            curves += [det.Curve(one["words"], none, none, None) for one in self.further]
             return det.plot_curves(curves, det.ATTACKER_AXES, *det.spread_systems(curves)).size
         if self.points:
             return tradeoff.size_of(len(self.points), narrow=narrow)
@@ -114,7 +117,7 @@ class Drawing:
         if self.tests:
             tests = [astuple(test if linked else replace(test, link="")) for test in self.tests]
             named = {"tests": tests, "estimator": self.column.estimator, "version": VERSION, "look": look}
-            return json.dumps(named)
+            return json.dumps(named | ({"further": self.further} if self.further else {}))
         look |= {"metric": self.column.metric_name, "estimator": self.column.estimator, "narrow": narrow}
         if self.points:
             points = self.points if linked else tuple(replace(point, link="") for point in self.points)
@@ -219,15 +222,6 @@ def draw_file(drawing: Drawing | None, extension: str, theme: str = "light", sha
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
     description = drawing.description(FORMATS[extension], THEMES[theme], narrow=shape == NARROW)
-    return _keep(figure_key(description, extension), lambda: _drawn(description))
-
-
-def draw_det_file(figure: Mapping[str, Any] | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
-    """Return DET curves as a file, or "not found". `figure`: its `curves`, their `axes` and the `stamp` of files."""
-    if figure is None or extension not in FORMATS or theme not in THEMES or shape:
-        raise Http404
-    look = {"theme": THEMES[theme], "image_format": FORMATS[extension], "stamp": figure["stamp"]}
-    description = describe_det(figure["curves"], figure["axes"], **look)
     return _keep(figure_key(description, extension), lambda: _drawn(description))
 
 
@@ -380,14 +374,16 @@ def _with_curves(description: str) -> str:
     given = json.loads(description)
     if "tests" not in given:
         return description
-    curves = []
+    arrays = ("miss_rate", "false_alarm_rate")
+    further = [det.Curve(**one | {name: np.array(one[name]) for name in arrays}) for one in given.get("further", ())]
+    curves = [(True, -(curve.eer or 0), curve.words, curve) for curve in further]
     for test in (ShownTest(*one) for one in given["tests"]):
         try:
             corners, eer = read_det_curve(test.scores, given["estimator"])
         except FileNotFoundError as error:
             raise NotPossible(f"The scores of {test.label} are missing, so its DET curve cannot be drawn.") from error
         curve = det.Curve(
-            words=f"{test.label} {decimals(100 * eer, 1)} %",
+            words=f"{test.label}{': EER' if further else ''} {decimals(100 * eer, 1)} %",
             miss_rate=corners.miss_rate,
             false_alarm_rate=corners.false_alarm_rate,
             eer=eer,

@@ -31,7 +31,7 @@ from portal.core.panels import make_panels
 from portal.core.signed_urls import CONTENT_TYPES, open_stored, secured
 from portal.corpora.selectors import corpus_for
 from portal.jobs.views import reload_page
-from portal.leaderboard.figures import draw_det_file
+from portal.leaderboard.figures import draw_file
 from portal.leaderboard.views import answer_figure
 from portal.submissions.selectors import editable_systems_for, file_for, managed_systems_for
 from portal.submissions.services import offer_parts, release_parts, rename_system, take_part_back
@@ -133,8 +133,8 @@ def det_figure(request: HttpRequest, name: str, extension: str) -> HttpResponse:
     if view.system.edition is None:
         raise Http404
     panels = make_panels("system", request, SystemNumbers(view, objective.load_numbers(view)))
-    figure = next((panel.figure for panel in panels if panel.figure), None)
-    return answer_figure(request, partial(draw_det_file, figure, extension), f"{name}-det.{extension}")
+    drawing = next((panel.figure["drawing"] for panel in panels if panel.figure), None)
+    return answer_figure(request, partial(draw_file, drawing, extension), f"{name}-det.{extension}")
 
 
 @open_read

@@ -14,16 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 from django.db.models import prefetch_related_objects
 from django.urls import reverse
-from django.utils.safestring import mark_safe
 
 from common.rounding import fixed, round_to_interval
-from evaluation.app.objective_results.selectors import group_curves, read_det_curve
+from evaluation.app.objective_results.selectors import group_curves
 from evaluation.app.runs.context import track_of
-from evaluation.figures.det import Curve
-from evaluation.figures.json_figures import describe_det
 from evaluation.figures.style import SYNTHETIC
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
@@ -41,7 +37,7 @@ from listening.app.results.rules import warn_of_few
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses, with_outdated
 from portal.challenges.models import Edition
 from portal.core.panels import Panel
-from portal.leaderboard.figures import draw_part
+from portal.leaderboard.figures import Drawing, ShownTest, describe_figure
 from portal.leaderboard.selectors import (
     PREDICTED_AVERAGE,
     Leaderboard,
@@ -56,7 +52,6 @@ from portal.submissions.models import Submission
 from portal.systems.selectors import SystemNumbers, edition_of
 
 LISTENERS, OBJECTIVE, EER = "listeners", "objective", "eer"
-AXES = ("False alarms: different speakers taken for one, %", "Misses: same speaker not recognised, %")
 NUMBER = ("value", "low", "high", "group")
 CSV_COLUMNS = ("study", "is_simulated", "scores", "system", "label", "by", "measure", "unit", "attack_model", *NUMBER)
 
@@ -453,13 +448,15 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
             comparison = compare_with_objective(shown.results, scores, columns, heard, original, policy.attack_model)
             panel = _make_panel(shown, scores, comparison, address, has_links=False)
             studies.append(panel)
-            figure = figure or _joint_det(shown, scores, heard[0], numbers)
+            figure = figure or _joint_det(shown, scores, heard[0], numbers, columns[0])
     if not studies:
         return None
     return Panel("listeners", "listening/results/_system_panel.html", _context(studies, scores), figure=figure)
 
 
-def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) -> dict[str, Any] | None:
+def _joint_det(
+    shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers, column: ShownAverage
+) -> dict[str, Any] | None:
     """Return the figure of the DET curves of listeners and attackers; None where one of them is not known.
 
     Of the attackers the tests on the first data set with a number of the test by which the edition ranks.
@@ -482,46 +479,37 @@ def _joint_det(shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers) 
     name = next((name for name, tests in known.items() if policy.attack_model in tests), None)
     if name is None:
         return None
-    own = [
-        row
-        for row in rows
-        if row["task"] == rows[0]["task"] and None not in (row["miss_rate"], row["false_alarm_rate"])
-    ]
-    [rates] = shown.results.records(scores, "detection", system=heard.heard, task=rows[0]["task"])
-    listened = [row["miss_rate"] for row in own], [row["false_alarm_rate"] for row in own]
-    people = "Simulated listeners" if shown.study.is_simulated else "Listeners"
-    curves = [_make_curve(people, *listened, rates["eer"], rates["n_target"], rates["n_nontarget"])]
-    for attack, test in known[name].items():
-        try:
-            corners, eer = read_det_curve(test.key, privacy.estimator)
-        except FileNotFoundError:
-            return None
+    task = rows[0]["task"]
+    own = [row for row in rows if row["task"] == task and None not in (row["miss_rate"], row["false_alarm_rate"])]
+    [rates] = shown.results.records(scores, "detection", system=heard.heard, task=task)
+    words = "Simulated listeners" if shown.study.is_simulated else "Listeners"
+    if rates["eer"] is not None:
+        words += f": EER {fixed(100 * rates['eer'], 1)} %"
+    listeners = {
+        "words": words,
+        "miss_rate": [row["miss_rate"] for row in own],
+        "false_alarm_rate": [row["false_alarm_rate"] for row in own],
+        "eer": rates["eer"],
+        "least": (0.5 / max(rates["n_target"], 1), 0.5 / max(rates["n_nontarget"], 1)),
+        "place": 0,
+    }
+    tests = []
+    for place, (attack, test) in enumerate(known[name].items()):
         is_original = attack == AttackModel.UNPROTECTED
         label = f"attacker on original {name}" if is_original else f"{attack} attacker on {name}"
-        curve = _make_curve(
-            label, corners.miss_rate, corners.false_alarm_rate, eer, test.target_count, test.nontarget_count
-        )
-        curves.append(replace(curve, is_anchor=is_original))
-    title = f"DET curves of listeners and attackers, {shown.study.title}"
-    address = f"{reverse('systems:det', args=[numbers.view.system.name, 'FORMAT'])}{numbers.view.query or '?'}"
-    address += f"{'&' if numbers.view.query else ''}{urlencode({'scores': scores})}"
+        counts = test.target_count, test.nontarget_count
+        tests.append(ShownTest(label, test.key, *counts, place=None if is_original else place + 1))
     corpus = numbers.view.system.corpus
     stamps = {SYNTHETIC: corpus is not None and corpus.is_synthetic, SIMULATED: shown.study.is_simulated}
-    drawn = draw_part(describe_det(curves, AXES), f"det-{shown.study.name}", title)
-    return {
-        "curves": curves,
-        "axes": AXES,
-        "stamp": "\n".join(words for words, is_so in stamps.items() if is_so),
-        "drawn": {"wide": mark_safe(drawn)} if drawn else {},  # noqa: S308 - drawn by us
-        "image": address.replace("FORMAT", "svg"),
-        "dark": f"{address.replace('FORMAT', 'svg')}&theme=dark",
-        "alt": title,
-        "title": title,
-        "downloads": [
-            {"url": address.replace("FORMAT", extension), "label": extension.upper()}
-            for extension in ("svg", "png", "pdf")
-        ],
-    }
+    stamp = "\n".join(words for words, is_so in stamps.items() if is_so)
+    drawing = Drawing(f"det-{shown.study.name}", column, tuple(tests), name, stamp=stamp, further=(listeners,))
+
+    def address(extension: str, **query: str) -> str:
+        start = f"{reverse('systems:det', args=[numbers.view.system.name, extension])}{numbers.view.query or '?'}"
+        return f"{start}{'&' if numbers.view.query else ''}{urlencode({'scores': scores} | query)}"
+
+    title = f"DET curves of listeners and attackers, {shown.study.title}"
+    return describe_figure(drawing, {"title": title, "alt": title, "drawing": drawing}, address)
 
 
 def _listeners_det(shown: Shown, scores: str) -> dict[str, Any] | None:
@@ -532,13 +520,6 @@ def _listeners_det(shown: Shown, scores: str) -> dict[str, Any] | None:
     analysis, reader = shown.analysis, Reader(shown.study.name, scores, frozenset())
     drawn = shown_figures(analysis.results, reader, analysis.figures, analysis.fingerprint[:12], f"det-{task}")
     return {**drawn[0], "title": f"DET curves of listeners, {shown.study.title}"} if drawn else None
-
-
-def _make_curve(label: str, misses: Any, false_alarms: Any, eer: float | None, targets: int, nontargets: int) -> Curve:
-    """Return a curve that is named with its equal error rate, whose axes end where its trials do."""
-    words = label if eer is None else f"{label}: EER {fixed(100 * eer, 1)} %"
-    least = 0.5 / max(targets, 1), 0.5 / max(nontargets, 1)
-    return Curve(words, np.asarray(misses), np.asarray(false_alarms), eer, least)
 
 
 def edition_panel(request: Any, edition: Edition) -> Panel | None:
