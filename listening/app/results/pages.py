@@ -202,11 +202,11 @@ def _comparison(shape: Shape, task: str, table: str, records: Sequence[Record], 
         "as_in_2020": _of_task(shape, task, "mann_whitney") if few and not is_of_rates else [],
         "figures": [one for one in figures if one["name"] == name],
         "left_out": 0 if few else len(records),
-        **_decided_otherwise(shape, task, table, records),
+        **find_decided_otherwise(shape, task, table, records),
     }
 
 
-def _decided_otherwise(shape: Shape, task: str, table: str, records: Sequence[Record]) -> dict[str, Any]:
+def find_decided_otherwise(shape: Shape, task: str, table: str, records: Sequence[Record]) -> dict[str, Any]:
     """Return the pairs that differ significantly with one kind of scores only, and what the other kind is called."""
     scores = "raw" if shape.scores == "normalised" else "normalised"
     others = shape.records(table, scores=scores, task=task)

@@ -15,7 +15,7 @@ from listening.app.results import labels, tables
 from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.labels import METHOD, SCORES, label_of
 from listening.app.results.opening import compare_letters, read_basis
-from listening.app.results.pages import tasks_of
+from listening.app.results.pages import find_decided_otherwise, tasks_of
 from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
 
 ENDS = {"naturalness": "Naturalness", "intelligibility": "Intelligibility"}
@@ -80,7 +80,7 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
         "said": "" if shape.few else tables.in_words(tables.read_rate(shape, own, task, original)),
         **_compare(own, others, task, shape),
         "numbers": _numbers(own, original, others, task, shape),
-        "comparisons": _comparisons(shape, task, name),
+        **_comparisons(shape, task, name),
         "figures": [figure for figure in figures if figure["task"] == task],
     }
 
@@ -131,8 +131,12 @@ def _numbers(own: System, original: System | None, others: Sequence[System], tas
     return tables.make_table("Compared with other systems", caption_of(task, shape), _NUMBERS, rows)
 
 
-def _comparisons(shape: Shape, task: str, name: str) -> Table | None:
-    """Return each comparison of the system, turned so that it stands first; by rates in a task that is about one."""
+def _comparisons(shape: Shape, task: str, name: str) -> dict[str, Any]:
+    """Return each comparison of the system, turned so that it stands first; by rates in a task that is about one.
+
+    Returns:
+        the table, if any, and the pairs that differ significantly with one kind of scores only.
+    """
     paths = ("eer_differences", "differences") if shape.results.questions[task].compares_voices else ("differences",)
     for path in paths:
         records = [
@@ -144,8 +148,9 @@ def _comparisons(shape: Shape, task: str, name: str) -> Table | None:
             what = "EER" if path == "eer_differences" else "score"
             caption = f"{caption_of(task, shape)}: {what} of this system less that of the other"
             csv = shape.reader.csv(shape.scores, path)
-            return shown_table(path, caption, of, records, title="Compared", csv=csv)
-    return None
+            table = shown_table(path, caption, of, records, title="Compared", csv=csv)
+            return {"comparisons": table, **find_decided_otherwise(shape, task, path, records)}
+    return {"comparisons": None}
 
 
 def _turned(row: Record, name: str) -> Record:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from common.rounding import round_to_interval
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import make_table
-from listening.app.results import pages
+from listening.app.results import pages, system_pages
 from listening.app.results.figures import Reader
 from listening.app.results.labels import may_be_guessing
 from listening.app.results.selectors import parsed_results
@@ -315,6 +315,7 @@ def test_pairs_that_differ_with_one_kind_of_scores_only_are_named_with_both():
         assert f", 1 otherwise with {other}</summary>" in page
         assert "read with care: " in page
         assert len(found["otherwise"]) == 1
+        assert system_pages._comparisons(shape, "naturalness", SYSTEMS[0])["otherwise"] == found["otherwise"]
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.45])
