@@ -72,10 +72,13 @@ def latex_table(table: Table, caption: str, label: str) -> list[str]:
     ]
     lines: list[str] = []
     for number, places in enumerate(_split(columns), start=1):
-        ending = f"-{number}" if number > 1 else ""
         shown = [columns[place] for place in places]
         parts = [[[cells[place] for place in places] for cells in group] for group in groups]
-        lines += ["", *_latex_part(shown, parts, caption + " (continued)" * bool(ending), label + ending)]
+        if number == 1:
+            lines += ["", *_latex_part(shown, parts, caption, label)]
+        else:
+            words = f"{caption.removesuffix('.')} (continued)."
+            lines += ["", *_latex_part(shown, parts, words, f"{label}-{number}")]
     return lines[1:]
 
 

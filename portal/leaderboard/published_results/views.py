@@ -37,7 +37,7 @@ def published_json(request: HttpRequest) -> HttpResponse:
 def published_latex(request: HttpRequest) -> HttpResponse:
     choice = pages.read_choice(request.GET)
     chosen = ", ".join(filter(None, [choice.task.title, choice.split, choice.data_set, choice.attack]))
-    caption = f"Results of papers: {chosen}."
+    caption = f"Results of papers, VoicePrivacy {chosen}."
     table = pages.make_table(choice, is_file=True)
     return latex_response("published.tex", latex_document(caption, [(table, caption, "tab:published")]))
 
