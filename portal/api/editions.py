@@ -21,7 +21,7 @@ from portal.accounts.selectors import find_organizers
 from portal.api.access import HasScope, IsOrganizer
 from portal.api.base import WITH_CSV, ApiViewSet, StrictModelSerializer, TomlRenderer
 from portal.challenges import services as editing
-from portal.challenges.models import Corpus, Edition
+from portal.challenges.models import EDITION_FIELDS, Corpus, Edition
 from portal.challenges.rules import Phase, publishes_at_once, registration_phase, submission_phase
 from portal.challenges.selectors import (
     corpora_for_edition,
@@ -60,7 +60,7 @@ class EditionFieldsSerializer(StrictModelSerializer):
 
     class Meta:
         model = Edition
-        fields = (*editing.FIELDS, "organizers")
+        fields = (*EDITION_FIELDS, "organizers")
         extra_kwargs: ClassVar[dict[str, Any]] = {
             "name": {"validators": []},  # the services ask whether it is taken
             "recipe_text": {"trim_whitespace": False, "allow_blank": False},

@@ -26,6 +26,14 @@ GIGABYTE = 10**9
 LARGEST_GB = 1024  # that an edition may allow as the size of an archive
 LONGEST_TEXT = 10_000
 # Fields of an edition that its numbers and ranks follow from.
+# Of an edition what forms and the API change.
+EDITION_FIELDS = (
+    *("title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed"),
+    *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
+    "speech_kept_until",
+    *("submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required"),
+    *("shares_data", "data_terms", "holds_evaluations"),
+)
 FOLLOWED = ("protocol", "recipe_text", "leaderboard_policy", "recipe_number")
 
 

@@ -12,20 +12,13 @@ from common.errors import ProblemsError
 from common.line_texts import fold_line
 from evaluation.protocols.recipes import Recipe, load_recipe
 from portal.challenges import rules
-from portal.challenges.models import Edition
+from portal.challenges.models import EDITION_FIELDS, Edition
 from portal.challenges.rules import contradictions, read_recipe_text, track_problem
 from portal.challenges.selectors import DATA_FILES, editions_for, export_recipe, has_submissions, held_sets, may_pass_on
 from portal.core import audit
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import create_job
 
-FIELDS = (
-    *("title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed"),
-    *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
-    "speech_kept_until",
-    *("submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required"),
-    *("shares_data", "data_terms", "holds_evaluations"),
-)
 RECIPE_FIELDS = frozenset({"protocol", "recipe_text", "track", "corpus"})
 DEMO = "demo"  # the name of the demo edition and of its corpus
 RESERVED_NAMES = frozenset({"new"})  # addresses beside those of editions
@@ -39,7 +32,7 @@ LOCKED = (
 
 @transaction.atomic
 def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edition:
-    """A new edition; `fields` as in `FIELDS`, those left out get their default.
+    """A new edition; `fields` as in `EDITION_FIELDS`, those left out get their default.
 
     Raises:
         ValidationError: the recipe cannot be read or contradicts the corpus, or other fields do not fit together.
@@ -128,7 +121,7 @@ def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition
     Raises:
         ValidationError: the name or the title is taken.
     """
-    fields = {field: getattr(edition, field) for field in FIELDS}
+    fields = {field: getattr(edition, field) for field in EDITION_FIELDS}
     own: dict[str, Any] = {"name": name, "title": title, "protocol": "", "is_listed": False}
     own["recipe_text"] = _name_in_recipe(export_recipe(edition), edition.name, name)
     own["speech_kept_until"] = None
@@ -203,7 +196,7 @@ def title_problem(title: str, *, by: Any, besides: Edition | None = None) -> str
 
 def _find_wrong_fields(edition: Edition) -> dict[str, list[str]]:
     """Return what the model refuses in single fields, such as a text that is too long."""
-    others = {field.name for field in Edition._meta.fields}.difference(FIELDS) | {"corpus"}
+    others = {field.name for field in Edition._meta.fields}.difference(EDITION_FIELDS) | {"corpus"}
     try:
         edition.clean_fields(exclude=others)
     except ValidationError as error:
@@ -215,7 +208,7 @@ def _hold_together(
     edition: Edition, organizers: list[Any], *, by: Any, with_recipe: bool = True, with_title: bool = False
 ) -> None:
     problems = _find_wrong_fields(edition)
-    problems |= find_problems({field: getattr(edition, field) for field in FIELDS}, with_recipe=with_recipe)
+    problems |= find_problems({field: getattr(edition, field) for field in EDITION_FIELDS}, with_recipe=with_recipe)
     if with_title and (sentence := title_problem(edition.title, by=by, besides=edition)):
         problems["title"] = [sentence]
     if edition.name != edition.name.lower():  # names of systems are made of it, in small letters

@@ -15,7 +15,7 @@ from evaluation.protocols.recipes import load_recipe, shipped_editions
 from portal.accounts.models import User
 from portal.accounts.selectors import find_organizers
 from portal.challenges import rules, services
-from portal.challenges.models import GIGABYTE, LARGEST_GB, Corpus, Edition
+from portal.challenges.models import EDITION_FIELDS, GIGABYTE, LARGEST_GB, Corpus, Edition
 from portal.challenges.selectors import corpora_for_edition, explain_terms, export_recipe, has_submissions
 from portal.core.fields import SharedForm
 
@@ -235,7 +235,7 @@ class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
 
     def save(self) -> Edition | None:  # type: ignore[override]
         """Return the edition of a valid form; None with errors of the form where it does not hold together."""
-        fields = {name: self.cleaned_data[name] for name in services.FIELDS}
+        fields = {name: self.cleaned_data[name] for name in EDITION_FIELDS}
         fields |= {"organizers": self.cleaned_data["organizers"], "by": self.user}
         if self.edition is None:
             return _saved(self, services.create_edition, **fields)
