@@ -77,7 +77,7 @@ def latex_table(table: Table, caption: str, label: str) -> list[str]:
         if number == 1:
             lines += ["", *_latex_part(shown, parts, caption, label)]
         else:
-            words = f"{caption.removesuffix('.')} (continued)."
+            words = f"{caption.strip().removesuffix('.')} (continued)."
             lines += ["", *_latex_part(shown, parts, words, f"{label}-{number}")]
     return lines[1:]
 

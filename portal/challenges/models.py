@@ -25,7 +25,6 @@ from portal.core.fields import LineText
 GIGABYTE = 10**9
 LARGEST_GB = 1024  # that an edition may allow as the size of an archive
 LONGEST_TEXT = 10_000
-# Fields of an edition that its numbers and ranks follow from.
 # Of an edition what forms and the API change.
 EDITION_FIELDS = (
     *("title", "name", "description", "protocol", "recipe_text", "track", "corpus", "is_listed"),
@@ -34,6 +33,7 @@ EDITION_FIELDS = (
     *("submissions_per_team", "largest_archive_bytes", "audio_required", "scores_required", "description_required"),
     *("shares_data", "data_terms", "holds_evaluations"),
 )
+# Fields of an edition that its numbers and ranks follow from.
 FOLLOWED = ("protocol", "recipe_text", "leaderboard_policy", "recipe_number")
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -32,6 +33,7 @@ FAMILIES_IN_WORDS = {
 }
 BETTER = {Direction.NEAR_ZERO: "Best near zero.", Direction.NEITHER: "Neither direction is better."}
 EXAMPLE_ADDRESS = "https://portal.example.org"  # in the files; the pages show the address of this portal
+_building = threading.Lock()  # visitors of a new version ask for it together
 FILE_OF_DEPLOY = re.compile(r"(?m)^(```\w*\n)(deploy/\S+)\n")  # named in a block of code, which shows it
 
 
@@ -45,18 +47,23 @@ def build_manual() -> Path:
     pages = _read_pages()
     state = hashlib.sha256(repr(sorted(pages.items())).encode()).hexdigest()[:16]
     site: Path = settings.DATA_DIR / "manual" / state
-    if not site.is_dir():
-        site.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=site.parent) as folder:
-            for name, text in pages.items():
-                path = Path(folder, name) if name == "zensical.toml" else Path(folder, "docs", name)
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-            command = [sys.executable, "-m", "zensical", "build", "--strict"]
-            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
-            with suppress(OSError):  # another process was first
-                Path(folder, "site").rename(site)
+    with _building:
+        if not site.is_dir():
+            _build(pages, site)
     return site
+
+
+def _build(pages: dict[str, str], site: Path) -> None:
+    site.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=site.parent) as folder:
+        for name, text in pages.items():
+            path = Path(folder, name) if name == "zensical.toml" else Path(folder, "docs", name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "zensical", "build", "--strict"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+        with suppress(OSError):  # another process was first
+            Path(folder, "site").rename(site)
 
 
 def _read_pages() -> dict[str, str]:
