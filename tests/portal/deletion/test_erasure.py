@@ -101,7 +101,7 @@ def make_world(*, is_evaluated=True):
 def everything(content):
     """The texts and arrays that a file holds, unpacked."""
     yield content
-    if content.startswith(b"PK\x03\x04"):
+    if zipfile.is_zipfile(io.BytesIO(content)):  # another test may have left a part of one
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             for name in packed.namelist():
                 yield name.encode()
