@@ -122,9 +122,6 @@ def locked_fields(*, has_submissions: bool) -> frozenset[str]:
     return frozenset({"name", "protocol", "recipe_text", "track", "corpus"}) if has_submissions else frozenset()
 
 
-NOT_LISTED = "only organizers and teams see it"
-
-
 def propose_test_title(edition_title: str) -> str:
     """What a listening test of an edition is called unless its organizer says otherwise."""
     return f"Listening test of {edition_title}"[:120]

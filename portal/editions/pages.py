@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.http import HttpRequest
+from django.template import Context
+from django.template.loader import get_template
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -28,7 +31,6 @@ from evaluation.protocols.recipes import Average, DataSet, MetricRule, Recipe, T
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.models import DataSet as DataSetOfCorpus
 from portal.challenges.rules import (
-    NOT_LISTED,
     Phase,
     list_licence_texts,
     missing_sets,
@@ -43,7 +45,6 @@ from portal.challenges.selectors import (
     passes_speech_on,
 )
 from portal.core.labels import MISSING, duration, moment_cell, name_language
-from portal.core.mail import if_mailed
 from portal.core.models import AuditEvent
 from portal.corpora.selectors import DataSetRow, data_set_rows
 from portal.editions.selectors import describe_engines
@@ -52,7 +53,6 @@ from portal.teams.rules import ACTIVE_STATES, describe_end, registration_problem
 from portal.teams.selectors import data_access, data_files_for, needs_data, team_of, teams_by_edition
 
 CHECKSUMS = "SHA256SUMS"
-GET_DATA = "Each member accepts the terms, then takes the recordings and the lists that the system needs."
 PARTS = {SCORES: "Score files", SPEECH: "Anonymised recordings", SIMILARITY: "Similarity matrices"}
 ROLES_WITHOUT_LANGUAGE = ("emotion",)  # recipes say none for them
 GENDERS = {"f": "female", "m": "male", "mixed": "mixed genders"}
@@ -71,13 +71,34 @@ class EditionRow:
 
 @dataclass(frozen=True)
 class NextStep:
-    """Something that this visitor could do now; without an address only something to know, due where it is awaited."""
+    """Something that this visitor could do now; without an address only something to know, due where it is awaited.
 
-    title: str
-    text: str
-    action: str = ""
+    `templates/home/next_step.txt` says each `kind` with its facts: title, text and what stands on the button.
+    """
+
+    kind: str
     url: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
     is_due: bool = True
+
+    @cached_property
+    def lines(self) -> list[str]:
+        text = get_template("home/next_step.txt").template.render(  # type: ignore[attr-defined]
+            Context({"kind": self.kind, **self.facts}, autoescape=False)
+        )
+        return [stripped for line in text.splitlines() if (stripped := line.strip())]
+
+    @property
+    def title(self) -> str:
+        return self.lines[0]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.lines[1:-1])
+
+    @property
+    def action(self) -> str:
+        return self.lines[-1]
 
 
 def edition_rows(user: Any, editions: list[Edition], now: datetime) -> list[EditionRow]:
@@ -110,7 +131,6 @@ def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
         "team": team,
         "organizers": edition.organizers.order_by("name", "email"),
         "rules": _rules(edition),
-        "not_listed": "" if edition.is_listed else NOT_LISTED,
     }
     # An organizer who takes part with a team of their own is told what the team does next, too.
     context["steps"] = [] if is_organizer and team is None else [*_steps(user, edition, team, now)]
@@ -154,53 +174,37 @@ def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Ite
         yield from _team_steps(user, edition, team, now)
         return
     if team is not None:
-        title = f"Your team “{team}” is {team.get_state_display().lower()}"
-        text = describe_end(team, now)
-        yield NextStep(title, text, "See the team", team.get_absolute_url())
+        yield NextStep("team-ended", team.get_absolute_url(), {"team": team, "explanation": describe_end(team, now)})
         if team.state == Team.State.DECLINED and team.memberships.filter(user=user, role="owner").exists():
             return  # who can ask again need not register another one
     refusal = registration_problem(edition, team=None, now=now)
     register = reverse("editions:register", args=[edition.name])
     if refusal:
         if team is None:
-            yield NextStep("No team can register now", refusal)
+            yield NextStep("no-registration", "", {"explanation": refusal})
     elif user.is_authenticated:
-        text = "Register a team, then invite its members. The organizer approves it."
-        yield NextStep("Take part", text, "Register a team", register)
+        yield NextStep("register", register)
     else:
-        text = "Registering a team needs an account. If your team is here already, ask its owner to invite you."
-        log_in = f"{reverse('account_login')}?{urlencode({'next': register})}"
-        yield NextStep("Take part", text, "Log in or make an account", log_in)
+        yield NextStep("log-in", f"{reverse('account_login')}?{urlencode({'next': register})}")
 
 
 def _team_steps(user: Any, edition: Edition, team: Team, now: datetime) -> Iterator[NextStep]:
     """What a member of an active team does next; the data come before the first archive."""
-    page = team.get_absolute_url()
-    if team.state == Team.State.WAITING:
-        text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Its owner can invite members."
-        yield NextStep(f"Your team “{team}” waits for approval", text, "See the team", page)
-        return
+    page, facts = team.get_absolute_url(), {"team": team}
     phase = submission_phase(edition, now)
-    if phase is Phase.BEFORE:
-        text = f"Submissions: {phase_in_words(edition, 'submissions', now)}."
-        yield NextStep(f"Your team “{team}” takes part as {team.label}", text, "See the team", page)
-        return
-    if phase is Phase.CLOSED:
-        submissions = reverse("submissions:list", args=[edition.name])
-        yield NextStep("Submissions are closed", "Your results stay here.", "Your submissions", submissions)
-        return
-    has_system = team.systems.exists()
-    get_data = NextStep("Get the data", GET_DATA, "Get the data", reverse("editions:data", args=[edition.name]))
-    needed = [get_data] if needs_data(user, team) else []
-    if not has_system:
-        yield from needed
-    text = "The whole archive is checked, and all errors are reported at once."
-    if phase is Phase.LATE:
-        text += " It will be marked late."
-    title = "Submit a further version or system" if has_system else "Submit an archive"
-    yield NextStep(title, text, "Submit an archive", reverse("submissions:new", args=[edition.name]))
-    if has_system:
-        yield from needed
+    if team.state == Team.State.WAITING:
+        yield NextStep("wait-for-approval", page, facts)
+    elif phase is Phase.BEFORE:
+        yield NextStep("submissions-open-later", page, {**facts, "phase": phase_in_words(edition, "submissions", now)})
+    elif phase is Phase.CLOSED:
+        yield NextStep("submissions-closed", reverse("submissions:list", args=[edition.name]))
+    else:
+        has_system = team.systems.exists()
+        submit = reverse("submissions:new", args=[edition.name])
+        steps = [NextStep("submit", submit, {"has_system": has_system, "is_late": phase is Phase.LATE})]
+        if needs_data(user, team):
+            steps.insert(has_system, NextStep("get-data", reverse("editions:data", args=[edition.name])))
+        yield from steps
 
 
 def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str, Any]:

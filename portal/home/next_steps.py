@@ -1,31 +1,30 @@
 """What comes next: for an organizer, in each of their editions; for a member, with each of their teams.
 
 Nothing here asks the database for more than the rows it is given; `select_organized` counts what a step needs.
+`templates/home/next_step.txt` says each step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Case, CharField, Exists, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from common.memory import format_size
 from listening.app.models import Block, Condition, Study
-from listening.app.studies.rules import HIDDEN_WITH_LEADERBOARD, LAUNCHED, RESULTS_TAKEN_BACK, TOO_FEW_LEFT
+from listening.app.studies.rules import LAUNCHED, RESULTS_TAKEN_BACK
 from portal.challenges.models import Edition
-from portal.challenges.rules import NOT_LISTED, Phase, moment, phase_in_words, registration_phase, submission_phase
+from portal.challenges.rules import Phase, phase_in_words, registration_phase, submission_phase
 from portal.core.counting import count_rows
-from portal.core.mail import if_mailed
+from portal.core.mail import sends_mail
 from portal.core.models import AuditEvent
 from portal.corpora.selectors import CorpusSummary
-from portal.editions.pages import GET_DATA, NextStep
+from portal.editions.pages import NextStep
 from portal.jobs.models import Job
 from portal.submissions.models import SharedPart, Submission, System, Upload
 from portal.submissions.pages import UNDER_WAY, address_of_page
@@ -34,39 +33,16 @@ from portal.submissions.selectors import ACCEPTED, STANDING, STOPPED, with_stopp
 from portal.teams.models import DataAcceptance, Invitation, Team
 from portal.teams.rules import describe_end
 
-_MAILED = "You get a mail when it is done."
-_CHECKED = ("is being checked", _MAILED, "See its progress")
-# What became of a team's newest submission, what to do, and the button that leads there.
-OF_A_SUBMISSION: dict[str, tuple[str, str, str]] = {
-    Submission.State.RECEIVED: _CHECKED,
-    Submission.State.CHECKING: _CHECKED,
-    Submission.State.REFUSED: (
-        "was refused",
-        "The report names each and says how to correct it; a refused archive costs nothing, so submit again.",
-        "Read the report",
-    ),
-    Submission.State.ACCEPTED: ("is accepted", "Its numbers are computed next.", "See the submission"),
-    Submission.State.EVALUATING: ("is being evaluated", _MAILED, "See its progress"),
-    Submission.State.EVALUATED: ("is evaluated", "Every number is on one page.", "See the results"),
-    Submission.State.FAILED: (
-        "could not be evaluated",
-        "The organizer sees why and can start the evaluation again.",
-        "See the submission",
-    ),
-}
-_OF_A_STOPPED = ("was not checked to its end", "The organizer can start its check again.", "See the submission")
 WORKED_ON = UNDER_WAY | {Submission.State.REFUSED}
 EVALUATED_SOON = UNDER_WAY | {Submission.State.ACCEPTED}
 BEFORE_LAUNCH = (Study.State.DRAFT, Study.State.PREPARING, Study.State.PREPARED)
 OF_THE_NEWEST_STUDY = ("name", "title", "state", "results_published_at", "archived_at", "blocks_all", "blocks_finished")
-# Of a listening test in a state: its badge, and what is said beside it.
-OF_A_STUDY: dict[str, tuple[str, str]] = {
-    Study.State.DRAFT: ("waiting", "draft"),
-    Study.State.PREPARING: ("running", "stimuli are being made"),
-    Study.State.PREPARED: ("waiting", "ready to launch"),
-    Study.State.OPEN: ("running", "under way"),
-    Study.State.PAUSED: ("running", "paused"),
-    Study.State.CLOSED: ("succeeded", ""),
+# Badges of a listening test; it waits for its organizer in the other states.
+STUDY_BADGES = {
+    Study.State.PREPARING: "running",
+    Study.State.OPEN: "running",
+    Study.State.PAUSED: "running",
+    Study.State.CLOSED: "succeeded",
 }
 
 
@@ -75,7 +51,7 @@ OF_A_STUDY: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class PathStep:
-    """A part of the way of an edition.
+    """A part of the way of an edition; `templates/home/_path.html` says what is to be known about it.
 
     `state` as badges have it: ``succeeded`` where it is done, ``running`` where nobody has to do anything, else
     ``waiting``.
@@ -83,7 +59,6 @@ class PathStep:
 
     title: str
     state: str
-    note: str
     url: str
 
 
@@ -159,16 +134,15 @@ def select_organized(user: Any) -> QuerySet[Edition]:
 
 def edition_path(edition: Any, now: datetime) -> EditionPath:
     """The way of an edition that `select_organized` gave."""
-    name, corpus = edition.name, edition.corpus
-    edit = reverse("editions:edit", args=[name])
-    board = reverse("leaderboard:detail", args=[name])
+    corpus = edition.corpus
+    edit = reverse("editions:edit", args=[edition.name])
     steps = (
-        _step("Corpus", corpus is not None, str(corpus or ""), corpus.get_absolute_url() if corpus else edit),
-        _step("Challenge", edition.is_listed, "" if edition.is_listed else "not listed", edit),
+        _step("Corpus", corpus is not None, corpus.get_absolute_url() if corpus else edit),
+        _step("Challenge", edition.is_listed, edit),
         _baseline_step(edition, edit),
-        _step("Teams", edition.approved > 0, _teams_note(edition), reverse("editions:teams", args=[name])),
+        _step("Teams", edition.approved > 0, reverse("editions:teams", args=[edition.name])),
         _listening_step(edition),
-        _published_step(edition, board),
+        _published_step(edition),
     )
     return EditionPath(edition, steps, _next_in(edition, {step.title: step for step in steps}, now))
 
@@ -176,20 +150,14 @@ def edition_path(edition: Any, now: datetime) -> EditionPath:
 def outline_path(*, has_corpus: bool) -> tuple[PathStep, ...]:
     """The steps of a challenge for an organizer who has none yet; only the first two lead somewhere."""
     return (
-        _step("Corpus", has_corpus, "", reverse("corpora:list" if has_corpus else "corpora:import")),
-        _step("Challenge", False, "", reverse("editions:new") if has_corpus else ""),
-        *(_step(title, False, "", "") for title in ("Baseline", "Teams", "Listening test", "Published")),
+        _step("Corpus", has_corpus, reverse("corpora:list" if has_corpus else "corpora:import")),
+        _step("Challenge", False, reverse("editions:new") if has_corpus else ""),
+        *(_step(title, False, "") for title in ("Baseline", "Teams", "Listening test", "Published")),
     )
 
 
-def _step(title: str, is_done: bool, note: str, url: str) -> PathStep:
-    return PathStep(title, "succeeded" if is_done else "waiting", note, url)
-
-
-def _teams_note(edition: Any) -> str:
-    return ", ".join(
-        f"{count} {word}" for count, word in ((edition.approved, "approved"), (edition.waiting, "waiting")) if count
-    )
+def _step(title: str, is_done: bool, url: str) -> PathStep:
+    return PathStep(title, "succeeded" if is_done else "waiting", url)
 
 
 def _baseline_step(edition: Any, edit: str) -> PathStep:
@@ -198,100 +166,53 @@ def _baseline_step(edition: Any, edit: str) -> PathStep:
     if edition.corpus is not None:
         start = f"{reverse('systems:new', args=[edition.corpus.name])}?{urlencode({'edition': edition.name})}"
     if edition.baselines_under_way and not edition.baselines:
-        at_work = reverse("systems:detail", args=[edition.baseline_at_work])
-        return PathStep("Baseline", "running", "being evaluated", at_work)
-    return _step("Baseline", edition.baselines > 0, "", start)
+        return PathStep("Baseline", "running", reverse("systems:detail", args=[edition.baseline_at_work]))
+    return _step("Baseline", edition.baselines > 0, start)
 
 
 def _listening_step(edition: Any) -> PathStep:
     """Return the step of the newest listening test under way, else of the newest closed one, else of any."""
     if edition.study_state is None:
-        return _step("Listening test", False, "", f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
-    state, note = OF_A_STUDY[edition.study_state]
-    if edition.study_state in LAUNCHED and 0 < edition.study_blocks_all == edition.study_blocks_finished:
-        state, note = "waiting", "to be closed: every block is finished"
-    if edition.study_state in (Study.State.DRAFT, Study.State.PREPARED) and edition.not_heard:
-        systems = "1 accepted system is" if edition.not_heard == 1 else f"{edition.not_heard} accepted systems are"
-        note += f"; {systems} in no listening test"
-    if edition.study_archived_at is not None:
-        note = "archived"
-    if edition.study_results_published_at is not None and edition.published_at is None:
-        note = f"its results are {HIDDEN_WITH_LEADERBOARD}"
-    return PathStep("Listening test", state, note, reverse("studies:detail", args=[edition.study_name]))
+        return _step("Listening test", False, f"{reverse('studies:new')}?{urlencode({'edition': edition.name})}")
+    state = "waiting" if _is_answered(edition) else STUDY_BADGES.get(edition.study_state, "waiting")
+    return PathStep("Listening test", state, reverse("studies:detail", args=[edition.study_name]))
 
 
-def _published_step(edition: Any, board: str) -> PathStep:
+def _is_answered(edition: Any) -> bool:
+    """Whether its newest listening test is under way and every block of it is finished."""
+    return edition.study_state in LAUNCHED and 0 < edition.study_blocks_all == edition.study_blocks_finished
+
+
+def _published_step(edition: Any) -> PathStep:
     """Done once the leaderboard and the results of a closed listening test are published."""
+    board = reverse("leaderboard:detail", args=[edition.name])
     if edition.published_at is None:
-        count = edition.under_way
-        note = f"not before {count} submission{' is' if count == 1 else 's are'} evaluated" if count else ""
-        return _step("Published", False, note, board)
-    if _lacks_results(edition):
-        results = reverse("studies:results", args=[edition.study_name])
-        return _step("Published", False, "results of the listening test are not", results)
-    return _step("Published", True, "", board)
-
-
-def _lacks_results(edition: Any) -> bool:
-    """Whether its newest listening test is closed and its results are not published."""
-    return edition.study_state == Study.State.CLOSED and edition.study_results_published_at is None
-
-
-def _listing_words(edition: Edition) -> str:
-    """What to decide before an edition is listed: whether it is, and whether its teams download the speech."""
-    text = f"Now {NOT_LISTED}, and teams register by your link only. Tick “Listed” when everything is right."
-    if edition.corpus is None:
-        return text
-    may = "can" if edition.shares_data else "cannot"
-    return f"{text} Approved teams {may} download the speech of the corpus; the same page decides it."
-
-
-def _waiting_words(edition: Any) -> str:
-    text = "They register on the page of the edition; you approve them."
-    if edition.corpus is None:
-        return text
-    then = (
-        "They can then download the speech."
-        if edition.shares_data
-        else "The portal gives them no speech: “Edit” decides it."
-    )
-    return f"{text} {then}"
+        return _step("Published", False, board)
+    if edition.study_state == Study.State.CLOSED and edition.study_results_published_at is None:
+        return _step("Published", False, reverse("studies:results", args=[edition.study_name]))
+    return _step("Published", True, board)
 
 
 def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextStep | None:
     """What its organizer does next: first what somebody waits for, then the first step that is not done."""
+    facts = {"edition": edition}
     if edition.waiting:
-        title = "1 team waits for approval" if edition.waiting == 1 else f"{edition.waiting} teams wait for approval"
-        return NextStep(title, "A team cannot submit before you approve it.", "Look at the teams", steps["Teams"].url)
+        return NextStep("approve", steps["Teams"].url, facts)
     if edition.offered:
-        what = (
-            "1 sample or description waits"
-            if edition.offered == 1
-            else f"{edition.offered} samples or descriptions wait"
-        )
         system = reverse("systems:detail", args=[edition.offered_system])
-        text = "Nobody else hears or reads what a team offers before you release it."
-        return NextStep(
-            f"{what} for release", text, "See what is offered", f"{system}?version={edition.offered_version}#samples"
-        )
+        return NextStep("release", f"{system}?version={edition.offered_version}#samples", facts)
     if edition.outdated_study is not None:
-        text = "Somebody withdrew their answers after its results were published."
-        results = reverse("studies:results", args=[edition.outdated_study])
-        return NextStep(f"Analyse {edition.outdated_title} again", text, "See the results", results)
+        return NextStep("analyse-again", reverse("studies:results", args=[edition.outdated_study]), facts)
     if edition.taken_back_study is not None:
-        test = reverse("studies:detail", args=[edition.taken_back_study])
-        return NextStep(f"Results of {edition.taken_back_title} were taken back", TOO_FEW_LEFT, "See the test", test)
-    words = {
-        "Corpus": ("Choose its corpus", "The speech that teams anonymise.", "Edit the edition"),
-        "Challenge": ("List it", _listing_words(edition), "Edit the edition"),
-        "Baseline": ("Run a baseline", "Teams are compared with it on the leaderboard.", "Run a baseline"),
-        "Teams": ("Wait for teams", _waiting_words(edition), "Invite teams"),
-        "Listening test": _listening_words(edition),
-        "Published": ("Publish the leaderboard", "Until then only organizers see it.", "See the leaderboard"),
+        return NextStep("taken-back", reverse("studies:detail", args=[edition.taken_back_study]), facts)
+    kinds = {
+        "Corpus": "choose-corpus",
+        "Challenge": "list",
+        "Baseline": "run-baseline",
+        "Teams": "wait-for-teams",
+        "Listening test": _kind_of_test_step(edition.study_state),
+        "Published": "publish-leaderboard" if edition.published_at is None else "publish-results",
     }
-    if edition.published_at is not None:
-        title = f"Publish the results of {edition.study_title}"
-        words["Published"] = (title, "Until then only organizers see them.", "See the results")
     is_published = steps["Published"].state == "succeeded"
     for step in steps.values():
         if is_published and step.title in ("Baseline", "Teams"):
@@ -300,23 +221,15 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
             return None  # nobody has to publish it while a system is still being evaluated
         if step.state == "waiting":
             if step.title == "Listening test" and _is_too_early(edition, now):
-                text = "A listening test is planned once a team’s submission is accepted or submissions are closed."
-                submissions = reverse("submissions:list", args=[edition.name])
-                return NextStep("Wait for submissions", text, "See the submissions", submissions)
-            title, text, action = words[step.title]
-            return NextStep(title, text, action, step.url)
+                return NextStep("wait-for-submissions", reverse("submissions:list", args=[edition.name]), facts)
+            return NextStep(kinds[step.title], step.url, {**facts, "study": edition.study_title})
     if edition.study_state in LAUNCHED and edition.study_blocks_all:
-        title = (
-            f"{edition.study_title}: {edition.study_blocks_finished} of {edition.study_blocks_all} blocks are finished"
-        )
-        text = "Invite evaluators for the others, or close it as it is; its analysis follows."
-        return NextStep(title, text, "See the test", steps["Listening test"].url)
-    if is_published and steps["Listening test"].state == "succeeded" and edition.draft_study is not None:
-        words_of_draft = _words_of_draft(edition.draft_state, edition.draft_title)
-        return NextStep(*words_of_draft, reverse("studies:detail", args=[edition.draft_study]))
+        return NextStep("invite-evaluators", steps["Listening test"].url, facts)
     if is_published and steps["Listening test"].state == "succeeded":
-        text = "Look at the results. Its page has Copy, for the next edition, and “Archive or delete”."
-        return NextStep("Everything is published", text, "See the leaderboard", steps["Published"].url, is_due=False)
+        if edition.draft_study is None:
+            return NextStep("all-published", steps["Published"].url, facts, is_due=False)
+        draft = reverse("studies:detail", args=[edition.draft_study])
+        return NextStep(_kind_of_test_step(edition.draft_state), draft, {"study": edition.draft_title})
     return None
 
 
@@ -325,28 +238,13 @@ def _is_too_early(edition: Any, now: datetime) -> bool:
     return edition.study_state is None and not edition.accepted and submission_phase(edition, now) is not Phase.CLOSED
 
 
-def _listening_words(edition: Any) -> tuple[str, str, str]:
-    """Title, text and button of what comes next with a listening test that waits for its organizer."""
-    if edition.study_state is None:
-        return "Plan a listening test", "People rate what computed numbers cannot measure.", "New listening test"
-    if edition.study_state in LAUNCHED:
-        return (
-            f"Close {edition.study_title}",
-            "Every block is finished; its analysis follows.",
-            "See the test",
-        )
-    return _words_of_draft(edition.study_state, edition.study_title)
-
-
-def _words_of_draft(state: str, title: str) -> tuple[str, str, str]:
-    """Return title, text and button of the next step with a listening test that was not launched."""
-    if state == Study.State.PREPARED:
-        return (
-            f"Launch {title}",
-            "Its stimuli are prepared; after the launch evaluators take its link.",
-            "See the test",
-        )
-    return f"Prepare {title}", "Make its design and its stimuli, then launch it.", "See the test"
+def _kind_of_test_step(state: str | None) -> str:
+    """Return what comes next with a listening test that waits for its organizer; None where there is none yet."""
+    if state is None:
+        return "plan-test"
+    if state in LAUNCHED:
+        return "close-test"
+    return "launch-test" if state == Study.State.PREPARED else "prepare-test"
 
 
 # A member's teams -----------------------------------------------------------------------------------
@@ -374,70 +272,46 @@ def team_steps(
 
 def _team_step(team: Team, newest: Submission | None, has_data: bool, begun: Upload | None, now: datetime) -> NextStep:
     edition, page = team.edition, team.get_absolute_url()
-    who = f"{team.label or team}, {edition}"
+    facts: dict[str, Any] = {"who": f"{team.label or team}, {edition}", "team": team, "submission": newest}
     if edition.archived_at is not None:
-        text = "It takes no teams and no submissions. Your results stay."
-        return NextStep(f"{who}: the edition is archived", text, "See the edition", edition.get_absolute_url())
+        return NextStep("archived", edition.get_absolute_url(), facts)
     if team.state == Team.State.WAITING:
-        text = f"The organizer looks at your registration{if_mailed('; you get a mail')}. Its owner can invite members."
-        return NextStep(f"{who}: wait for approval", text, "See the team", page)
+        return NextStep("wait-for-approval", page, facts)
     if team.state != Team.State.APPROVED:
-        text = describe_end(team, now)
-        return NextStep(f"{who}: {team.get_state_display().lower()}", text, "See the team", page)
+        return NextStep("team-ended", page, {**facts, "explanation": describe_end(team, now)})
     can_submit = submission_phase(edition, now) in {Phase.OPEN, Phase.LATE}
     if begun is not None and can_submit and (newest is None or newest.state not in UNDER_WAY):
-        arrived = f"{format_size(begun.offset)} of {format_size(begun.size)} have arrived."
-        text = f"{arrived} Choose the same file again, or repeat vp submit: the upload continues there."
-        return NextStep(f"{who}: finish the upload of {begun.file_name}", text, "Continue", address_of_page(begun))
+        return NextStep("finish-upload", address_of_page(begun), {**facts, "upload": begun})
     has_ranks = not can_submit if newest is None else not (can_submit and newest.state in WORKED_ON)
     if edition.published_at is not None and has_ranks:
         board = reverse("leaderboard:detail", args=[edition.name])
-        text = _place_on_leaderboard(edition, newest)
-        return NextStep(f"{who}: the leaderboard is published", text, "See the leaderboard", board)
+        facts["is_on_leaderboard"] = newest is not None and is_on_leaderboard(
+            published_at=edition.published_at,
+            frozen_at=edition.as_published().frozen_at,
+            evaluated_at=newest.evaluated_at,
+            is_held=newest.is_held,
+        )
+        return NextStep("leaderboard-published", board, facts)
     if newest is None:
-        return _submit_step(edition, who, has_data, now)
-    what, text, action = _OF_A_STOPPED if newest.is_stopped else OF_A_SUBMISSION[newest.state]  # type: ignore[attr-defined]
-    if newest.state == Submission.State.REFUSED:
-        text = f"{newest.errors} error{'' if newest.errors == 1 else 's'}. {text}"
-    text = if_mailed(text, "Look here again later.") if text == _MAILED else text
+        return _submit_step(edition, facts, has_data, now)
+    if newest.is_stopped:  # type: ignore[attr-defined]
+        return NextStep("stopped", newest.get_absolute_url(), facts)
     url = newest.get_absolute_url()
     if newest.state == Submission.State.EVALUATED:
         url = f"{newest.system.get_absolute_url()}?version={newest.version}"
-    return NextStep(f"{who}: {newest} {what}", text, action, url)
+    return NextStep(newest.state, url, facts)
 
 
-def _place_on_leaderboard(edition: Edition, newest: Submission | None) -> str:
-    if newest is None:
-        return "Your team has no system on it."
-    of_leaderboard = {"published_at": edition.published_at, "frozen_at": edition.as_published().frozen_at}
-    if newest.evaluated_at is None:
-        what = _OF_A_STOPPED[0] if newest.is_stopped else OF_A_SUBMISSION[newest.state][0]  # type: ignore[attr-defined]
-        return f"{newest} is not on it: it {what}."
-    if newest.is_held:
-        return f"{newest} is not on it until the organizer releases its numbers."
-    if not is_on_leaderboard(evaluated_at=newest.evaluated_at, is_held=False, **of_leaderboard):
-        return f"{newest} is not on it: the leaderboard is as of an earlier time."
-    return "See your ranks."
-
-
-def _submit_step(edition: Edition, who: str, has_data: bool, now: datetime) -> NextStep:
+def _submit_step(edition: Edition, facts: Mapping[str, Any], has_data: bool, now: datetime) -> NextStep:
     phase = submission_phase(edition, now)
-    words = phase_in_words(edition, "submissions", now)
     if phase is Phase.BEFORE:
-        return NextStep(
-            f"{who}: wait for submissions to open",
-            f"Submissions: {words}.",
-            "See the edition",
-            edition.get_absolute_url(),
-        )
+        words = phase_in_words(edition, "submissions", now)
+        return NextStep("submissions-open-later", edition.get_absolute_url(), {**facts, "phase": words})
     if phase is Phase.CLOSED:
-        submissions = reverse("submissions:list", args=[edition.name])
-        return NextStep(f"{who}: submissions are closed", "Your results stay here.", "Your submissions", submissions)
+        return NextStep("submissions-closed", reverse("submissions:list", args=[edition.name]), facts)
     if edition.shares_data and edition.corpus_id is not None and not has_data:
-        return NextStep(f"{who}: get the data", GET_DATA, "Get the data", reverse("editions:data", args=[edition.name]))
-    text = "Anonymise the speech, pack what the page asks for, and submit it."
-    submit = reverse("submissions:new", args=[edition.name])
-    return NextStep(f"{who}: submit your system", text, "Submit an archive", submit)
+        return NextStep("get-data", reverse("editions:data", args=[edition.name]), facts)
+    return NextStep("submit", reverse("submissions:new", args=[edition.name]), facts)
 
 
 def teams_with_data(user: Any, teams: Iterable[Team]) -> set[int]:
@@ -463,24 +337,14 @@ def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
 
 def invitation_steps(invitations: Iterable[Invitation]) -> Iterator[NextStep]:
     """Where a member is invited: only the mail holds the link that lets them join."""
-    for one in invitations:
-        inviter = one.invited_by or "the team"
-        text = if_mailed(
-            f"Open the link in the mail to {one.email} of {moment(one.created_at)}; it works until "
-            f"{moment(one.expires_at)}. Is it lost? Ask {inviter} to send the invitation again.",
-            f"Open the link that {inviter} gives you; it works until {moment(one.expires_at)}. Is it lost? Ask for a "
-            "new one.",
-        )
-        yield NextStep(f"Join the team {one.team} in {one.team.edition}", text, "", "")
+    return (NextStep("join", "", {"invitation": invitation}) for invitation in invitations)
 
 
 def registration_steps(editions: Iterable[Edition], now: datetime) -> Iterator[NextStep]:
     """Where a member without a team can register one."""
     for edition in editions:
         if registration_phase(edition, now) is Phase.OPEN:
-            text = "Register a team, then invite its members. The organizer approves it."
-            register = reverse("editions:register", args=[edition.name])
-            yield NextStep(f"Take part in {edition}", text, "Register a team", register)
+            yield NextStep("register", reverse("editions:register", args=[edition.name]), {"edition": edition})
 
 
 # An organizer's corpora -----------------------------------------------------------------------------
@@ -493,22 +357,19 @@ def next_steps(corpora: list[CorpusSummary], editions: list[Edition], own_tests:
     """
     in_editions = {edition.corpus_id for edition in editions}
     if not corpora and not own_tests:
-        text = (
-            "A challenge starts with original speech: a folder on the server with recordings, speakers and "
-            "transcripts. The import checks every file and reports everything at once."
-        )
-        yield NextStep("Import your first corpus", text, "Import a corpus", reverse("corpora:import"))
-        text = "Needs no challenge: an archive with a folder of recordings for each condition is enough."
-        yield NextStep("Or make a listening test", text, "Test your own recordings", reverse("studies:own"))
+        yield NextStep("import-corpus", reverse("corpora:import"))
+        yield NextStep("own-test", reverse("studies:own"))
     elif corpora and not editions:
-        text = "Choose its corpus, who evaluates, the limits and the dates. You see the rules before they are public."
-        yield NextStep("Set up your first challenge", text, "New challenge", reverse("editions:new"))
+        yield NextStep("new-challenge", reverse("editions:new"))
     anonymised = set(System.objects.filter(corpus__in=[one.corpus for one in corpora]).values_list("corpus", flat=True))
     for summary in corpora:
+        corpus = summary.corpus
         if not summary.with_audio:
-            yield _add_audio(summary)
-        elif summary.corpus.pk not in anonymised | in_editions:
-            yield _run_an_anonymiser(summary)
+            folder = {"folder": corpus.source} if corpus.source.startswith("/") else {}  # else the name of an archive
+            wanted = urlencode({"name": corpus.name, **folder, "layout": corpus.layout})
+            yield NextStep("add-audio", f"{reverse('corpora:import')}?{wanted}", {"corpus": corpus})
+        elif corpus.pk not in anonymised | in_editions:
+            yield NextStep("run-anonymiser", reverse("systems:new", args=[corpus.name]), {"corpus": corpus})
 
 
 def look_at_failures(failed: list[Job]) -> NextStep:
@@ -517,26 +378,9 @@ def look_at_failures(failed: list[Job]) -> NextStep:
     Args:
         failed: at least one, newest first.
     """
-    newest = failed[0]
     if len(failed) == 1:
-        return NextStep(f"“{newest.title}” failed", newest.failure, "See the job", newest.get_absolute_url())
-    text = "Each says what went wrong, who must act and what to do."
-    return NextStep(f"{len(failed)} jobs failed", text, "See the failed jobs", f"{reverse('jobs:list')}?state=failed")
-
-
-def _add_audio(summary: CorpusSummary) -> NextStep:
-    corpus = summary.corpus
-    folder = {"folder": corpus.source} if corpus.source.startswith("/") else {}  # else the name of an archive
-    wanted = urlencode({"name": corpus.name, **folder, "layout": corpus.layout})
-    text = "Only its lists are here. Import it again under the same name, with the folder of its recordings."
-    address = f"{reverse('corpora:import')}?{wanted}"
-    return NextStep(f"Add the audio of {corpus.name}", text, "Import the audio", address)
-
-
-def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
-    name = summary.corpus.name
-    text = "You have no system on it yet; the measures of one are computed automatically."
-    return NextStep(f"Anonymise {name}", text, "Run an anonymiser", reverse("systems:new", args=[name]))
+        return NextStep("job-failed", failed[0].get_absolute_url(), {"job": failed[0]})
+    return NextStep("jobs-failed", f"{reverse('jobs:list')}?state=failed", {"count": len(failed)})
 
 
 # The operator ---------------------------------------------------------------------------------------
@@ -545,24 +389,12 @@ def _run_an_anonymiser(summary: CorpusSummary) -> NextStep:
 def waiting_people_step(count: int) -> Iterator[NextStep]:
     """Yield who waits for the operator to be let in."""
     if count:
-        title = "Somebody waits" if count == 1 else f"{count} people wait"
-        text = "For their address to be confirmed, or for a link for a new password, which no mail brings."
-        yield NextStep(f"{title} for you", text, "Show who waits", f"{reverse('people:list')}?show=waiting")
+        yield NextStep("people-wait", f"{reverse('people:list')}?show=waiting", {"count": count})
 
 
 def operator_steps(*, has_organizer: bool) -> Iterator[NextStep]:
     """What an operator of a young portal does."""
     if not has_organizer:
-        text = "Nobody can import a corpus or set up a challenge yet. The role can also be given to an account."
-        yield NextStep("Invite an organizer", text, "Invite somebody", reverse("people:invite"))
-    if not settings.MAIL_SERVER:
-        text = (
-            "Set PORTAL_MAIL_URL and PORTAL_MAIL_FROM. Until then you pass on the links of invitations yourself, and "
-            "“People” shows who waits for a link."
-        )
-        yield NextStep(
-            "Set up a mail server",
-            text,
-            "How to set it up",
-            f"{reverse('docs:page', args=['operator'])}#accounts-and-mail",
-        )
+        yield NextStep("invite-organizer", reverse("people:invite"))
+    if not sends_mail():
+        yield NextStep("set-up-mail", f"{reverse('docs:page', args=['operator'])}#accounts-and-mail")

@@ -145,7 +145,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "stimuli": _stimuli(study),
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
         "results_are": rules.describe_published_results(study),
-        "taken_back": rules.TOO_FEW_LEFT if selectors.was_taken_back(study) else "",
+        "taken_back": selectors.was_taken_back(study),
         "link": link,
         "link_note": note,
         "kept": selectors.describe_keeping(study, timezone.now()) if study.state == State.CLOSED else None,

@@ -17,12 +17,7 @@ State = Study.State
 CHANGEABLE = (State.DRAFT, State.PREPARED, State.OPEN, State.PAUSED)
 DESIGNABLE = (State.DRAFT, State.PREPARED)
 LAUNCHED = (State.OPEN, State.PAUSED)
-HIDDEN_WITH_LEADERBOARD = "hidden until the leaderboard is published again"
 RESULTS_TAKEN_BACK = "study.results_taken_back"  # in the audit log: after a withdrawal they rested on too few people
-TOO_FEW_LEFT = (
-    "Somebody withdrew, and too few people are left: what one of them answered could be told from the results. Archive "
-    "the test, and make another one for new results."
-)
 # The numbers of a plan that can be checked without knowing the recordings.
 NUMBERS = (
     *("asked", "evaluators", "trials_per_evaluator", "originals_per_evaluator"),
@@ -93,7 +88,7 @@ def kept_until(study: Study) -> datetime | None:
 
 def describe_published_results(study: Study) -> str:
     """Return what published results are, as pages say it: public as long as the leaderboard is."""
-    return HIDDEN_WITH_LEADERBOARD if study.waits_for_leaderboard else "published"
+    return "hidden until the leaderboard is published again" if study.waits_for_leaderboard else "published"
 
 
 def study_archiving_problem(study: Study) -> str:

@@ -239,7 +239,10 @@ def test_home_of_a_team_leads_to_its_unfinished_upload():
     )
     [step] = home_page(member)["steps"]
     assert step.title.endswith("finish the upload of a.zip")
-    assert (step.url, "3 MB of 9 MB have arrived." in step.text) == (f"/editions/cut/submit/?team={team.pk}", True)
+    assert (step.url, "3\u00a0MB of 9\u00a0MB have arrived." in step.text) == (
+        f"/editions/cut/submit/?team={team.pk}",
+        True,
+    )
     Upload.objects.filter(pk=upload.pk).update(state=Upload.State.ABANDONED)
     assert [url for _, url in _steps(member)] == ["/editions/cut/submit/"]
 
