@@ -45,7 +45,7 @@ run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 
 # Steps that wait for the network, or use one core only, run in parallel.
 test: ## check style, types and contracts, then run the tests
-	@$(MAKE) --no-print-directory --jobs 3 $(VENV)/dev $(VENV)/models browser
+	@$(MAKE) --no-print-directory --jobs 4 $(VENV)/dev $(VENV)/models browser
 	@$(MAKE) --no-print-directory --jobs 2 lint compiled
 	@$(MAKE) --no-print-directory --jobs 3 test-embedded test-browser test-others
 
@@ -134,8 +134,13 @@ $(VENV)/base: $(VENV)/bin/python requirements.txt
 	@$(BIN)/python -m evaluation models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
 	@touch $@
 
+# pyworld comes as source. It is built beside the installation of the other packages, and pip keeps what it built.
+$(VENV)/world: $(VENV)/bin/python requirements/world.txt
+	@$(BIN)/python -m pip wheel --quiet --require-hashes --no-deps --requirement requirements/world.txt --wheel-dir $@ 2>/dev/null || true
+	@mkdir -p $@ && touch $@
+
 # What cannot be installed here is named; the portal says so again where it is asked for, and its tests are skipped.
-$(VENV)/portal: $(VENV)/base $(PARTS:%=requirements/%.txt)
+$(VENV)/portal: $(VENV)/base $(VENV)/world $(PARTS:%=requirements/%.txt)
 	@echo "Installing WORLD, PyTorch, recognisers and synthesiser (about 1.2 GB)"
 	@$(PINNED) --requirement requirements/world.txt 2>/dev/null \
 		|| echo "pyworld could not be built (it needs a C++ compiler): formant scaling and the F0 estimators DIO and Harvest will not run."
