@@ -28,7 +28,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 at_end = log=$$(mktemp); { $(1); } > $$log 2>&1; code=$$?; cat $$log; rm $$log; exit $$code
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test golden compiled test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements browser
+.PHONY: help demo run test golden pictures compiled test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ test-random: $(VENV)/dev $(VENV)/models ## let the property tests explore; what 
 
 golden: $(VENV)/dev ## compare what the demo shows with what is frozen in tests/golden
 	@$(BIN)/python -m tests.golden.demo compare
+
+pictures: $(VENV)/dev browser ## take the pictures of the manual and of README anew, from the demo
+	@$(BIN)/python -m tests.pictures
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
 	@echo "Checking style, types, import contracts and migrations"

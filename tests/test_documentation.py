@@ -45,7 +45,8 @@ from tests.snapshots import write_empty_database
 pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README, LIBRARY = ROOT / "README.md", ROOT / "docs" / "library.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 LIMIT_S = 400
 
 
@@ -565,7 +566,8 @@ def run_code(code: str, where: Path) -> list[float]:
 
 
 def test_documented_code_for_score_files_runs_in_under_five_lines(tmp_path):
-    code, _ = blocks("python", PAGES[:1])
+    [code] = blocks("python", [README])
+    assert code == blocks("python", [LIBRARY])[0]
     write_science_files(tmp_path)
     assert len([line for line in code.splitlines() if line]) < 5
     measured = measure_scores(tmp_path / "scores", tmp_path / "trials")
@@ -574,13 +576,14 @@ def test_documented_code_for_score_files_runs_in_under_five_lines(tmp_path):
 
 
 def test_documented_code_for_an_anonymiser_runs():
-    _, code = blocks("python", PAGES[:1])
+    _, code = blocks("python", [LIBRARY])
     [rho] = run_code(code, ROOT)
     assert 0 < rho < 1
 
 
-def test_links_of_the_readme_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", PAGES[0].read_text()):
+def test_links_of_the_readme_lead_somewhere_and_it_is_short():
+    assert len(README.read_text().splitlines()) <= 60
+    for target in re.findall(r"(?:\]\(|src=\")([^)#\"]+)", README.read_text()):
         assert "://" in target or (ROOT / target).exists(), target
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,8 +45,9 @@ def build_manual() -> Path:
     Raises:
         CalledProcessError: Zensical found an error or a link that leads nowhere.
     """
-    pages = _read_pages()
-    state = hashlib.sha256(repr(sorted(pages.items())).encode()).hexdigest()[:16]
+    pages, pictures = _read_pages(), sorted(_pictures().iterdir())
+    content = [sorted(pages.items()), [(path.name, path.read_bytes()) for path in pictures]]
+    state = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
     site: Path = settings.DATA_DIR / "manual" / state
     with _building:
         if not site.is_dir():
@@ -60,10 +62,15 @@ def _build(pages: dict[str, str], site: Path) -> None:
             path = Path(folder, name) if name == "zensical.toml" else Path(folder, "docs", name)
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        shutil.copytree(_pictures(), Path(folder, "docs", "pictures"))
         command = [sys.executable, "-m", "zensical", "build", "--strict"]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
         with suppress(OSError):  # another process was first
             Path(folder, "site").rename(site)
+
+
+def _pictures() -> Path:
+    return settings.FILES_DIR / "docs" / "pictures"
 
 
 def _read_pages() -> dict[str, str]:
