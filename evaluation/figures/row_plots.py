@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from common.arrays import Floats
-from evaluation.figures.style import SMALL, TEXT, Look, Palette, Size, draw_limit, mark_artist
+from evaluation.figures.style import SMALL, TEXT, Look, Palette, Size, draw_limit, mark_artist, mark_cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,7 +162,7 @@ class RowPanel:
     """Rows on one axis of values.
 
     Attributes:
-        limits: of the axis.
+        limits: of the axis; an interval beyond them is cut and has an arrowhead.
         axis: its name.
         bands: areas behind the points, such as what chance gives, each from a line on.
         band_words: in the key.
@@ -194,7 +194,11 @@ class RowPanel:
         if self.head:
             axes.set_title(self.head, fontsize=SMALL, color=palette.muted)
         low, high = self.limits
-        set_value_axis(axes, self.limits, self.axis, room=0.03 * (high - low), most=self.most_ticks)
+        room = 0.03 * (high - low)
+        set_value_axis(axes, self.limits, self.axis, room=room, most=self.most_ticks)
+        spans = [span for one in self.marks if one.has_ends for span in one.spans]
+        cut = [(low - room, row, "<") for row, start, _ in spans if start < low]
+        mark_cut(axes, [*cut, *((high + room, row, ">") for row, _, end in spans if end > high)], palette)
 
 
 @dataclass(frozen=True, slots=True)

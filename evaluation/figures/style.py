@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from xml.etree import ElementTree
@@ -284,6 +285,32 @@ def raise_limits(axes: Axes) -> None:
         line = next((number for number, end in enumerate(ends) if end < box.x0), len(ends))
         ends[line : line + 1] = [box.x1 + box.height / 2]
         one.set_position((0, 3 + line * 1.1 * 72 * box.height / one.figure.dpi))
+
+
+def hold_spans(points: Iterable[float], spans: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the limits of an axis that holds points and their intervals.
+
+    One interval that would make the axis more than twice as long as the others need is cut there; a mark says so
+    (`mark_cut`).
+    """
+    held = list(points)
+
+    def limits(kept: Iterable[tuple[float, float]]) -> tuple[float, float]:
+        values = [*held, *chain.from_iterable(kept)]
+        return min(values), max(values)
+
+    low, high = limits(spans)
+    for place in range(len(spans)) if len(spans) > 2 else ():
+        inner = limits([*spans[:place], *spans[place + 1 :]])
+        if high - low > 2 * (inner[1] - inner[0]):
+            return inner
+    return low, high
+
+
+def mark_cut(axes: Axes, places: Iterable[tuple[float, float, str]], palette: Palette) -> None:
+    """Draw an arrowhead at each end of an interval that the axes cut: x, y, and the marker of its direction."""
+    for x, y, marker in places:
+        axes.plot([x], [y], marker, color=palette.ink, markersize=5, zorder=2.6, clip_on=False)
 
 
 def validate_finite(values: Iterable[tuple[str, float]], what: str) -> None:

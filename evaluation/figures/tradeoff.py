@@ -26,7 +26,9 @@ from evaluation.figures.style import (
     Theme,
     draw_limit,
     draw_plot,
+    hold_spans,
     mark_artist,
+    mark_cut,
     place_systems,
     raise_limits,
 )
@@ -175,12 +177,15 @@ class _TradeoffPlot:
 
     def _draw_axes(self, axes: Axes, palette: Palette) -> None:
         metric, gap = self.metric, "\n" if self.narrow else "  "
-        eers = [eer for one in self.points for eer in (one.eer, *(one.eer_interval or ()))]
-        utilities = [utility for one in self.points for utility in (one.utility, *(one.utility_interval or ()))]
-        axes.set_xlim(max(0.0, min(eers) - 3), max([*eers, *self.minimum_eers]) + 3)
-        room = max(1.0 if metric.unit == "%" else 0.05, 0.22 * (max(utilities) - min(utilities)))
-        lowest = min(utilities) - room
-        axes.set_ylim(max(0.0, lowest) if min(utilities) >= 0 else lowest, max(utilities) + 1.4 * room)
+        eers = [eer for one in self.points for eer in (one.eer, *(one.eer_interval or ()))] + [*self.minimum_eers]
+        spans = [(one.eer, one.utility_interval) for one in self.points if one.utility_interval]
+        low, high = hold_spans((one.utility for one in self.points), [span for _, span in spans])
+        axes.set_xlim(max(0.0, min(eers) - 3), max(eers) + 3)
+        room = max(1.0 if metric.unit == "%" else 0.05, 0.22 * (high - low))
+        bottom, top = (max(0.0, low - room) if low >= 0 else low - room), high + 1.4 * room
+        axes.set_ylim(bottom, top)
+        cut = [(eer, bottom, "v") for eer, (start, _) in spans if start < bottom]
+        mark_cut(axes, [*cut, *((eer, top, "^") for eer, (_, end) in spans if end > top)], palette)
         for number, limit in enumerate(sorted(self.minimum_eers)):
             words = f"{limit:g}" if self.narrow else f"{limit:g} %"
             draw_limit(axes, limit, palette, words if number else f"minimum {words}", side="right")

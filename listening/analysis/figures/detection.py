@@ -13,6 +13,7 @@ import numpy as np
 
 from evaluation.figures.det import Curve, plot_curves, spread_curves, spread_systems
 from evaluation.figures.row_plots import HOLLOW, Marks, MatrixPlot, RowPanel, RowPlot, Rows
+from evaluation.figures.style import hold_spans
 from listening.analysis.figures.labels import interval, listed, percent, sentence, short_group
 from listening.analysis.figures.view import (
     ALL_FORMATS,
@@ -298,7 +299,9 @@ def plot_values(
         if band_words and row["chance"] is not None
     ]
     values = [value for one in marks for _, value in one.points]
-    values += [end for _, *ends in [*bands, *(span for one in marks for span in one.spans)] for end in ends]
+    values += [end for _, *ends in bands for end in ends]
+    values += [value for value in (chance, 0.0 if beside else None) if value is not None]
+    spans = [(low, high) for one in marks for _, low, high in one.spans]
     breaks = [place for place in headings if place] + [place + 1 for place in anchors if place + 1 < len(shown)]
     panel = RowPanel(
         Rows(
@@ -309,7 +312,7 @@ def plot_values(
             told=[(label if row else "", str(row.get("system", "")) if row else "") for label, row in shown],
         ),
         marks,
-        find_limits([*values, chance, 0.0 if beside else None], 0.05 * unit),
+        find_limits(hold_spans(values, spans) if values else (), 0.05 * unit),
         axis,
         bands,
         band_words,

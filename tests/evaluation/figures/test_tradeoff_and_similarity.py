@@ -10,7 +10,7 @@ import pytest
 from common.errors import InputError
 from evaluation.figures.similarity import describe as describe_similarity
 from evaluation.figures.similarity import make_similarity_plot
-from evaluation.figures.style import PALETTES, draw_plot
+from evaluation.figures.style import PALETTES, draw_plot, hold_spans
 from evaluation.figures.tradeoff import SystemPoint, _TradeoffPlot, draw_tradeoff
 from evaluation.metrics.catalogue import WER
 from evaluation.metrics.voice_similarity import voice_distinctiveness_of_embeddings
@@ -89,3 +89,25 @@ def test_limits_that_lie_near_each_other_and_a_name_at_the_edge_can_be_read():
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     [name] = [text for text in axes.texts if text.get_text() == "Original"]
     assert name.arrow_patch is None, "it stands beside its point"
+
+
+def test_one_far_interval_is_cut_with_an_arrowhead_and_does_not_squeeze_the_others():
+    from matplotlib.figure import Figure
+
+    utilities = {"B2": (12.0, 10.0, 14.0), "T1": (14.0, 11.0, 17.0), "T2": (15.0, 12.0, 160.0)}
+    points = [
+        SystemPoint(name, 30.0, utility, utility_interval=(low, high))
+        for name, (utility, low, high) in utilities.items()
+    ]
+    figure = Figure()
+    _TradeoffPlot(points, WER, (10,), False).paint(figure, PALETTES["light"])
+    [axes] = figure.axes
+    bottom, top = axes.get_ylim()
+    assert (bottom < 10, 17 < top < 25) == (True, True)
+    assert [line.get_xydata().tolist() for line in axes.lines if line.get_marker() == "^"] == [[[30.0, top]]]
+    assert axes.get_xlim()[0] < 10, "the condition has its line"
+
+
+def test_an_axis_holds_all_intervals_where_no_single_one_is_far():
+    assert hold_spans([1, 2, 3], [(0, 2), (1, 9), (2, 10)]) == (0, 10)
+    assert hold_spans([1, 9], [(0, 2), (8, 30)]) == (0, 30)
