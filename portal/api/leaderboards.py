@@ -32,7 +32,7 @@ from portal.core.downloads import csv_response
 from portal.core.panels import panel_data
 from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_rows
-from portal.leaderboard.selectors import leaderboard_for, policy_by
+from portal.leaderboard.selectors import leaderboard_for
 
 
 class FreezeSerializer(StrictSerializer):
@@ -150,5 +150,5 @@ class PolicyViewSet(ApiViewSet):
 
 
 def _answer_policy(edition: Edition) -> Response:
-    policy = policy_by(edition, edition.leaderboard_policy)
+    policy = edition.policy
     return Response({"policy": policy_as_dict(policy), "words": policy_in_words(policy)})

@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, lru_cache
+from typing import Any
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -18,7 +19,8 @@ from django.db import models
 from django.urls import reverse
 
 from common.toml_files import LARGEST_TOML_BYTES
-from evaluation.protocols.recipes import Recipe, load_recipe, parse_recipe
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
+from evaluation.protocols.recipes import Recipe, Track, load_recipe, parse_recipe
 from evaluation.protocols.tracks import narrow_to_track
 from portal.core.fields import LineText
 
@@ -317,6 +319,25 @@ class Edition(models.Model):
         if self.recipe_text:
             return narrow_to_track(replace(_parse_own(self.recipe_text, self.name), title=self.title), self.track)
         return narrow_to_track(load_recipe(self.protocol), self.track)
+
+    @property
+    def ranked_track(self) -> Track:
+        """Return the track of the recipe that this edition runs."""
+        return self.recipe.tracks[self.track] if self.track else self.recipe.track
+
+    @property
+    def policy(self) -> LeaderboardPolicy:
+        """Return what the leaderboard ranks by: the recipe with what organizers changed."""
+        return make_policy(self.recipe, self.track, self.policy_changes)
+
+    @property
+    def policy_changes(self) -> dict[str, Any]:
+        """Return what organizers changed of the ranking, without minima that the recipe does not ask for any more."""
+        changes, ranking = dict(self.leaderboard_policy), self.ranked_track.ranking
+        if "gates" in changes:
+            known = {gate.metric for gate in ranking.gates} if ranking else set()
+            changes["gates"] = {metric: one for metric, one in changes["gates"].items() if metric in known}
+        return changes
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.core.files.storage import default_storage
@@ -136,15 +136,6 @@ def stored_recipe(edition: Edition) -> str:
     return edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
 
 
-def keep_known_gates(edition: Edition, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an organizer's changes of the ranking without minima of metrics that the recipe does not ask for."""
-    recipe = edition.recipe
-    track = recipe.tracks[edition.track] if edition.track else recipe.track
-    known = {gate.metric for gate in track.ranking.gates} if track.ranking else set()
-    gates = {metric: minimum for metric, minimum in changes.get("gates", {}).items() if metric in known}
-    return {**changes, **({"gates": gates} if "gates" in changes else {})}
-
-
 def export_recipe(edition: Edition) -> str:
     """Return the recipe of an edition for others, with what its organizers rank by: all that they compute follows it.
 
@@ -153,7 +144,7 @@ def export_recipe(edition: Edition) -> str:
     text = stored_recipe(edition)
     if edition.leaderboard_policy:
         recipe = parse_recipe(text, file=f"{edition.name}.toml", is_stored=True)
-        ranked = write_policy(recipe, edition.track, keep_known_gates(edition, edition.leaderboard_policy))
+        ranked = write_policy(recipe, edition.track, edition.policy_changes)
         text = write_recipe(ranked, comment="With the conditions that the organizers of the edition have set.")
     return retitle_recipe(text, edition.title) if edition.recipe_text else text
 

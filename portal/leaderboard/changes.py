@@ -8,14 +8,11 @@ from datetime import datetime
 
 from django.utils.dateparse import parse_datetime
 
-from evaluation.app.runs.context import track_of
 from evaluation.protocols.ranking.policy import policy_in_words, write_policy
 from evaluation.protocols.recipe_changes import list_changes
 from evaluation.protocols.recipe_making import write_recipe
 from portal.challenges.models import Edition
-from portal.challenges.selectors import keep_known_gates
 from portal.core.models import AuditEvent
-from portal.leaderboard.selectors import policy_by
 
 # Of the form of an edition what decides which submissions are late.
 DEADLINES = {"submissions_close_at": "Deadline for submissions", "late_until": "Late submissions are taken until"}
@@ -48,8 +45,8 @@ def describe_change(before: Edition, after: Edition) -> tuple[list[str], list[st
     changes = list_changes(*(_write_recipe(one) for one in (before, after)))
     if not changes:
         return [], []
-    old, new = (policy_in_words(policy_by(one, one.leaderboard_policy)) for one in (before, after))
-    said = tuple(f"tracks.{track_of(before).name}.ranking.{name}" for name in IN_WORDS) if old != new else ()
+    old, new = (policy_in_words(one.policy) for one in (before, after))
+    said = tuple(f"tracks.{before.ranked_track.name}.ranking.{name}" for name in IN_WORDS) if old != new else ()
     others = [one for one in changes if not one.key.startswith(said)]
     return (
         [*_only_in(old, new), *(f"{one.key}: {one.before}" for one in others if one.before)],
@@ -78,7 +75,7 @@ def list_published_changes(edition: Edition) -> list[PublishedChange]:
 
 def _write_recipe(edition: Edition) -> str:
     """Return the recipe of an edition with all that its organizers rank by, each default as it is written."""
-    policy = keep_known_gates(edition, edition.leaderboard_policy)
+    policy = edition.policy_changes
     return write_recipe(write_policy(edition.recipe, edition.track, policy))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from evaluation.app.runs.context import track_of
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.catalogue import Metric, find_metric
 from evaluation.objective_results.values import ObjectiveValues
@@ -34,13 +33,13 @@ class LanguageColumn:
 
 def list_language_columns(edition: Edition, policy: LeaderboardPolicy) -> tuple[LanguageColumn, ...]:
     """What decides on a leaderboard, in each language of a track with several; else nothing."""
-    track = track_of(edition)
+    track = edition.ranked_track
     languages = (*track.languages, *track.surprise_languages)
     return tuple(_columns(edition, policy, languages)) if len(languages) > 1 else ()
 
 
 def _columns(edition: Edition, policy: LeaderboardPolicy, languages: Iterable[str]) -> Iterator[LanguageColumn]:
-    sets, track = edition.recipe.data_sets, track_of(edition)
+    sets, track = edition.recipe.data_sets, edition.ranked_track
     keys = [(policy.privacy.metric, policy.privacy.estimator)]
     keys += [(one.metric, one.estimator) for one in policy.utilities]
     for key in keys:

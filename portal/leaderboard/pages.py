@@ -12,7 +12,6 @@ from django.urls import reverse
 
 from common.rounding import few_digits
 from common.tables import Cell, number_table
-from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import describe_evaluators, explain_unlike_papers
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.catalogue import Direction
@@ -152,7 +151,7 @@ def _published_key(leaderboard: Leaderboard) -> str:
     """Return the task of this edition among all published results; empty where its recipe has none."""
     if not is_as_shipped(leaderboard.edition.recipe):
         return ""
-    edition, track = leaderboard.edition.recipe.edition, track_of(leaderboard.edition).name
+    edition, track = leaderboard.edition.recipe.edition, leaderboard.edition.ranked_track.name
     return next((one.key for one in list_tasks() if (one.recipe.edition, one.track.name) == (edition, track)), "")
 
 
@@ -163,7 +162,7 @@ def _unlike(count: int) -> str:
 
 def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[str, str]]]]:
     """How much each data set counts in each average; others have the weights of the EER or of the WER."""
-    track, privacy, found = track_of(leaderboard.edition), leaderboard.policy.privacy, []
+    track, privacy, found = leaderboard.edition.ranked_track, leaderboard.policy.privacy, []
     by_name = {(one.metric, one.estimator): one for one in reversed(track.averages)}
     by_metric = {one.metric: one for one in reversed(track.averages)}
     deciding = by_name.get((privacy.metric, privacy.estimator))

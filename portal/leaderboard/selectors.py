@@ -7,7 +7,7 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -22,7 +22,6 @@ from evaluation.app.attacks.selectors import add_verdicts
 from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
 from evaluation.app.recognizer_training.selectors import METRIC as PHONES
 from evaluation.app.recognizer_training.selectors import read_phone_averages
-from evaluation.app.runs.context import track_of
 from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.metrics.averages import weighted_average
@@ -44,7 +43,6 @@ from evaluation.protocols.ranking.ranking import rank
 from evaluation.protocols.recipes import Average, Track
 from portal.accounts.models import User
 from portal.challenges.models import Edition
-from portal.challenges.selectors import keep_known_gates
 from portal.leaderboard.languages import list_language_columns, measure_languages
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Relation, SystemPart, may_see
@@ -201,22 +199,17 @@ def rank_leaderboard(edition: Edition, *, with_retrained: bool = True) -> Leader
         with_retrained: as `load_entries` takes it.
     """
     entries, measured_at = load_entries(edition, with_retrained=with_retrained)
-    policy = policy_by(edition, edition.leaderboard_policy)
+    policy = edition.policy
     return Leaderboard(
         edition=edition,
         is_preview=edition.published_at is None,
         as_of=edition.frozen_at,
         measured_at=measured_at,
         policy=policy,
-        averages=shown_averages(track_of(edition), policy),
+        averages=shown_averages(edition.ranked_track, policy),
         entries=entries,
         table=rank(entries, policy),
     )
-
-
-def policy_by(edition: Edition, changes: Mapping[str, Any]) -> LeaderboardPolicy:
-    """The policy that stored changes make; minima of metrics that the recipe does not ask for any more are dropped."""
-    return make_policy(edition.recipe, edition.track, keep_known_gates(edition, changes))
 
 
 def shown_averages(track: Track, policy: LeaderboardPolicy) -> tuple[ShownAverage, ...]:
@@ -245,7 +238,7 @@ def list_published(leaderboard: Leaderboard) -> list[PublishedSystem]:
     if not is_as_shipped(edition.recipe):
         return []
     shown = {(one.key, one.estimator) for one in leaderboard.averages if one.is_privacy or one.is_utility}
-    averages = [one for one in track_of(edition).averages if (one.metric, one.estimator) in shown]
+    averages = [one for one in edition.ranked_track.averages if (one.metric, one.estimator) in shown]
     if len(averages) < len(shown):
         return []
     return published_systems(
@@ -343,7 +336,7 @@ def load_entries(
     Args:
         with_retrained: whether the averages of retrained recognisers are read, which no rank needs.
     """
-    track, policy = track_of(edition), policy_by(edition, {})
+    track, policy = edition.ranked_track, make_policy(edition.recipe, edition.track)
     submissions = submissions_on_leaderboard(edition)
     read = read_objective_values(submissions, extent=ReadExtent.RANKED, as_of=edition.frozen_at)
     values = add_verdicts(read, submissions, edition.frozen_at)

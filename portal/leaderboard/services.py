@@ -14,7 +14,6 @@ from django.urls import reverse
 from common.errors import NotPossible, ProblemsError
 from evaluation.app.models import MetricValue
 from evaluation.app.objective_results.services import start_again
-from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.metrics.catalogue import find_metric
@@ -152,7 +151,7 @@ def _find_unmeasured(edition: Edition, recipe: Recipe) -> list[str]:
     values = MetricValue.objects.filter(run__submission__system__edition=edition, run__kind=OBJECTIVE.kind)
     single = values.exclude(data_set__startswith=AVERAGE).order_by()
     measured = set(single.values_list("metric", "estimator").distinct())
-    known = _asked_metrics(track_of(edition))
+    known = _asked_metrics(edition.ranked_track)
     return [
         f"{place}: expected a metric that was measured of the submissions, found {find_metric(*one).label} "
         f"(metric {one[0]}, estimator {one[1] or 'none'}). Nothing that was submitted gives it."

@@ -25,7 +25,6 @@ from evaluation.app.attacks.stored_attackers import REPORT, encoder_key, list_fi
 from evaluation.app.audio_measures.selectors import list_finished_runs, select_measures
 from evaluation.app.models import EvaluationRun, MetricValue
 from evaluation.app.objective_results.selectors import estimator_of
-from evaluation.app.runs.context import track_of
 from evaluation.attackers.training.trained_attacker import MEASURES
 from evaluation.metrics.catalogue import METRICS
 from evaluation.objective_results.attack_strength import Reliability
@@ -90,7 +89,7 @@ def number_as_dict(number: Number, *, with_reported: bool) -> dict[str, Any]:
 def objective_as_latex(view: View) -> str:
     """Return a booktabs table of the averages and one of each kind of number; reported numbers are left out."""
     edition = edition_of(view.system)
-    maker = TableMaker(load_numbers(view), edition.recipe, track_of(edition), with_reported=False)
+    maker = TableMaker(load_numbers(view), edition.recipe, edition.ranked_track, with_reported=False)
     title = f"{edition.title}, {view.system}, version {view.submission.version}"
     tables = [
         (

@@ -6,7 +6,6 @@ import numpy as np
 
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective_results.selectors import read_objective_values
-from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE
 from evaluation.app.runs.selectors import list_newest_finished
 from evaluation.app.runs.services import make_row
@@ -54,7 +53,7 @@ def number(edition, metric, estimator, data_set, value, *, attack="semi-informed
 
 def ranked_numbers(edition, *, eer, wer, pitch=0.5, gain=-5.0, interval=1.0, basis=Basis.VALUES):
     """Everything that the 2022 recipe averages and gates by: all data sets at these values, and their averages."""
-    recipe, track = edition.recipe, track_of(edition)
+    recipe, track = edition.recipe, edition.ranked_track
     of_metric = {"eer": eer, "wer": wer, "pitch_correlation": pitch, "gain_of_voice_distinctiveness": gain}
     numbers = [
         Number(identity, of_metric[identity.metric], Basis.SCORES, 100)

@@ -17,7 +17,7 @@ from evaluation.app.audio_measures.selectors import list_finished_runs
 from evaluation.app.models import EvaluationRun, ScoreSet, UtteranceMeasure
 from evaluation.app.objective_results.selectors import list_parts
 from evaluation.app.objective_results.services import draw_det_figures, edition_of, resume_objective, settle_objective
-from evaluation.app.runs.context import EvaluationContext, track_of
+from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION
 from evaluation.app.runs.portal_results import PortalResults
 from evaluation.app.runs.services import make_score_set, store_objective
@@ -140,7 +140,7 @@ def _find_sources(submission: Submission) -> Sources:
     """Everything that the numbers of a submission may rest on besides its own files."""
     edition = edition_of(submission)
     if edition.corpus is None:
-        return Sources(edition.recipe, track_of(edition))
+        return Sources(edition.recipe, edition.ranked_track)
     runs = list_finished_runs(submission)
     return replace(
         EvaluationContext(submission).sources,

@@ -17,7 +17,6 @@ from django.core.files.storage import default_storage
 from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, ScoreSet
-from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import OBJECTIVE, by_engines
 from evaluation.app.runs.selectors import list_finished, read_numbers, select_finished
 from evaluation.figures.exposure import ExposedTest
@@ -93,7 +92,7 @@ def read_objective_values(
     score_sets: dict[int, list[ScoreSet]] = defaultdict(list)
     for one in ScoreSet.objects.filter(run__in=runs.values()) if extent is ReadExtent.ALL else ():
         score_sets[one.run_id].append(one)
-    required = {pk: tuple(required_numbers(one.recipe, track_of(one))) for pk, one in editions.items()}
+    required = {pk: tuple(required_numbers(one.recipe, one.ranked_track)) for pk, one in editions.items()}
     found = {}
     for submission in given:
         run = runs.get(submission.pk)
@@ -120,7 +119,7 @@ def _complete(
     edition: Edition,
     score_sets: Iterable[ScoreSet],
 ) -> dict[NumberIdentity, Number]:
-    complete = select_complete(numbers, missing, edition.recipe, track_of(edition))
+    complete = select_complete(numbers, missing, edition.recipe, edition.ranked_track)
     targets = {(one.data_set, one.attack_model): one.target_count for one in score_sets}
     return add_notes(complete, edition.recipe, targets=targets)
 
@@ -172,7 +171,7 @@ def _needed(editions: Iterable[Edition]) -> Q:
     with several languages every data set."""
     wanted = Q(data_set__startswith=AVERAGE)
     for edition in editions:
-        track = track_of(edition)
+        track = edition.ranked_track
         if len({*track.languages, *track.surprise_languages}) > 1:
             averaged = {one.metric for one in list_averages(track)}
             wanted |= Q(metric__in=averaged, data_set__in=list(edition.recipe.data_sets))

@@ -16,7 +16,6 @@ from django.db.models import Q
 
 from common.errors import InputError
 from evaluation.app.models import EvaluationRun
-from evaluation.app.runs.context import track_of
 from evaluation.app.runs.kinds import PHONES_TEXT, RETRAINED, EngineText
 from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.formats.results import Speech
@@ -127,7 +126,7 @@ def _list_averages(run: EvaluationRun, numbers: Iterable[Number], split: str) ->
 
 
 def _find_weights(edition: Edition, split: str) -> Mapping[str, float]:
-    averages = (one for one in track_of(edition).averages if one.metric == "wer" and split in one.weights)
+    averages = (one for one in edition.ranked_track.averages if one.metric == "wer" and split in one.weights)
     return next((one.weights[split] for one in averages), {})
 
 

@@ -19,29 +19,21 @@ from evaluation.metrics.catalogue import PITCH_CORRELATION
 from evaluation.metrics.word_errors import normalise_transcript
 from evaluation.metrics.word_normalization import TextRule, rule_for
 from evaluation.objective_results.sources import Sources
-from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import DataSet as RecipeSet
 from evaluation.protocols.recipes import Recipe, Track
 from portal.challenges.models import Corpus, DataSet, Edition, Role, TrialList, Utterance
-from portal.challenges.selectors import find_trials, keep_known_gates
+from portal.challenges.selectors import find_trials
 from portal.submissions.models import Submission
 from speech.recognizers.contract import ENGLISH
 
 BOTH_GENDERS = "mixed"
 
 
-def track_of(edition: Edition) -> Track:
-    """The track of the edition's recipe that it runs."""
-    recipe = edition.recipe
-    return recipe.tracks[edition.track] if edition.track else recipe.track
-
-
 def pitch_minimum(edition: Edition | None) -> Threshold | None:
     """Return what an edition asks of the pitch correlation now, as a figure names it; of no edition that of 2022."""
     if edition is None:
         return MINIMUM_PITCH_CORRELATION
-    policy = make_policy(edition.recipe, edition.track, keep_known_gates(edition, edition.leaderboard_policy))
-    gate = next((one for one in policy.gates if one.metric == PITCH_CORRELATION.key), None)
+    gate = next((one for one in edition.policy.gates if one.metric == PITCH_CORRELATION.key), None)
     if gate is None:
         return None
     is_own = bool(edition.recipe_text) or "gates" in edition.leaderboard_policy
@@ -109,7 +101,7 @@ class EvaluationContext:
 
     @cached_property
     def track(self) -> Track:
-        return track_of(self.edition) if self.edition else self.recipe.track
+        return self.edition.ranked_track if self.edition else self.recipe.track
 
     @cached_property
     def data_sets(self) -> Mapping[str, DataSet]:

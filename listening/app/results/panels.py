@@ -19,7 +19,6 @@ from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
 from evaluation.app.objective_results.selectors import group_curves
-from evaluation.app.runs.context import track_of
 from evaluation.figures.style import SYNTHETIC
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
@@ -44,7 +43,6 @@ from portal.leaderboard.selectors import (
     ShownAverage,
     make_entry,
     make_original_entry,
-    policy_by,
     shown_averages,
 )
 from portal.leaderboard.tables import measured_of
@@ -434,7 +432,7 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
     """Return what listeners said of one system, beside its objective averages."""
     scores = chosen_scores(request.GET)
     edition = edition_of(numbers.view.system)
-    policy, track = policy_by(edition, edition.leaderboard_policy), track_of(edition)
+    policy, track = edition.policy, edition.ranked_track
     entry = make_entry(numbers.view.submission, numbers.values, track, policy)
     predicted = [PREDICTED_AVERAGE] if PREDICTED_AVERAGE.key in entry.averages else []
     columns = [*shown_averages(track, policy), *predicted]
@@ -465,7 +463,7 @@ def _joint_det(
     if not rows or heard.is_outdated:
         return None
     edition = edition_of(numbers.view.system)
-    policy, sets = policy_by(edition, edition.leaderboard_policy), edition.recipe.data_sets
+    policy, sets = edition.policy, edition.recipe.data_sets
     privacy = policy.privacy
     known = {
         name: {

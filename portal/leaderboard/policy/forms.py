@@ -16,7 +16,6 @@ from portal.challenges.models import Edition
 from portal.challenges.selectors import export_recipe
 from portal.core.fields import RadioField
 from portal.editions.forms import RecipeFileForm
-from portal.leaderboard.selectors import policy_by
 from portal.leaderboard.services import change_recipe
 
 PLAIN = ("policy", "late", "basis", "several_systems", "note_within")
@@ -67,10 +66,10 @@ class PolicyForm(forms.Form):
     )
 
     def __init__(self, *args: Any, edition: Edition, **kwargs: Any) -> None:
-        self.chosen = policy_by(edition, edition.leaderboard_policy)
+        self.chosen = edition.policy
         super().__init__(*args, **kwargs | {"initial": _initial(self.chosen)})
         self.edition = edition
-        self._base = policy_by(edition, {})
+        self._base = make_policy(edition.recipe, edition.track)
         for gate in self._base.gates:
             metric = find_metric(gate.metric, gate.estimator)
             self.fields[f"gate_{gate.metric}"] = forms.FloatField(

@@ -17,7 +17,7 @@ from portal.core.downloads import as_download
 from portal.core.fields import posted, show_form
 from portal.leaderboard import services
 from portal.leaderboard.policy.forms import PolicyForm, RecipeForm
-from portal.leaderboard.selectors import policy_by, shown_edition_for
+from portal.leaderboard.selectors import shown_edition_for
 from portal.leaderboard.views import act_and_show
 
 
@@ -29,7 +29,7 @@ def policy(request: HttpRequest, edition: str) -> HttpResponse:
     if form.is_valid():
         save = partial(services.change_policy, edition=managed, policy=form.chosen, now=read_clock(), by=request.user)
         return act_and_show(request, managed, save, f"The policy is changed.{_wait(managed)}")
-    words = policy_in_words(policy_by(managed, managed.leaderboard_policy))
+    words = policy_in_words(managed.policy)
     return show_form(request, "leaderboard/policy/policy.html", form, edition=managed, words=words)
 
 

@@ -21,7 +21,7 @@ from evaluation.app.objective_results.selectors import (
     group_curves,
     read_objective_values,
 )
-from evaluation.app.runs.context import pitch_minimum, track_of
+from evaluation.app.runs.context import pitch_minimum
 from evaluation.app.runs.kinds import explain_unlike_papers
 from evaluation.figures import exposure
 from evaluation.figures.det import size_of
@@ -29,7 +29,7 @@ from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results.values import ObjectiveValues
 from evaluation.protocols.ranking.unranked import list_exclusion_reasons
 from portal.core.panels import make_panels
-from portal.leaderboard.selectors import make_entry, policy_by, rank_leaderboard
+from portal.leaderboard.selectors import make_entry, rank_leaderboard
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective_results.answer import answer
 from portal.systems.objective_results.tables import (
@@ -63,7 +63,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     audio = selectors.read_values(judged)
     worst, best = selectors.find_extremes(judged) if judged and view.is_own else ([], [])
     minimum = pitch_minimum(edition)
-    maker = TableMaker(values, edition.recipe, track_of(edition), with_reported=view.is_own)
+    maker = TableMaker(values, edition.recipe, edition.ranked_track, with_reported=view.is_own)
     privacy, utility, tables = maker.averages(of_privacy=True), maker.averages(of_privacy=False), maker.tables()
     panels = make_panels("system", request, SystemNumbers(view, values))
     joint = next((panel.figure for panel in panels if panel.figure), None)
@@ -122,7 +122,7 @@ def load_numbers(view: View) -> ObjectiveValues:
 def read_standing(view: View, values: ObjectiveValues) -> Standing:
     """How the submission shown stands to the conditions of its edition."""
     edition = edition_of(view.system)
-    return find_standing(values, policy_by(edition, edition.leaderboard_policy), list_reasons(view, values))
+    return find_standing(values, edition.policy, list_reasons(view, values))
 
 
 def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[str]:
@@ -132,14 +132,14 @@ def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[s
     edition = edition_of(view.system)
     is_on_leaderboard = edition.published_at is not None and not edition.published_recipe and not view.query
     ranked = rank_leaderboard(edition, with_retrained=False) if is_on_leaderboard else None
-    return answer(values, standing, track_of(edition), ranked, view.system.name)
+    return answer(values, standing, edition.ranked_track, ranked, view.system.name)
 
 
 def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
     """Why the submission shown can be ranked in no condition, as the leaderboard says it."""
     edition = edition_of(view.system)
-    policy = policy_by(edition, edition.leaderboard_policy)
-    entry = make_entry(view.submission, values, track_of(edition), policy)
+    policy = edition.policy
+    entry = make_entry(view.submission, values, edition.ranked_track, policy)
     return [one.text for one in list_exclusion_reasons(entry, policy)] if policy.minimum_eers else []
 
 
