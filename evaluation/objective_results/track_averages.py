@@ -7,15 +7,32 @@ ROCCH-EER, what lies beyond the EER, and the predicted naturalness.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from common.errors import InputError
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.averages import weighted_average
 from evaluation.metrics.bootstrap import Replicates, weighted_sum
+from evaluation.metrics.detection import Estimator
 from evaluation.objective_results import values
 from evaluation.protocols.recipes import Average, Recipe, Track
+
+PHONES = "per"  # of recognisers that are trained again
+# What such a number is called, by the speech that the recogniser was trained on and the speech that it heard.
+ROW_OF = {
+    (Speech.ORIGINAL, Speech.ORIGINAL): "ceiling",
+    (Speech.ANONYMISED, Speech.ANONYMISED): "retrained",
+    (Speech.ORIGINAL, Speech.ANONYMISED): "frozen",
+}
+ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
+
+
+def estimator_of(recipe: Recipe | None) -> Estimator:
+    """Return the equal error rate that a recipe averages by; the usual one without a recipe."""
+    averages = (average for track in recipe.tracks.values() for average in track.averages) if recipe else ()
+    named = {average.estimator for average in averages if average.metric == "eer"}
+    return next((one for one in ESTIMATORS if one in named), "kaldi")
 
 
 def list_averages(track: Track) -> Iterator[Average]:
@@ -115,3 +132,34 @@ def add_average(
     low, high = (interval.lower, interval.upper) if interval else (None, None)
     identity = replace(whole, data_set=name)
     numbers[identity] = values.Number(identity, value, values.Basis.VALUES, len(present), low=low, high=high)
+
+
+def name_row(number: values.Number) -> str:
+    """Return which row of a retrained recogniser a number belongs to; empty for others."""
+    identity = number.identity
+    if identity.metric != PHONES or identity.training is None:
+        return ""
+    return ROW_OF.get((identity.training, identity.speech), "")
+
+
+def average_rows(numbers: Iterable[values.Number], track: Track, split: str) -> dict[str, values.Number]:
+    """Return the average of each row of a retrained recogniser, by the weights of the word error rate.
+
+    An average that was stored by other weights has no interval; there is none where a data set was not heard.
+    """
+    rows: dict[str, dict[str, values.Number]] = {}
+    for number in numbers:
+        if row := name_row(number):
+            rows.setdefault(row, {})[number.identity.data_set] = number
+    weights = next((one.weights[split] for one in track.averages if one.metric == "wer" and split in one.weights), {})
+    found = {}
+    for row, by_set in rows.items():
+        stored = by_set.get(f"{values.AVERAGE}{split}")
+        if stored is None or not weights.keys() <= by_set.keys():
+            continue
+        if weights:
+            value = weighted_average([(name, by_set[name].value) for name in weights], weights).value
+            if not math.isclose(value, stored.value):
+                stored = replace(stored, value=value, low=None, high=None)
+        found[row] = stored
+    return found

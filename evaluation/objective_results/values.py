@@ -21,6 +21,7 @@ from evaluation.formats.results import AVERAGE_DECIMALS, CATEGORIES, AttackModel
 from evaluation.metrics.catalogue import EXPOSURE_METRICS, Metric, find_metric
 from evaluation.metrics.linkability import note_few_targets
 from evaluation.objective_results.attack_strength import AttackStrength, Reliability, judge_attack
+from evaluation.protocols.ranking.entries import MeasuredValue
 from evaluation.protocols.recipes import Average, Gate, Recipe, Track
 
 # Which speech trains the evaluator, enrols its speakers and is tested; the first of each is the one that is averaged.
@@ -135,6 +136,11 @@ class Number:
         return self.basis is not Basis.REPORTED
 
     @property
+    def measured(self) -> MeasuredValue:
+        """Return its value as a leaderboard holds it."""
+        return MeasuredValue(self.value, self.low, self.high, is_reported=not self.is_recomputed)
+
+    @property
     def is_saturated(self) -> bool:
         """Whether it is a computed G_VD of 0 dB: scores part all voices completely, or anonymisation changed none."""
         return self.is_recomputed and is_saturated(self.identity.metric, self.value)
@@ -208,6 +214,7 @@ class ObjectiveValues:
         rests_on: the portal's own runs behind them, by primary key.
         verdicts: by data set on the portal's own semi-informed attack, where one of these is such an attack.
         score_sets: the tests of verification whose scores are kept, as stored; read with all numbers only.
+        retrained: averages of recognisers that were trained again, by row (`track_averages.ROW_OF`).
     """
 
     submission: int
@@ -219,6 +226,7 @@ class ObjectiveValues:
     rests_on: tuple[int, ...] = ()
     verdicts: Mapping[str, Reliability] = field(default_factory=dict)
     score_sets: tuple[Any, ...] = ()
+    retrained: Mapping[str, Number] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:

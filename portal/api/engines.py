@@ -15,8 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evaluation.app.attacks import services as attacks
-from evaluation.app.attacks.selectors import judge_attacks, list_attacks
+from evaluation.app.attacks.selectors import list_attacks
 from evaluation.app.models import EvaluationRun
+from evaluation.app.objective_results.selectors import judge_attacks
 from evaluation.app.recognition import services as recognitions
 from evaluation.app.recognition.selectors import list_recognitions
 from evaluation.app.recognizer_training import services as retrainings
@@ -197,7 +198,7 @@ class AttackNumbersViewSet(OfSystemViewSet):
     def list(self, request: Request, name: str) -> Response:
         view = self.read_view()
         chosen = list_attacks(view.submission, view.as_of)
-        verdicts = judge_attacks(chosen, estimator_for(view))
+        verdicts = judge_attacks({one.run: one.numbers for one in chosen}, estimator_for(view))
         rows = [
             _of_run(attack)
             | {"numbers": _numbers(attack.numbers.values())}

@@ -47,7 +47,7 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
                 "unit": column.metric.unit,
                 "better": str(column.metric.direction),
             }
-            for column in (*leaderboard.averages, *leaderboard.further)
+            for column in leaderboard.columns
         ],
         "rankings": [_table_as_dict(leaderboard, table) for table in leaderboard.table.tables],
         "unrankable": [
@@ -60,7 +60,7 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
 
 def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
     """A header, then each system in each ranking, then those that are in none."""
-    shown = (*leaderboard.averages, *leaderboard.further)
+    shown = leaderboard.columns
     numbers = [name for one in shown for name in (one.key, f"{one.key}_low", f"{one.key}_high")]
     yield (*COLUMNS, *numbers, "reasons")
     for table in leaderboard.table.tables:
@@ -150,16 +150,14 @@ def _entry_as_dict(leaderboard: Leaderboard, entry: LeaderboardEntry) -> dict[st
         "weak_attack": list(entry.weak_attack),
         "doubts": list(list_doubts(leaderboard, entry)),
         "averages": {
-            column.key: asdict(measured)
-            for column in (*leaderboard.averages, *leaderboard.further)
-            if (measured := measured_of(entry, column))
+            column.key: asdict(measured) for column in leaderboard.columns if (measured := measured_of(entry, column))
         },
     }
 
 
 def _entry_cells(leaderboard: Leaderboard, entry: LeaderboardEntry) -> tuple[Any, ...]:
     numbers: list[float | None] = []
-    for column in (*leaderboard.averages, *leaderboard.further):
+    for column in leaderboard.columns:
         found = measured_of(entry, column)
         numbers += (found.value, found.low, found.high) if found else (None, None, None)
     name = (entry.key, entry.label, entry.team_name, entry.kind)

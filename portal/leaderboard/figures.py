@@ -30,6 +30,7 @@ from evaluation.figures.json_figures import VERSION, describe_bars, describe_det
 from evaluation.figures.style import SYNTHETIC, ImageFormat, Size, Theme, for_page, place_systems
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.formats.results import AttackModel
+from evaluation.objective_results.leaderboard_entries import ShownAverage
 from evaluation.objective_results.values import ATTACKS
 from evaluation.protocols.ranking.conditions import check_gate
 from evaluation.protocols.ranking.entries import LeaderboardEntry
@@ -37,7 +38,7 @@ from evaluation.protocols.recipes import Gate
 from portal.core.drawing import BUSY, DrawingProcess
 from portal.core.labels import decimals
 from portal.core.storage import read_stored, replace_named
-from portal.leaderboard.selectors import Leaderboard, ShownAverage
+from portal.leaderboard.selectors import Leaderboard
 
 FORMATS: dict[str, ImageFormat] = {"svg": "svg", "png": "png", "pdf": "pdf"}
 THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}

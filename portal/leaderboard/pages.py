@@ -15,6 +15,7 @@ from common.tables import Cell, number_table
 from evaluation.app.runs.kinds import describe_evaluators, explain_unlike_papers
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.metrics.catalogue import Direction
+from evaluation.objective_results.leaderboard_entries import ShownAverage
 from evaluation.objective_results.values import SATURATED, is_saturated
 from evaluation.protocols.published import is_as_shipped
 from evaluation.protocols.published_view import list_tasks
@@ -27,7 +28,6 @@ from portal.leaderboard.changes import list_published_changes
 from portal.leaderboard.figures import Drawing, describe_figure, figure_key, list_drawings
 from portal.leaderboard.selectors import (
     Leaderboard,
-    ShownAverage,
     build_leaderboard,
     find_released,
     list_published,
@@ -167,8 +167,8 @@ def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[st
     by_metric = {one.metric: one for one in reversed(track.averages)}
     deciding = by_name.get((privacy.metric, privacy.estimator))
     weighed = [(one, by_name.get((one.metric_name, one.estimator))) for one in leaderboard.averages]
-    weighed += [(one, deciding) for one in (*leaderboard.beyond, *leaderboard.predicted)]
-    weighed += [(one, by_metric.get("wer")) for one in leaderboard.retrained]
+    weighed += [(one, deciding) for one in leaderboard.columns if one.switch in ("privacy", "naturalness")]
+    weighed += [(one, by_metric.get("wer")) for one in leaderboard.columns if one.switch == "words"]
     for shown, average in weighed:
         weights = average.weights.get(leaderboard.policy.split, {}) if average else {}
         if weights:

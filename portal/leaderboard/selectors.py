@@ -7,88 +7,34 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
-from django.urls import reverse
 
-from common.errors import InputError, ProblemsError
-from evaluation.app.attacks.selectors import add_verdicts
+from common.errors import ProblemsError
 from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
-from evaluation.app.recognizer_training.selectors import METRIC as PHONES
-from evaluation.app.recognizer_training.selectors import read_phone_averages
 from evaluation.app.submission_evaluation.selectors import read_originals
-from evaluation.formats.results import AttackModel, Speech
-from evaluation.metrics.averages import weighted_average
-from evaluation.metrics.catalogue import Metric, find_metric
-from evaluation.objective_results.attack_strength import Reliability
-from evaluation.objective_results.values import (
-    AVERAGE,
-    AVERAGED_BEYOND,
-    MEASURES,
-    PREDICTED,
-    Number,
-    ObjectiveValues,
-    list_averaged_sets,
+from evaluation.objective_results.leaderboard_entries import (
+    ShownAverage,
+    list_columns,
+    make_entry,
+    make_original_entry,
+    select_shown,
 )
 from evaluation.protocols.published import PublishedSystem, is_as_shipped, published_systems
-from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Rankings
+from evaluation.protocols.ranking.entries import LeaderboardEntry, Rankings
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
-from evaluation.protocols.recipes import Average, Track
 from portal.accounts.models import User
 from portal.challenges.models import Edition
-from portal.leaderboard.languages import list_language_columns, measure_languages
+from portal.core.labels import name_language
 from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Relation, SystemPart, may_see
 from portal.submissions.selectors import STANDING, STOPPED, count_mismatches
-
-# Columns of retrained recognisers, by what `read_phone_averages` calls them.
-RETRAINED_LABELS = {"retrained": "PER, retrained", "frozen": "PER, frozen"}
-ORIGINAL = "original speech"  # no system can have this name
-ORIGINAL_LABEL = "Original"
-
-
-def address_of_metric(metric: Metric) -> str:
-    """Where the documentation explains a metric."""
-    return f"{reverse('docs:page', args=['metrics'])}#{metric.key}"
-
-
-@dataclass(frozen=True)
-class ShownAverage:
-    """An average that the leaderboard shows: its metric, and what it is for.
-
-    `key` is the metric as recipes name it; that of a second column of a metric goes on with a hyphen.
-    """
-
-    key: str
-    metric: Metric
-    estimator: str
-    is_privacy: bool = False
-    is_utility: bool = False
-
-    @property
-    def metric_name(self) -> str:
-        """Return the metric as recipes and stored numbers name it."""
-        return self.key.partition("-")[0]
-
-    @cached_property
-    def heading(self) -> str:
-        """Label and unit: ``WER, %``."""
-        return f"{self.metric.label}, {self.metric.unit}" if self.metric.unit else self.metric.label
-
-    @property
-    def explained_at(self) -> str:
-        """The address of its explanation."""
-        return address_of_metric(self.metric)
-
-
-PREDICTED_AVERAGE = ShownAverage(PREDICTED[0], find_metric(PREDICTED[0]), PREDICTED[1])
 
 
 @dataclass(frozen=True)
@@ -96,59 +42,32 @@ class Leaderboard:
     """A leaderboard as somebody may see it.
 
     Attributes:
-        is_preview: only its organizers see it yet.
-        as_of: the time whose numbers it rests on, where it is frozen.
         measured_at: when the newest of its numbers was computed.
-        averages: privacy, utilities, then every other average of the track.
+        columns: privacy, utilities, every other average of the track, then what a reader may ask for.
         table: the rankings.
     """
 
     edition: Edition
-    is_preview: bool
-    as_of: datetime | None
     measured_at: datetime | None
     policy: LeaderboardPolicy
-    averages: tuple[ShownAverage, ...]
+    columns: tuple[ShownAverage, ...]
     entries: tuple[LeaderboardEntry, ...]
     table: Rankings
 
-    @cached_property
-    def beyond(self) -> tuple[ShownAverage, ...]:
-        """Averages of privacy beyond the EER, of the attack that decides: those that a system has."""
-        return tuple(
-            ShownAverage(key, find_metric(key), "")
-            for key in AVERAGED_BEYOND
-            if any(key in entry.averages for entry in self.entries)
-        )
+    @property
+    def is_preview(self) -> bool:
+        """Whether only its organizers see it yet."""
+        return self.edition.published_at is None
+
+    @property
+    def as_of(self) -> datetime | None:
+        """The time whose numbers it rests on, where it is frozen."""
+        return self.edition.frozen_at
 
     @cached_property
-    def retrained(self) -> tuple[ShownAverage, ...]:
-        """Averages by recognisers that the portal trained again: those that a system has."""
-        return tuple(
-            ShownAverage(key, replace(find_metric(PHONES), label=label), "")
-            for key, label in RETRAINED_LABELS.items()
-            if any(key in entry.averages for entry in self.entries if entry.kind != "original")
-        )
-
-    @cached_property
-    def predicted(self) -> tuple[ShownAverage, ...]:
-        """The predicted naturalness, where a system has one."""
-        has_one = any(PREDICTED[0] in entry.averages for entry in self.entries)
-        return (PREDICTED_AVERAGE,) if has_one else ()
-
-    @cached_property
-    def by_language(self) -> tuple[ShownAverage, ...]:
-        """What decides, in each language of a track with several: those that a system has."""
-        return tuple(
-            ShownAverage(one.key, one.metric, one.estimator)
-            for one in list_language_columns(self.edition, self.policy)
-            if any(one.key in entry.averages for entry in self.entries if entry.kind != "original")
-        )
-
-    @cached_property
-    def further(self) -> tuple[ShownAverage, ...]:
-        """What a reader may ask for beside the averages of the edition."""
-        return (*self.by_language, *self.beyond, *self.retrained, *self.predicted)
+    def averages(self) -> tuple[ShownAverage, ...]:
+        """The averages of the edition."""
+        return tuple(one for one in self.columns if not one.switch)
 
     @property
     def is_empty(self) -> bool:
@@ -192,44 +111,50 @@ def build_leaderboard(edition: Edition) -> Leaderboard:
     return rank_leaderboard(edition.as_published())
 
 
-def rank_leaderboard(edition: Edition, *, with_retrained: bool = True) -> Leaderboard:
-    """Return the leaderboard by the recipe of the edition at hand.
+def rank_leaderboard(edition: Edition, extent: ReadExtent = ReadExtent.SHOWN) -> Leaderboard:
+    """Return the leaderboard by the recipe of the edition at hand: the original speech first, then the systems.
 
     Args:
-        with_retrained: as `load_entries` takes it.
+        extent: what is read of each system.
     """
-    entries, measured_at = load_entries(edition, with_retrained=with_retrained)
-    policy = edition.policy
+    recipe, track, submissions = edition.recipe, edition.ranked_track, submissions_on_leaderboard(edition)
+    values = read_objective_values(submissions, extent=extent, as_of=edition.frozen_at)
+    policy, columns = make_policy(recipe, edition.track), columns_of(edition)
+    original = make_original_entry(
+        list(values.values()), columns, policy, recipe, track, read_originals(edition, edition.frozen_at)
+    )
+    systems = [make_entry(values[one.pk], columns, policy, track, **describe_system(one)) for one in submissions]
+    entries = (*([original] if original else []), *systems)
     return Leaderboard(
         edition=edition,
-        is_preview=edition.published_at is None,
-        as_of=edition.frozen_at,
-        measured_at=measured_at,
-        policy=policy,
-        averages=shown_averages(edition.ranked_track, policy),
+        measured_at=max((one.measured_at for one in values.values() if one.measured_at), default=None),
+        policy=edition.policy,
+        columns=select_shown(columns, entries),
         entries=entries,
-        table=rank(entries, policy),
+        table=rank(entries, edition.policy),
     )
 
 
-def shown_averages(track: Track, policy: LeaderboardPolicy) -> tuple[ShownAverage, ...]:
-    """Return privacy, the utilities, and every other average of the track, such as a ranking metric's second one."""
-    utilities = [(one.metric, one.estimator) for one in policy.utilities]
-    averages = [(one.metric, one.estimator) for one in track.averages]
-    found: dict[tuple[str, str], str] = {}  # key by metric and estimator
-    for metric, estimator in [(policy.privacy.metric, policy.privacy.estimator), *utilities, *averages]:
-        is_second = any(known == metric for known, _ in found)
-        found.setdefault((metric, estimator), f"{metric}-{estimator}" if is_second else metric)
-    return tuple(
-        ShownAverage(
-            key,
-            find_metric(*name),
-            name[1],
-            is_privacy=name == (policy.privacy.metric, policy.privacy.estimator),
-            is_utility=name in utilities,
-        )
-        for name, key in found.items()
-    )
+def columns_of(edition: Edition) -> tuple[ShownAverage, ...]:
+    """Return every column that the leaderboard of an edition can have."""
+    track = edition.ranked_track
+    languages = {one: name_language(one) for one in (*track.languages, *track.surprise_languages)}
+    return list_columns(edition.recipe, track, edition.policy, languages)
+
+
+def describe_system(submission: Submission) -> dict[str, Any]:
+    """Return what the entry of a submission says of its system."""
+    system = submission.system
+    return {
+        "key": system.name,
+        "label": str(system),
+        "team": str(system.team_id or ""),
+        "team_name": str(system.team or ""),
+        "title": system.title,
+        "kind": "baseline" if system.is_baseline or system.team_id is None else "system",
+        "is_late": submission.is_late,
+        "is_contrastive": system.kind == System.Kind.CONTRASTIVE,
+    }
 
 
 def list_published(leaderboard: Leaderboard) -> list[PublishedSystem]:
@@ -246,7 +171,7 @@ def list_published(leaderboard: Leaderboard) -> list[PublishedSystem]:
     )
 
 
-# Entries -------------------------------------------------------------------------------------------
+# Submissions ---------------------------------------------------------------------------------------
 
 
 def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
@@ -326,222 +251,3 @@ def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:
     submissions = submissions_on_leaderboard(leaderboard.edition)
     unlike = count_mismatches(submissions, leaderboard.as_of)
     return {one.system.name: unlike[one.pk] for one in submissions if one.pk in unlike}
-
-
-def load_entries(
-    edition: Edition, *, with_retrained: bool = True
-) -> tuple[tuple[LeaderboardEntry, ...], datetime | None]:
-    """Everything that stands on a leaderboard, the original speech first, and when the newest number was computed.
-
-    Args:
-        with_retrained: whether the averages of retrained recognisers are read, which no rank needs.
-    """
-    track, policy = edition.ranked_track, make_policy(edition.recipe, edition.track)
-    submissions = submissions_on_leaderboard(edition)
-    read = read_objective_values(submissions, extent=ReadExtent.RANKED, as_of=edition.frozen_at)
-    values = add_verdicts(read, submissions, edition.frozen_at)
-    phones = read_phone_averages(submissions, policy.split, edition.frozen_at) if with_retrained else {}
-    languages, attack = list_language_columns(edition, policy), AttackModel(policy.attack_model)
-    entries = []
-    for submission in submissions:
-        entry = make_entry(submission, values[submission.pk], track, policy)
-        found = {row: measured for row, one in phones.get(submission.pk, {}).items() if (measured := _measured(one))}
-        beside = {row: found[row] for row in RETRAINED_LABELS if row in found}
-        beside |= measure_languages(languages, values[submission.pk], attack, Speech.ANONYMISED)
-        entries.append(replace(entry, averages={**entry.averages, **beside}))
-    original = make_original_entry(edition, track, policy, values.values())
-    ceiling = next((found["ceiling"] for found in phones.values() if "ceiling" in found), None)
-    if original and (measured := _measured(ceiling)):
-        original = replace(original, averages={**original.averages, **dict.fromkeys(RETRAINED_LABELS, measured)})
-    if original:
-        tested = (
-            measure_languages(languages, one, AttackModel.UNPROTECTED, Speech.ORIGINAL) for one in values.values()
-        )
-        original = replace(original, averages={**original.averages, **next(filter(None, tested), {})})
-    times = [one.measured_at for one in values.values() if one.measured_at]
-    return (*([original] if original else []), *entries), max(times, default=None)
-
-
-def make_entry(
-    submission: Submission, values: ObjectiveValues, track: Track, policy: LeaderboardPolicy
-) -> LeaderboardEntry:
-    """A submission with the averages that a leaderboard shows of it."""
-    system = submission.system
-    columns = shown_averages(track, policy)
-    attack = AttackModel(policy.attack_model)
-    averages = {
-        column.key: _measured(
-            values.average(column.metric_name, column.estimator, split=policy.split, attack_model=attack)
-        )
-        for column in columns
-    }
-    present = {column.key: found for column in columns if (found := averages[column.key]) and not column.is_privacy}
-    beyond = {
-        key: found
-        for key in AVERAGED_BEYOND
-        if (found := _measured(values.average(key, split=policy.split, attack_model=attack))) is not None
-    }
-    predicted = _predicted(values, policy, Speech.ANONYMISED)
-    utilities, lower = {utility.metric for utility in policy.utilities}, find_lower_attack(values, policy)
-    return LeaderboardEntry(
-        key=system.name,
-        label=str(system),
-        team=str(system.team_id or ""),
-        team_name=str(system.team or ""),
-        title=system.title,
-        kind="baseline" if system.is_baseline or system.team_id is None else "system",
-        is_late=submission.is_late,
-        is_contrastive=system.kind == System.Kind.CONTRASTIVE,
-        privacy=averages[policy.privacy.metric],
-        utilities={key: found for key, found in present.items() if key in utilities},
-        gate_values=_gate_values(values, policy),
-        averages={key: found for key, found in present.items() if key not in utilities} | beyond | predicted,
-        missing={column.key: _missing(values, column.metric) for column in columns},
-        lower_attack=(lower[0], MeasuredValue(lower[1].value, lower[1].low, lower[1].high)) if lower else None,
-        other_eers=_read_other_eers(values, policy, attack),
-        weak_attack=judge_average(values, policy, track).reasons,
-        tests=_find_tests(values, track, policy, attack),
-    )
-
-
-def _read_other_eers(
-    values: ObjectiveValues, policy: LeaderboardPolicy, attack: AttackModel
-) -> dict[str, MeasuredValue]:
-    """Return the average EER of the attack that decides, by the estimators that do not."""
-    others = {estimator for metric, estimator in MEASURES if metric == "eer"} - {policy.privacy.estimator}
-    found = (
-        (estimator, _measured(values.average("eer", estimator, split=policy.split, attack_model=attack)))
-        for estimator in sorted(others)
-    )
-    return {estimator: measured for estimator, measured in found if measured is not None}
-
-
-def _find_tests(
-    values: ObjectiveValues, track: Track, policy: LeaderboardPolicy, attack: AttackModel
-) -> dict[str, int]:
-    """Return by data set the run with the scores behind each EER that the average rests on."""
-    metric, estimator = policy.privacy.metric, policy.privacy.estimator
-    sets = list_averaged_sets(track, metric, policy.split) if values.run else []
-    found = ((name, values.number(metric, estimator, data_set=name, attack_model=attack)) for name in sets)
-    return {name: values.run or 0 for name, number in found if number is not None and number.is_recomputed}
-
-
-def find_lower_attack(values: ObjectiveValues, policy: LeaderboardPolicy) -> tuple[str, Number] | None:
-    """The attack model with the lowest average EER, where that is lower than the one that decides."""
-    decides, ranked = policy.privacy, AttackModel(policy.attack_model)
-    found = [
-        (number.value, str(attack), number)
-        for attack in set(AttackModel) - {AttackModel.UNPROTECTED}
-        if (number := values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack))
-    ]
-    of = {attack: value for value, attack, _ in found}
-    if ranked not in of or min(of.values()) >= of[ranked]:
-        return None
-    _, attack, number = min(found)
-    return attack, number
-
-
-def judge_average(values: ObjectiveValues, policy: LeaderboardPolicy, track: Track) -> Reliability:
-    """Whether the attacks behind the average EER that decides are strong enough.
-
-    Nothing speaks against attacks that were not trained on anonymised speech.
-    """
-    if AttackModel(policy.attack_model) is not AttackModel.SEMI_INFORMED:
-        return Reliability((), ())
-    decides = policy.privacy
-    return values.judge_average(decides.metric, decides.estimator, policy.split, track)
-
-
-def _gate_values(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, dict[str, MeasuredValue]]:
-    found: dict[str, dict[str, MeasuredValue]] = {}
-    for gate in policy.gates:
-        numbers = values.gate_numbers(gate, AttackModel(policy.attack_model))
-        found[gate.metric] = {name: measured for name, one in numbers.items() if (measured := _measured(one))}
-    return found
-
-
-def _missing(values: ObjectiveValues, metric: Metric) -> tuple[str, ...]:
-    """What of a metric is missing, and how much of its set. In which files is between the team and its organizers."""
-    start = f"{metric.label} of "
-    return tuple(
-        one.what.removeprefix(start) + (f" ({one.cause})" if one.cause else "")
-        for one in values.missing
-        if one.what.startswith(start)
-    )
-
-
-def _measured(number: Number | None) -> MeasuredValue | None:
-    if number is None:
-        return None
-    return MeasuredValue(number.value, number.low, number.high, is_reported=not number.is_recomputed)
-
-
-def make_original_entry(
-    edition: Edition, track: Track, policy: LeaderboardPolicy, values: Iterable[ObjectiveValues]
-) -> LeaderboardEntry | None:
-    """The speech before anonymisation: as published with the recipe, as a submission's own test found it, or by itself.
-
-    Numbers of one source where one has all of them; else each that is known from the first that has it.
-    """
-    published = {average.metric: _published(edition, average, policy.split) for average in track.averages}
-    wanted = [policy.privacy.metric, *(utility.metric for utility in policy.utilities)]
-    known = list(values)
-    sources = [{metric: published.get(metric) for metric in wanted}, *(_tested(one, policy) for one in known)]
-    sources.append(_evaluated(edition, policy))
-    sources.sort(key=lambda one: None in one.values())  # whole ones first
-    measured = {
-        metric: number
-        for metric in wanted
-        if (number := next((found for one in sources if (found := one[metric]) is not None), None)) is not None
-    }
-    if not measured:
-        return None
-    privacy = measured.pop(policy.privacy.metric, None)
-    words: dict[str, Any] = {"title": "Speech before anonymisation", "kind": "original"}
-    averages = next(filter(None, (_predicted(one, policy, Speech.ORIGINAL) for one in known)), {})
-    tests: dict[str, int] = {}
-    for one in known:  # the first that has it
-        tests = _find_tests(one, track, policy, AttackModel.UNPROTECTED) | tests
-    words |= {"averages": averages, "tests": tests}
-    return LeaderboardEntry(ORIGINAL, ORIGINAL_LABEL, privacy=privacy, utilities=measured, **words)
-
-
-def _predicted(values: ObjectiveValues, policy: LeaderboardPolicy, speech: Speech) -> dict[str, MeasuredValue]:
-    """The predicted naturalness, where it is known."""
-    found = _measured(values.average(*PREDICTED, split=policy.split, speech=speech))
-    return {} if found is None else {PREDICTED[0]: found}
-
-
-def _evaluated(edition: Edition, policy: LeaderboardPolicy) -> dict[str, MeasuredValue | None]:
-    """What the portal found of the originals before any system."""
-    found, data_set = read_originals(edition, edition.frozen_at), f"{AVERAGE}{policy.split}"
-    wanted = [(policy.privacy.metric, policy.privacy.estimator)]
-    wanted += [(one.metric, one.estimator) for one in policy.utilities]
-    keys = {metric: (metric, estimator, data_set) for metric, estimator in wanted}
-    return {
-        metric: MeasuredValue(found[key].value, found[key].low, found[key].high) if key in found else None
-        for metric, key in keys.items()
-    }
-
-
-def _published(edition: Edition, average: Average, split: str) -> MeasuredValue | None:
-    if edition.recipe.evaluation.by_portal:  # other evaluators than those of the published numbers
-        return None
-    weights = average.weights.get(split, {})
-    sets = edition.recipe.data_sets
-    values = [(name, value) for name in weights if (value := sets[name].original_value) is not None]
-    try:
-        return MeasuredValue(weighted_average(values, weights).value) if values else None
-    except InputError:
-        return None
-
-
-def _tested(values: ObjectiveValues, policy: LeaderboardPolicy) -> dict[str, MeasuredValue | None]:
-    """Unprotected EER and the utilities of original speech, as a submission has them."""
-    split, privacy = policy.split, policy.privacy
-    eer = values.average(privacy.metric, privacy.estimator, split=split, attack_model=AttackModel.UNPROTECTED)
-    found = {privacy.metric: _measured(eer)}
-    for one in policy.utilities:
-        number = values.average(one.metric, one.estimator, split=split, speech=Speech.ORIGINAL)
-        found[one.metric] = _measured(number)
-    return found

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any, cast
@@ -20,6 +19,7 @@ from common.tables import ARIA_SORT, Cell, Column, Group, Order, Row, Table
 from evaluation.formats.results import ATTACKS_EXPLAINED, AttackModel, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
 from evaluation.objective_results.attack_strength import NOT_RELIABLE
+from evaluation.objective_results.leaderboard_entries import ShownAverage
 from evaluation.objective_results.values import NO_INTERVALS
 from evaluation.protocols.published import PublishedSystem
 from evaluation.protocols.ranking.entries import LeaderboardEntry, MeasuredValue, Miss, Place, RankingRow, RankingTable
@@ -31,7 +31,7 @@ from evaluation.protocols.ranking.ranking import (
     missed_limit_notes,
 )
 from portal.core.labels import decimals
-from portal.leaderboard.selectors import Leaderboard, ShownAverage
+from portal.leaderboard.selectors import Leaderboard
 
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
 ANCHOR = "ranking"
@@ -116,7 +116,7 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Leaderboa
         query["published"] = HIDE
     if given.get("set") in (*list_sets(leaderboard), LISTENERS):
         query["set"] = given["set"]
-    query |= {one: ALL for one, columns in _switched(leaderboard).items() if given.get(one) == ALL and columns}
+    query |= {one.switch: ALL for one in leaderboard.columns if one.switch and given.get(one.switch) == ALL}
     minimum, utility = query.get("condition", minima[0] if minima else ""), query.get("by", "".join(utilities[:1]))
     asked = (one for one in tables if f"{one.minimum:g}" == minimum and one.utility.metric == utility)
     sort, order = given.get("sort", ""), given.get("order", "")
@@ -131,8 +131,8 @@ def switches(leaderboard: Leaderboard, choice: LeaderboardChoice, *, has_publish
     order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
     found = _ranking_switches(leaderboard, choice, order)
     choices = [("Published systems", "published", ("Show", "Hide"), HIDE)] if has_published else []
-    switched = _switched(leaderboard)
-    choices += [(*words, ALL) for one, words in SWITCHES.items() if switched[one]]
+    switched = {one.switch for one in leaderboard.columns}
+    choices += [(*words, ALL) for one, words in SWITCHES.items() if one in switched]
     for label, parameter, texts, value in choices:
         is_on = parameter in choice.query
         links = [
@@ -452,7 +452,7 @@ def _caption(lines: Sequence[LeaderboardLine]) -> str:
 
 def _line(leaderboard: Leaderboard, entry: LeaderboardEntry, place_text: str, place: str) -> LeaderboardLine:
     late = entry.is_late and place_text != "late"
-    shown = [*_deciding(leaderboard), *leaderboard.further]
+    shown = leaderboard.columns
     numbers = {one.key: found for one in shown if (found := measured_of(entry, one)) is not None}
     return LeaderboardLine(
         label=entry.label,
@@ -510,7 +510,7 @@ def _table_row(leaderboard: Leaderboard, line: LeaderboardLine, columns: Sequenc
         "description": Cell("PDF" if line.description else "", link=line.description, title=f"Paper on {line.label}"),
     } | {
         one.key: average_cell(line.numbers.get(one.key), one.metric.unit, _most_digits(leaderboard, one))
-        for one in [*_deciding(leaderboard), *leaderboard.further]
+        for one in leaderboard.columns
     }
     key = leaderboard.policy.privacy.metric
     doubts = (one.replace(" %", "\u00a0%") for one in line.doubts)
@@ -535,21 +535,9 @@ def _sorted(lines: Sequence[LeaderboardLine], choice: LeaderboardChoice) -> list
     return sorted(known, key=value, reverse=choice.order == "desc") + [line for line in lines if value(line) is None]
 
 
-def _deciding(leaderboard: Leaderboard) -> list[ShownAverage]:
-    """The averages that conditions and ranks rest on; the others have their figures."""
-    return [one for one in leaderboard.averages if one.is_privacy or one.is_utility]
-
-
 def _columns(leaderboard: Leaderboard, query: Mapping[str, str]) -> list[ShownAverage]:
     """The columns of numbers: what decides, and what the address asks for."""
-    asked = [columns for one, columns in _switched(leaderboard).items() if one in query]
-    return [*_deciding(leaderboard), *chain.from_iterable(asked)]
-
-
-def _switched(leaderboard: Leaderboard) -> dict[str, tuple[ShownAverage, ...]]:
-    """The columns that each parameter of `SWITCHES` shows."""
-    shown = (leaderboard.by_language, leaderboard.retrained, leaderboard.predicted, leaderboard.beyond)
-    return dict(zip(("languages", "words", "naturalness", "privacy"), shown, strict=True))
+    return [one for one in leaderboard.columns if one.is_privacy or one.is_utility or one.switch in query]
 
 
 def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:
@@ -558,5 +546,5 @@ def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:
 
 def _natural_order(leaderboard: Leaderboard, sort: str) -> Order:
     """The best first: what a heading does when first chosen."""
-    average = next((one for one in (*leaderboard.averages, *leaderboard.further) if one.key == sort), None)
+    average = next((one for one in leaderboard.columns if one.key == sort), None)
     return "desc" if average and average.metric.direction == "higher" else "asc"

@@ -20,14 +20,15 @@ from django.http import Http404
 from common.latex import latex_document
 from common.tables import Row, Table
 from evaluation.app.attacker_training.selectors import list_epochs, make_report
-from evaluation.app.attacks.selectors import AttackValues, judge_attacks, list_attacks
+from evaluation.app.attacks.selectors import AttackValues, list_attacks
 from evaluation.app.attacks.stored_attackers import REPORT, encoder_key, list_files, list_seeds, list_trained_seeds
 from evaluation.app.audio_measures.selectors import list_finished_runs, select_measures
 from evaluation.app.models import EvaluationRun, MetricValue
-from evaluation.app.objective_results.selectors import estimator_of
+from evaluation.app.objective_results.selectors import judge_attacks
 from evaluation.attackers.training.trained_attacker import MEASURES
 from evaluation.metrics.catalogue import METRICS
 from evaluation.objective_results.attack_strength import Reliability
+from evaluation.objective_results.track_averages import estimator_of
 from evaluation.objective_results.values import BASES, Number, letter_of
 from portal.submissions.models import Submission, System
 from portal.systems.objective_results.pages import list_reasons, load_numbers, read_standing, summarize
@@ -224,7 +225,8 @@ def training_as_dict(run: EvaluationRun, system: System) -> dict[str, Any]:
     epochs = list_epochs([run])[run.pk]
     report = make_report(epochs)
     attacks = list_attacks(run.submission)
-    verdicts = judge_attacks(attacks, estimator_of(system.edition.recipe if system.edition else None))
+    judged = {one.run: one.numbers for one in attacks}
+    verdicts = judge_attacks(judged, estimator_of(system.edition.recipe if system.edition else None))
     spreads = {name: report.spread(name) for name in ("source_error", "target_error", "target_probe")}
     return {
         "system": system.name,

@@ -10,11 +10,11 @@ from evaluation.app.attacks.stored_attackers import attack_parameters
 from evaluation.app.models import EvaluationRun
 from evaluation.app.objective_results.selectors import det_key
 from evaluation.app.recognition.selectors import words_key
-from evaluation.app.recognizer_training.selectors import ROW_OF
 from evaluation.app.runs.kinds import RETRAINED
 from evaluation.app.runs.services import make_row
 from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
+from evaluation.objective_results.track_averages import ROW_OF
 from evaluation.objective_results.values import ATTACKS, Basis, Number
 from portal.core.storage import replace_named, store_bytes
 from speech.encoders import registry as attackers

@@ -5,22 +5,17 @@ Numbers follow the same rule of visibility as objective ones (`portal.submission
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
-
-from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, ScoreSet
-from evaluation.app.objective_results.selectors import estimator_of
 from evaluation.app.runs.context import EvaluationContext
 from evaluation.app.runs.kinds import ATTACK, EngineText, describe_engine
 from evaluation.app.runs.portal_results import archive_key
 from evaluation.app.runs.selectors import NumbersOfRuns, list_newest_finished, read_numbers
 from evaluation.figures.style import ImageFormat, Theme
-from evaluation.formats.results import AttackModel, NumberIdentity, Speech
-from evaluation.objective_results.attack_strength import AttackStrength, Reliability, judge_attack
+from evaluation.formats.results import NumberIdentity, Speech
 from evaluation.objective_results.results.expected import detection_name
 from evaluation.objective_results.track_averages import correct_averages
 from evaluation.objective_results.values import Missing, Number, ObjectiveValues, add_notes, read_missing
@@ -128,93 +123,6 @@ def read_attacks(submission: Submission, runs: list[EvaluationRun], numbers: Num
     recipe, track = context.recipe, context.track
     of_runs = {run.pk: correct_averages(numbers.get(run.pk, {}), recipe, track) for run in runs}
     return [_read_values(run, recipe, of_runs[run.pk], score_sets.get(run.pk, [])) for run in runs]
-
-
-def add_verdicts(
-    values: Mapping[int, ObjectiveValues], submissions: Sequence[Submission], as_of: datetime | None = None
-) -> dict[int, ObjectiveValues]:
-    """The numbers with the verdicts on the portal's own trained attacks that they rest on: at most three queries.
-
-    Args:
-        values: by submission, as `read_objective_values` gives them.
-        submissions: of editions.
-        as_of: as `list_attacks` takes it.
-    """
-    recipes = {one.pk: one.system.edition.recipe for one in submissions if one.system.edition}
-    attacked = [one for one in submissions if one.pk in recipes and values[one.pk].rests_on]
-    runs = list_newest_finished(ATTACK, attacked, as_of) if attacked else []
-    if not any("trained" in run.parameters for run in runs):
-        return dict(values)
-    numbers = read_numbers(runs, Q(metric__in=["eer", "inverted_targets"]))
-    found = dict(values)
-    of_submission: dict[int, list[AttackValues]] = {}
-    for run in runs:
-        made = _read_values(run, recipes[run.submission_id], numbers.get(run.pk, {}), [])
-        of_submission.setdefault(run.submission_id, []).append(made)
-    systems = _find_trained_on(runs)
-    for submission in attacked:
-        attacks = of_submission.get(submission.pk, [])
-        verdicts = _judge_attacks(attacks, estimator_of(recipes[submission.pk]), systems)
-        ranked = (verdicts[run] for run in values[submission.pk].rests_on if run in verdicts)
-        found[submission.pk] = replace(values[submission.pk], verdicts=next(ranked, {}))
-    return found
-
-
-def judge_attacks(found: Sequence[AttackValues], estimator: str) -> dict[int, dict[str, Reliability]]:
-    """Whether each trained attacker is strong enough, by its run and the data set.
-
-    Args:
-        found: every attack on a submission: those of frozen encoders and of other seeds are what it is held against.
-        estimator: of the equal error rates.
-    """
-    return _judge_attacks(found, estimator, _find_trained_on([one.run for one in found]))
-
-
-def _find_trained_on(attacks: Iterable[EvaluationRun]) -> dict[int, int]:
-    """By key of a training the system whose speech it used; a query where there are trained attackers."""
-    trainings = {run.parameters["trained"] for run in attacks if "trained" in run.parameters}
-    if not trainings:
-        return {}
-    return dict(EvaluationRun.objects.filter(pk__in=trainings).values_list("pk", "submission__system"))
-
-
-def _judge_attacks(
-    found: Sequence[AttackValues], estimator: str, systems: Mapping[int, int]
-) -> dict[int, dict[str, Reliability]]:
-    semi = AttackModel.SEMI_INFORMED
-    frozen = [one for one in found if one.engine.training is Speech.ORIGINAL]
-    trained = [one for one in found if one.engine.training is Speech.ANONYMISED]
-    verdicts: dict[int, dict[str, Reliability]] = {}
-    for attack in trained:
-        training, scoring = _way_of(attack)
-        seeds = [one for one in trained if _way_of(one) == (training, scoring)]
-        result = attack.run.job.result if attack.run.job else {}
-        for data_set in dict.fromkeys(one.data_set for one in attack.numbers if one.metric == "eer"):
-            eer = attack.values.number("eer", estimator, data_set=data_set, attack_model=semi)
-            if eer is None:
-                continue
-            others = (
-                one.values.number("eer", estimator, data_set=data_set, attack_model=attack_model)
-                for one in frozen
-                for attack_model in (AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
-            )
-            of_seeds = (one.values.number("eer", estimator, data_set=data_set, attack_model=semi) for one in seeds)
-            inverted = attack.values.number("inverted_targets", data_set=data_set, attack_model=semi)
-            strength = AttackStrength(
-                eer.value,
-                min((other.value for other in others if other), default=None),
-                result.get("own_eer"),
-                [one.value for one in of_seeds if one],
-                inverted.value if inverted else None,
-                unheard_voices=100.0 * (systems.get(training) != attack.run.submission.system_id),
-            )
-            verdicts.setdefault(attack.run.pk, {})[data_set] = judge_attack(strength)
-    return verdicts
-
-
-def _way_of(attack: AttackValues) -> tuple[Any, Any]:
-    """The training behind an attack and how it compares: attacks that share both differ by their seed."""
-    return attack.run.parameters.get("trained"), attack.run.parameters.get("scoring")
 
 
 def _read_values(

@@ -11,29 +11,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from django.core.files.storage import default_storage
 from django.db.models import Q
 
 from evaluation.app.models import EvaluationRun, ScoreSet
-from evaluation.app.runs.kinds import OBJECTIVE, by_engines
-from evaluation.app.runs.selectors import list_finished, read_numbers, select_finished
+from evaluation.app.runs.kinds import ATTACK, OBJECTIVE, RETRAINED, by_engines, describe_engine
+from evaluation.app.runs.selectors import list_finished, pick_newest_finished, read_numbers, select_finished
 from evaluation.figures.exposure import ExposedTest
 from evaluation.figures.style import ImageFormat, Theme
-from evaluation.formats.results import AttackModel, NumberIdentity
+from evaluation.formats.results import AttackModel, NumberIdentity, Speech
 from evaluation.metrics.calibration import compute_rocch_eer, pool_adjacent_violators, sort_scores
 from evaluation.metrics.detection import (
     DetCurve,
     DetectionMetrics,
-    Estimator,
     compute_kaldi_eer,
     compute_speechbrain_eer,
     det_curve,
     detection_metrics,
     trace_det_curve,
 )
-from evaluation.objective_results.track_averages import list_averages
+from evaluation.objective_results.attack_strength import AttackStrength, Reliability, judge_attack
+from evaluation.objective_results.track_averages import PHONES, average_rows, estimator_of, list_averages
 from evaluation.objective_results.values import (
     ATTACKS,
     AVERAGE,
@@ -47,7 +48,6 @@ from evaluation.objective_results.values import (
     required_numbers,
     select_complete,
 )
-from evaluation.protocols.recipes import Recipe
 from portal.challenges.models import Edition
 from portal.jobs.models import Job
 from portal.submissions.models import Submission
@@ -55,13 +55,13 @@ from portal.submissions.models import Submission
 NOT_EVALUATED = "the submission has not been evaluated yet"
 WITHDRAWN = "the submission was withdrawn before it was evaluated"
 EVALUATED_AGAIN = "the recipe was changed, and the submission has not been evaluated again yet"
-ESTIMATORS: tuple[Estimator, ...] = ("kaldi", "speechbrain")
 
 
 class ReadExtent(StrEnum):
     """How much of a submission's numbers to read."""
 
     RANKED = "ranked"  # averages, the sets whose attacks they rest on, and the data sets of gates and of languages
+    SHOWN = "shown"  # the same, and the averages of retrained recognisers
     ALL = "all"
 
 
@@ -72,45 +72,114 @@ def read_objective_values(
     as_of: datetime | None = None,
     runs_at_hand: Iterable[EvaluationRun] | None = None,
 ) -> dict[int, ObjectiveValues]:
-    """Return the numbers of every submission by primary key.
+    """Return the numbers of every submission by primary key, with the verdicts on the portal's own attacks behind them.
 
     Numbers that rest on a part of their set are left out (`select_complete`). All are by the recipe that the edition
     at hand has; a submission that was not evaluated by it has none.
 
     Args:
         submissions: each with its system and edition at hand (`select_related("system__edition")`).
-        extent: what a leaderboard ranks by, or everything.
+        extent: what a leaderboard ranks by, what it shows, or everything.
         as_of: what had been computed by then; None for now.
         runs_at_hand: every run of these submissions, the newest first, where they were read already.
     """
-    given = list(submissions)
-    editions = {one.system.edition_id: one.system.edition for one in given if one.system.edition}
-    finished = list_finished(OBJECTIVE, given) if runs_at_hand is None else select_finished(OBJECTIVE, runs_at_hand)
-    runs = _find_runs(given, finished, as_of)
-    wanted = _needed(editions.values()) if extent is ReadExtent.RANKED else Q()
-    numbers = read_numbers(runs.values(), wanted)
+    given = {one.pk: one for one in submissions}
+    editions = {one.system.edition_id: one.system.edition for one in given.values() if one.system.edition}
+    kinds = (OBJECTIVE, ATTACK, *([RETRAINED] if extent is ReadExtent.SHOWN else []))
+    at_hand = list_finished(given.values(), *kinds) if runs_at_hand is None else list(runs_at_hand)
+    runs = _find_runs(given.values(), select_finished(OBJECTIVE, at_hand), as_of)
+    attacks = [one for one in pick_newest_finished(ATTACK, at_hand, as_of) if one.submission_id in runs]
+    attacks = [one for one in attacks if list_parts(runs[one.submission_id])]
+    attacks = attacks if any("trained" in one.parameters for one in attacks) else []
+    retrained = pick_newest_finished(RETRAINED, at_hand, as_of) if extent is ReadExtent.SHOWN else []
+    wanted = Q() if extent is ReadExtent.ALL else _needed(editions.values())
+    numbers = read_numbers(
+        [*runs.values(), *attacks, *retrained],
+        Q(run__in=runs.values()) & wanted
+        | Q(run__in=attacks, metric__in=("eer", "inverted_targets"))
+        | Q(run__in=retrained, metric=PHONES),
+    )
+    verdicts: dict[int, dict[str, Reliability]] = {}
+    for key, chosen in editions.items():
+        judged = {one: numbers.get(one.pk, {}) for one in attacks if given[one.submission_id].system.edition_id == key}
+        verdicts |= judge_attacks(judged, estimator_of(chosen.recipe))
+    rows = {one.submission_id: numbers.get(one.pk, {}).values() for one in retrained}
     score_sets: dict[int, list[ScoreSet]] = defaultdict(list)
-    for one in ScoreSet.objects.filter(run__in=runs.values()) if extent is ReadExtent.ALL else ():
-        score_sets[one.run_id].append(one)
+    for score_set in ScoreSet.objects.filter(run__in=runs.values()) if extent is ReadExtent.ALL else ():
+        score_sets[score_set.run_id].append(score_set)
     required = {pk: tuple(required_numbers(one.recipe, one.ranked_track)) for pk, one in editions.items()}
     found = {}
-    for submission in given:
-        run = runs.get(submission.pk)
+    for submission in given.values():
+        run, edition = runs.get(submission.pk), submission.system.edition
         of_run = numbers.get(run.pk, {}) if run else {}
-        edition = submission.system.edition
-        needed = required.get(submission.system.edition_id or 0, ())
-        missing = _missing(run, needed, _why_none(submission))
+        missing = _missing(run, required.get(edition.pk, ()) if edition else (), _why_none(submission))
+        parts = list_parts(run) if run else []
         found[submission.pk] = ObjectiveValues(
             submission=submission.pk,
             run=run.pk if run else None,
             measured_at=run.job.finished_at if run and run.job else None,
             numbers=_complete(of_run, missing, edition, score_sets[run.pk]) if edition and run else of_run,
             missing=missing,
-            computed_by=_computed_by(run) if run else "",
-            rests_on=tuple(list_parts(run)) if run else (),
+            computed_by=by_engines(run.parameters.get("engines", {})) if run else "",
+            rests_on=tuple(parts),
+            verdicts=next((verdicts[one] for one in parts if one in verdicts), {}),
             score_sets=tuple(score_sets[run.pk]) if run else (),
+            retrained=average_rows(rows.get(submission.pk, ()), edition.ranked_track, edition.policy.split)
+            if edition
+            else {},
         )
     return found
+
+
+def judge_attacks(
+    attacks: Mapping[EvaluationRun, Mapping[NumberIdentity, Number]], estimator: str
+) -> dict[int, dict[str, Reliability]]:
+    """Return whether each trained attacker is strong enough, by its run and the data set.
+
+    Args:
+        attacks: every attack on a submission with its numbers: those of frozen encoders and of other seeds are what a
+            trained one is held against.
+        estimator: of the equal error rates.
+    """
+    trainings = {run.parameters["trained"] for run in attacks if "trained" in run.parameters}
+    heard = EvaluationRun.objects.filter(pk__in=trainings).values_list("pk", "submission__system")
+    systems = dict(heard) if trainings else {}
+    values = {run: ObjectiveValues(run.submission_id, run.pk, None, found) for run, found in attacks.items()}
+
+    def read(run: EvaluationRun, metric: str, data_set: str, by: str, of: AttackModel) -> float | None:
+        number = values[run].number(metric, by, data_set=data_set, attack_model=of)
+        return number.value if number else None
+
+    verdicts: dict[int, dict[str, Reliability]] = {}
+    semi, weaker = AttackModel.SEMI_INFORMED, (AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
+    for attack in attacks:
+        if describe_engine(attack).training is not Speech.ANONYMISED:
+            continue
+        same = [one for one in attacks if one.submission_id == attack.submission_id]
+        frozen = [one for one in same if describe_engine(one).training is Speech.ORIGINAL]
+        trained = [one for one in same if describe_engine(one).training is Speech.ANONYMISED]
+        seeds = [one for one in trained if _way_of(one) == _way_of(attack)]
+        for data_set in dict.fromkeys(one.data_set for one in attacks[attack] if one.metric == "eer"):
+            eer = read(attack, "eer", data_set, estimator, semi)
+            if eer is None:
+                continue
+            others = [read(one, "eer", data_set, estimator, of) for one in frozen for of in weaker]
+            of_seeds = [read(one, "eer", data_set, estimator, semi) for one in seeds]
+            strength = AttackStrength(
+                eer,
+                min((one for one in others if one is not None), default=None),
+                attack.job.result.get("own_eer") if attack.job else None,
+                [one for one in of_seeds if one is not None],
+                read(attack, "inverted_targets", data_set, "", semi),
+                unheard_voices=100.0 * (systems.get(attack.parameters.get("trained")) != attack.submission.system_id),
+            )
+            verdicts.setdefault(attack.pk, {})[data_set] = judge_attack(strength)
+    return verdicts
+
+
+def _way_of(attack: EvaluationRun) -> tuple[Any, Any]:
+    """Return the training behind an attack and how it compares: attacks that share both differ by their seed."""
+    return attack.parameters.get("trained"), attack.parameters.get("scoring")
 
 
 def _complete(
@@ -154,11 +223,6 @@ def _why_none(submission: Submission) -> str:
     if submission.state == Submission.State.WITHDRAWN:
         return WITHDRAWN
     return EVALUATED_AGAIN if submission.evaluated_at else NOT_EVALUATED
-
-
-def _computed_by(run: EvaluationRun) -> str:
-    """Such as ``the portal with WeSpeaker ResNet34, version 1``."""
-    return by_engines(run.parameters.get("engines", {}))
 
 
 def list_parts(run: EvaluationRun) -> list[int]:
@@ -271,10 +335,3 @@ def measure_scores(score_set: ScoreSet) -> DetectionMetrics:
     """Return all detection metrics of stored scores, their DET curve among them."""
     with default_storage.open(score_set.key) as file, np.load(io.BytesIO(file.read())) as packed:
         return detection_metrics(packed["targets"], packed["nontargets"])
-
-
-def estimator_of(recipe: Recipe | None) -> Estimator:
-    """The equal error rate that an edition averages by; the usual one without an edition."""
-    averages = (average for track in recipe.tracks.values() for average in track.averages) if recipe else ()
-    named = {average.estimator for average in averages if average.metric == "eer"}
-    return next((one for one in ESTIMATORS if one in named), "kaldi")

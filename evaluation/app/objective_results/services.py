@@ -20,7 +20,6 @@ from evaluation.app.models import EvaluationRun, ScoreSet
 from evaluation.app.objective_results.selectors import (
     ReadExtent,
     det_key,
-    estimator_of,
     exposure_key,
     find_known,
     group_curves,
@@ -34,6 +33,7 @@ from evaluation.app.runs.selectors import list_newest_finished, read_numbers
 from evaluation.app.runs.services import start_run, store_figure
 from evaluation.figures import det, exposure
 from evaluation.formats.results import AttackModel
+from evaluation.objective_results.track_averages import estimator_of
 from evaluation.objective_results.values import ObjectiveValues, read_missing
 from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import Recipe

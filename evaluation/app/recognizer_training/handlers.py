@@ -22,7 +22,7 @@ from django.core.files.storage import default_storage
 from common.errors import InputError
 from common.problems import Problem, Severity
 from evaluation.app.models import EvaluationRun
-from evaluation.app.recognizer_training.selectors import METRIC, PhoneTraining
+from evaluation.app.recognizer_training.selectors import PhoneTraining
 from evaluation.app.runs.context import EvaluationContext, Recording, list_recordings
 from evaluation.app.runs.kinds import PHONE_TRAINING, PHONES_TEXT, RETRAINED
 from evaluation.app.runs.services import load_run, store_numbers
@@ -30,7 +30,7 @@ from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.formats.results import Gender, NumberIdentity, Speech
 from evaluation.metrics.bootstrap import Interval, Replicates
 from evaluation.objective_results.phones import PhoneComparison, compare_phones
-from evaluation.objective_results.track_averages import add_average
+from evaluation.objective_results.track_averages import PHONES, add_average
 from evaluation.objective_results.values import AVERAGE, Basis, Number
 from evaluation.recognizer_training import frames
 from portal.challenges.models import DataSet, Utterance
@@ -288,7 +288,7 @@ class _Count:
     def _keep(self, name: str, found: PhoneComparison) -> None:
         replicates = (found.frozen.original_replicates, found.retrained.replicates, found.frozen.replicates)
         for row, resampled in zip(found.rows, replicates, strict=True):
-            identity = NumberIdentity(name, Gender.ALL, METRIC, ESTIMATOR, row.training, None, row.speech)
+            identity = NumberIdentity(name, Gender.ALL, PHONES, ESTIMATOR, row.training, None, row.speech)
             low, high = (100 * row.interval.lower, 100 * row.interval.upper) if row.interval else (None, None)
             value = 100 * row.error_rate
             self.numbers[identity] = Number(
@@ -307,7 +307,7 @@ class _Count:
                 continue
             for split, weights in average.weights.items():
                 for training, speech in sorted(identities, key=str):
-                    whole = NumberIdentity("", Gender.ALL, METRIC, ESTIMATOR, training, None, speech)
+                    whole = NumberIdentity("", Gender.ALL, PHONES, ESTIMATOR, training, None, speech)
                     add_average(self.numbers, self.replicates, f"{AVERAGE}{split}", weights, whole)
 
 

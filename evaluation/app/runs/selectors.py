@@ -46,13 +46,14 @@ def list_newest_finished(
     Returns:
         The runs with job and data set, in the order in which their data sets or engines were first met.
     """
-    return pick_newest_finished(kind, list_finished(kind, submissions), as_of)
+    return pick_newest_finished(kind, list_finished(submissions, kind), as_of)
 
 
-def list_finished(kind: RunKind, submissions: Iterable[Submission]) -> list[EvaluationRun]:
-    """Return every finished run of a kind with job and data set, the newest first."""
+def list_finished(submissions: Iterable[Submission], *kinds: RunKind) -> list[EvaluationRun]:
+    """Return every finished run of these kinds with job and data set, the newest first."""
     given = {one.pk: one for one in submissions}
-    runs = EvaluationRun.objects.filter(submission__in=list(given), kind=kind.kind, job__state=JobState.SUCCEEDED)
+    of_kinds = EvaluationRun.objects.filter(kind__in=[one.kind for one in kinds])
+    runs = of_kinds.filter(submission__in=list(given), job__state=JobState.SUCCEEDED)
     related = runs.select_related("job", "data_set__corpus").defer("job__problems", "job__parameters")
     found = list(related.order_by("-pk"))
     for run in found:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from evaluation.app.objective_results.services import recipe_hash
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION
+from evaluation.protocols.ranking.entries import MeasuredValue
 from portal.challenges.models import Edition
 from portal.jobs.models import Job, JobState
 
@@ -21,16 +21,7 @@ def list_parts(parameters: Mapping[str, Any]) -> tuple[str, ...]:
     return (parameters["part"],) if "part" in parameters else PARTS
 
 
-@dataclass(frozen=True)
-class OriginalAverage:
-    """An average over original speech, with its interval where it has one."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
-def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tuple[str, str, str], OriginalAverage]:
+def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tuple[str, str, str], MeasuredValue]:
     """The averages of the originals by this recipe, each from the newest job: metric, estimator, data set → average.
 
     Args:
@@ -44,7 +35,7 @@ def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tupl
     if as_of is not None and edition.recipe_number == 1:
         jobs = jobs.filter(finished_at__lte=as_of)
     return {
-        (one["metric"], one["estimator"], one["data_set"]): OriginalAverage(one["value"], one["low"], one["high"])
+        (one["metric"], one["estimator"], one["data_set"]): MeasuredValue(one["value"], one["low"], one["high"])
         for result in jobs.order_by("finished_at").values_list("result", flat=True)
         for one in result["averages"]
     }

@@ -19,9 +19,16 @@ from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
 from evaluation.app.objective_results.selectors import group_curves
+from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.figures.style import SYNTHETIC
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS
+from evaluation.objective_results.leaderboard_entries import (
+    ShownAverage,
+    make_entry,
+    make_original_entry,
+    select_shown,
+)
 from evaluation.protocols.published import load_published_correlations
 from evaluation.protocols.ranking import entries
 from listening.analysis.answers.scales import MEAN
@@ -37,14 +44,7 @@ from listening.app.results.selectors import Shown, list_notes, list_shown_analys
 from portal.challenges.models import Edition
 from portal.core.panels import Panel
 from portal.leaderboard.figures import Drawing, ShownTest, describe_figure
-from portal.leaderboard.selectors import (
-    PREDICTED_AVERAGE,
-    Leaderboard,
-    ShownAverage,
-    make_entry,
-    make_original_entry,
-    shown_averages,
-)
+from portal.leaderboard.selectors import Leaderboard, columns_of, describe_system
 from portal.leaderboard.tables import measured_of
 from portal.submissions.models import Submission
 from portal.systems.selectors import SystemNumbers, edition_of
@@ -433,16 +433,17 @@ def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
     scores = chosen_scores(request.GET)
     edition = edition_of(numbers.view.system)
     policy, track = edition.policy, edition.ranked_track
-    entry = make_entry(numbers.view.submission, numbers.values, track, policy)
-    predicted = [PREDICTED_AVERAGE] if PREDICTED_AVERAGE.key in entry.averages else []
-    columns = [*shown_averages(track, policy), *predicted]
+    known = columns_of(edition)
+    entry = make_entry(numbers.values, known, policy, track, **describe_system(numbers.view.submission))
+    columns = select_shown(known, [entry])
     studies, figure = list[StudyPanel](), None
     for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):
         if heard:
             address = reverse("studies:results", args=[shown.study.name])
             if shown.results.study["form"] != Study.Form.ANSWERS:  # where no page is about one system alone
                 address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
-            original = make_original_entry(edition, track, policy, [numbers.values])
+            evaluated = read_originals(edition, edition.frozen_at)
+            original = make_original_entry([numbers.values], known, policy, edition.recipe, track, evaluated)
             comparison = compare_with_objective(shown.results, scores, columns, heard, original, policy.attack_model)
             panel = _make_panel(shown, scores, comparison, address, has_links=False)
             studies.append(panel)
@@ -534,7 +535,7 @@ def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> 
     for shown, heard in _heard_in(user, leaderboard.edition, on_leaderboard):
         if heard:
             address = reverse("studies:results", args=[shown.study.name])
-            of = (*leaderboard.averages, *leaderboard.predicted), heard, original, leaderboard.policy.attack_model
+            of = leaderboard.columns, heard, original, leaderboard.policy.attack_model
             comparison = compare_with_objective(shown.results, scores, *of)
             panel = _make_panel(shown, scores, comparison, address, has_links=True)
             yield replace(panel, det=_listeners_det(shown, scores))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from datetime import datetime
 from typing import Any
 
@@ -61,10 +62,9 @@ def freeze_page(edition: Edition, at: datetime | None) -> dict[str, Any]:
     page = publish_page(edition)
     if at is None:
         return page
-    known = edition.frozen_at
-    edition.frozen_at = at  # of the object at hand only
-    preview = publish_page(edition)
-    edition.frozen_at = known
+    frozen = copy(edition)
+    frozen.frozen_at = at
+    preview = publish_page(frozen)
     leaderboard = preview["leaderboard"]
     preview["tables"] = [
         {"title": condition_in_words(one.minimum, one.upper, leaderboard.policy), "rows": one.ranked}

@@ -19,6 +19,7 @@ from common.tables import Cell, Column, Table, number_table, plain_table
 from evaluation.figures.tradeoff import SystemPoint
 from evaluation.formats.results import explain_attack
 from evaluation.metrics.catalogue import find_metric
+from evaluation.objective_results.leaderboard_entries import ShownAverage
 from evaluation.protocols.published import ORIGINAL
 from evaluation.protocols.published_view import (
     ATTACKED,
@@ -37,7 +38,6 @@ from evaluation.protocols.published_view import (
 )
 from portal.leaderboard.figures import Drawing, describe_figure, figure_key
 from portal.leaderboard.pages import above_chance_note
-from portal.leaderboard.selectors import ShownAverage
 
 DIGITS = 3
 FIRST = "2022"

@@ -17,9 +17,9 @@ from django.http import Http404, HttpRequest
 
 from anonymization.app.models import AnonymizationRun
 from common.tables import Cell, Column, Row, Table, plain_table
-from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, judge_attacks, list_attacks, read_attacks
+from evaluation.app.attacks.selectors import AttackValues, VoiceFigures, list_attacks, read_attacks
 from evaluation.app.models import EvaluationRun
-from evaluation.app.objective_results.selectors import estimator_of
+from evaluation.app.objective_results.selectors import judge_attacks
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, RETRAINED
 from evaluation.app.runs.selectors import (
     NumbersOfRuns,
@@ -30,6 +30,7 @@ from evaluation.app.runs.selectors import (
 from evaluation.formats.results import AttackModel, Gender, NumberIdentity, Speech
 from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results.attack_strength import Reliability
+from evaluation.objective_results.track_averages import estimator_of
 from evaluation.objective_results.values import ATTACKS, AVERAGE, NO_INTERVALS, Basis, Number, ObjectiveValues
 from evaluation.objective_results.voice_extras import CHANCE, GENDER, RECOVERY, WORTH
 from portal.systems.attacks.ladder import ORDER, Ladder, LadderReading, Note, Rung, read_ladders
@@ -202,7 +203,7 @@ def list_attackers(
     found: list[AttackValues], uploaded: ObjectiveValues | None, estimator: str = USUAL_ESTIMATOR
 ) -> list[Attacker]:
     """The portal's attackers, and first the one whose scores the team uploaded, if it did so for what they measured."""
-    verdicts = judge_attacks(found, estimator)
+    verdicts = judge_attacks({one.run: one.numbers for one in found}, estimator)
     own = [
         Attacker(
             title=one.engine.title,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from evaluation.formats.results import AttackModel, Speech, explain_attack
 from evaluation.metrics.catalogue import Direction, find_metric
+from evaluation.objective_results.leaderboard_entries import find_lower_attack, judge_average
 from evaluation.objective_results.values import Number, ObjectiveValues
 from evaluation.protocols.ranking.entries import Place
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.recipes import Track
 from portal.core.labels import decimals
-from portal.leaderboard.selectors import Leaderboard, find_lower_attack, judge_average
+from portal.leaderboard.selectors import Leaderboard
 from portal.leaderboard.tables import limit_in_words
 from portal.systems.objective_results.tables import Standing
 

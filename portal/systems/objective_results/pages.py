@@ -10,12 +10,11 @@ from typing import Any
 from django.core.files.storage import default_storage
 from django.http import HttpRequest
 
-from evaluation.app.attacks.selectors import add_verdicts
 from evaluation.app.audio_measures import selectors
 from evaluation.app.models import ScoreSet
 from evaluation.app.objective_results.selectors import (
+    ReadExtent,
     det_key,
-    estimator_of,
     exposure_key,
     find_known,
     group_curves,
@@ -26,10 +25,12 @@ from evaluation.app.runs.kinds import explain_unlike_papers
 from evaluation.figures import exposure
 from evaluation.figures.det import size_of
 from evaluation.metrics.catalogue import find_metric
+from evaluation.objective_results.leaderboard_entries import make_entry
+from evaluation.objective_results.track_averages import estimator_of
 from evaluation.objective_results.values import ObjectiveValues
 from evaluation.protocols.ranking.unranked import list_exclusion_reasons
 from portal.core.panels import make_panels
-from portal.leaderboard.selectors import make_entry, rank_leaderboard
+from portal.leaderboard.selectors import columns_of, describe_system, rank_leaderboard
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective_results.answer import answer
 from portal.systems.objective_results.tables import (
@@ -116,7 +117,7 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
 def load_numbers(view: View) -> ObjectiveValues:
     """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
     found = read_objective_values([view.submission], as_of=view.as_of, runs_at_hand=view.evaluation_runs)
-    return add_verdicts(found, [view.submission], view.as_of)[view.submission.pk]
+    return found[view.submission.pk]
 
 
 def read_standing(view: View, values: ObjectiveValues) -> Standing:
@@ -131,7 +132,7 @@ def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[s
         return []
     edition = edition_of(view.system)
     is_on_leaderboard = edition.published_at is not None and not edition.published_recipe and not view.query
-    ranked = rank_leaderboard(edition, with_retrained=False) if is_on_leaderboard else None
+    ranked = rank_leaderboard(edition, ReadExtent.RANKED) if is_on_leaderboard else None
     return answer(values, standing, edition.ranked_track, ranked, view.system.name)
 
 
@@ -139,7 +140,8 @@ def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
     """Why the submission shown can be ranked in no condition, as the leaderboard says it."""
     edition = edition_of(view.system)
     policy = edition.policy
-    entry = make_entry(view.submission, values, edition.ranked_track, policy)
+    of_system = describe_system(view.submission)
+    entry = make_entry(values, columns_of(edition), policy, edition.ranked_track, **of_system)
     return [one.text for one in list_exclusion_reasons(entry, policy)] if policy.minimum_eers else []
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.urls import reverse
+
 from common.rounding import few_digits
 from common.tables import Cell, Column, Group, Row, Table
 from evaluation.formats.results import AVERAGE_DECIMALS, AttackModel, Speech
@@ -36,7 +38,6 @@ from evaluation.protocols.ranking.policy import LeaderboardPolicy
 from evaluation.protocols.ranking.ranking import CHANCE_EER
 from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
 from portal.core.labels import decimals
-from portal.leaderboard.selectors import address_of_metric
 from speech.predictors.dnsmos import WORTH
 
 SPEECHES = {Speech.ORIGINAL: "original speech", Speech.ANONYMISED: "anonymised speech"}
@@ -158,7 +159,7 @@ class TableMaker:
             number_group(
                 metric_label(average.metric, average.estimator),
                 rows,
-                address_of_metric(find_metric(average.metric, average.estimator)),
+                f"{reverse('docs:page', args=['metrics'])}#{find_metric(average.metric, average.estimator).key}",
             )
             for average in self.track.averages
             if of_privacy in (None, average.metric in DETECTION) and (rows := list(self._average_rows(average, splits)))

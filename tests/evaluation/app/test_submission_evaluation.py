@@ -20,6 +20,7 @@ from evaluation.app.submission_evaluation.selectors import read_originals
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.attackers.training.recipe import TRAINING_ENGINE
 from evaluation.formats.results import AttackModel, Speech
+from evaluation.objective_results.leaderboard_entries import ORIGINAL, ORIGINAL_LABEL
 from evaluation.objective_results.values import Basis
 from portal.challenges.models import Utterance
 from portal.core.health import write_heartbeat
@@ -29,7 +30,7 @@ from portal.jobs.selectors import with_estimates
 from portal.jobs.services import run_again
 from portal.jobs.turns import find_next
 from portal.jobs.workers import Capacity
-from portal.leaderboard.selectors import ORIGINAL, ORIGINAL_LABEL, build_leaderboard
+from portal.leaderboard.selectors import build_leaderboard
 from portal.leaderboard.services import change_recipe
 from portal.submissions.models import Submission
 from portal.submissions.selectors import explain_hold, list_stopped

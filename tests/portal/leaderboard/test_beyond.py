@@ -87,7 +87,7 @@ def test_track_of_several_languages_has_columns_of_each_on_request(client):
         ],
     )
     leaderboard = build_leaderboard(edition)
-    assert [one.key for one in leaderboard.by_language] == ["eer-fr", "wer-fr", "wer-ja"]
+    assert [one.key for one in leaderboard.columns if one.switch == "languages"] == ["eer-fr", "wer-fr", "wer-ja"]
     entry = next(one for one in leaderboard.entries if one.label != "Original")
     assert entry.averages["wer-fr"] == MeasuredValue(12.5, 11.0, 14.0)
     address = f"/editions/{edition.name}/leaderboard/"
