@@ -24,7 +24,8 @@ from evaluation.metrics.catalogue import find_metric, format_heading
 from evaluation.objective_results.recomputation import RecomputedNumber, measure_tests, unlike
 from evaluation.objective_results.results.expected import is_member
 from evaluation.objective_results.results.folders import SystemResults, track_average
-from evaluation.protocols.ranking.conditions import Condition, GateResult, Policy, check_gate, conditions
+from evaluation.protocols.ranking.policy import Policy
+from evaluation.protocols.ranking.ranking import Condition, GateResult, check_gate, conditions
 from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, Track, shipped_editions
 
 DESCRIPTION = (

@@ -13,10 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from common.toml_files import LARGEST_TOML_BYTES
-from evaluation.protocols.ranking.conditions import Policy
 from evaluation.protocols.ranking.policy import (
     LATE,
     SEVERAL_SYSTEMS,
+    Policy,
     make_policy,
     policy_as_dict,
     policy_in_words,

@@ -32,8 +32,8 @@ from evaluation.figures.tradeoff import SystemPoint
 from evaluation.formats.results import AttackModel
 from evaluation.objective_results.leaderboard_entries import ShownAverage
 from evaluation.objective_results.values import ATTACKS
-from evaluation.protocols.ranking.conditions import check_gate
 from evaluation.protocols.ranking.entries import LeaderboardEntry
+from evaluation.protocols.ranking.ranking import check_gate
 from evaluation.protocols.recipes import Gate
 from portal.core.drawing import BUSY, DrawingProcess
 from portal.core.labels import decimals

@@ -29,6 +29,7 @@ from evaluation.protocols.ranking.ranking import (
     find_missed_by_lower,
     is_above_chance,
     missed_limit_notes,
+    reaches,
 )
 from portal.core.labels import decimals
 from portal.leaderboard.selectors import Leaderboard
@@ -486,9 +487,8 @@ def _published_line(system: PublishedSystem) -> LeaderboardLine:
 
 
 def _meets(eer: float, ranking: RankingTable, policy: LeaderboardPolicy) -> bool:
-    reaches = eer >= ranking.minimum if policy.inclusive else eer > ranking.minimum
-    is_past = ranking.upper is not None and (eer >= ranking.upper if policy.inclusive else eer > ranking.upper)
-    return reaches and not is_past
+    is_past = ranking.upper is not None and reaches(eer, ranking.upper, inclusive=policy.inclusive)
+    return reaches(eer, ranking.minimum, inclusive=policy.inclusive) and not is_past
 
 
 def _place_among(lines: Sequence[LeaderboardLine], line: LeaderboardLine, ranking: RankingTable) -> int:

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from common.errors import InputError
 from evaluation.metrics.catalogue import find_metric
-from evaluation.protocols.ranking.conditions import Policy
 from evaluation.protocols.recipes import BASES, POLICIES, Gate, MetricName, Ranking, Recipe, Track, Utility
 
+Policy = Literal["cumulative", "interval"]
 Late = Literal["ranked", "unranked"]
 Basis = Literal["recomputed", "claims"]
 SeveralSystems = Literal["best", "all"]

@@ -2,8 +2,9 @@
 
 `rank` is a function of entries and policy alone; the order of the entries never matters. In each condition and for each
 utility, systems that reach the limit are ordered by the utility; equal values share a rank (1, 2, 2, 4),
-primary systems first, then the higher EER; whatever is not ranked is listed in its place with its reason (`unranked`).
-Conventions: EERs, WERs, UARs in per cent, unrounded; which way is better comes from the policy.
+primary systems first, then the higher EER; whatever is not ranked is listed in its place with its reason.
+Conventions: EERs, WERs, UARs in per cent, unrounded; which way is better comes from the policy. A *condition* is a
+minimum EER; a *gate* is a minimum of another metric, such as ρF0, on the mean of each group of data sets.
 
 Sources: evaluation plan 2022, sections 5.1, 5.2.1 and 7; protocol 2.10 for what the plan leaves open.
 """
@@ -13,13 +14,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from common.errors import InputError
 from common.rounding import format_distinct, round_to_interval
+from evaluation.metrics.averages import as_written, require_members
 from evaluation.metrics.catalogue import ESTIMATORS, find_metric
-from evaluation.protocols.ranking.conditions import Condition, conditions
 from evaluation.protocols.ranking.entries import (
     LeaderboardEntry,
     MeasuredValue,
@@ -31,13 +32,13 @@ from evaluation.protocols.ranking.entries import (
     Reason,
     Unranked,
 )
-from evaluation.protocols.ranking.policy import LeaderboardPolicy
-from evaluation.protocols.ranking.unranked import list_exclusion_reasons, list_unranked_reasons
-from evaluation.protocols.recipes import Utility
+from evaluation.protocols.ranking.policy import LeaderboardPolicy, Policy
+from evaluation.protocols.recipes import Gate, MetricName, Utility
 
 CHANCE_EER = 50.0
 ABOVE_CHANCE = "An EER above 50 % usually means a broken attacker, not more privacy."
 MOST_DIGITS = 3
+SHOWN_MISSING = 3
 UNKNOWN = MeasuredValue(math.nan)
 
 
@@ -54,7 +55,16 @@ def rank(entries: Iterable[LeaderboardEntry], policy: LeaderboardPolicy) -> Rank
     reasons = {entry.key: list_exclusion_reasons(entry, policy) for entry in every}
     rankable = [entry for entry in every if not reasons[entry.key]]
     in_part = [entry for entry in every if entry.kind == "original" and reasons[entry.key]]
-    met = {entry.key: _find_conditions(entry, policy) for entry in rankable}
+    met = {
+        entry.key: conditions(
+            _privacy(entry).value,
+            policy.minimum_eers,
+            policy=policy.policy,
+            inclusive=policy.inclusive,
+            note_within=policy.note_within,
+        )
+        for entry in rankable
+    }
     against = {entry.key: list_unranked_reasons(entry, policy) for entry in rankable}
     tables = tuple(
         _table(number, utility, rankable, in_part, met, against, policy)
@@ -117,12 +127,11 @@ def find_missed_by_lower(
 def _list_missed(decides: MeasuredValue, other: MeasuredValue, policy: LeaderboardPolicy) -> tuple[float, ...]:
     """Return the limits that the EER that decides reaches, and another one misses."""
     return tuple(
-        one for one in policy.minimum_eers if _reaches(decides, one, policy) and not _reaches(other, one, policy)
+        minimum
+        for minimum in policy.minimum_eers
+        if reaches(decides.value, minimum, inclusive=policy.inclusive)
+        and not reaches(other.value, minimum, inclusive=policy.inclusive)
     )
-
-
-def _reaches(eer: MeasuredValue, minimum: float, policy: LeaderboardPolicy) -> bool:
-    return eer.value >= minimum if policy.inclusive else eer.value > minimum
 
 
 def missed_limit_notes(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
@@ -158,16 +167,6 @@ def _privacy(entry: LeaderboardEntry) -> MeasuredValue:
     if entry.privacy is None:
         raise InputError(f"{entry.label}: expected an average EER, found none.")
     return entry.privacy
-
-
-def _find_conditions(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> tuple[Condition, ...]:
-    return conditions(
-        _privacy(entry).value,
-        policy.minimum_eers,
-        policy=policy.policy,
-        inclusive=policy.inclusive,
-        note_within=policy.note_within,
-    )
 
 
 def _table(
@@ -308,3 +307,193 @@ def _distance(eer: float, minimum: float, upper: float | None) -> float:
 def _apart(one: float, other: float) -> float:
     """Their difference as they are written, so that 15.05 is 0.05 from 15 and not a little more."""
     return float(abs(Fraction(str(float(one))) - Fraction(str(float(other)))))
+
+
+# Conditions and gates -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition and whether a system competes in it.
+
+    Attributes:
+        minimum: its limit, in per cent.
+        upper: where it ends under the policy ``interval``; None where it has no end.
+        met: whether the system competes here.
+        near_limit: whether the average is so close to one of its limits that rounding could decide.
+    """
+
+    minimum: float
+    upper: float | None
+    met: bool
+    near_limit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """The mean of one group of data sets against a minimum."""
+
+    group: tuple[str, ...]
+    value: float
+    minimum: float
+    passed: bool
+
+
+def conditions(
+    average_eer: float,
+    minimum_eers: Sequence[float],
+    *,
+    policy: Policy = "cumulative",
+    inclusive: bool = True,
+    note_within: float = 0.05,
+) -> tuple[Condition, ...]:
+    """Each condition and whether a system with this average EER competes in it.
+
+    Under ``cumulative`` a system competes wherever it reaches the minimum; under ``interval`` only in the last one of
+    these, so that the conditions are disjoint: [15, 20), [20, 25), … and the last one open. With `inclusive` an average
+    equal to a minimum reaches it (and so leaves the interval below), else it must be above. The average is compared
+    unrounded; above 50 % is allowed.
+
+    Raises:
+        InputError: an average that is not within 0 to 100, limits that do not ascend, an unknown policy.
+
+    Source: evaluation plan 2022, sections 5.1 (cumulative) and 7 (interval).
+    """
+    if not 0 <= average_eer <= 100:
+        raise InputError(f"Expected an average EER of 0 to 100 %, found {average_eer}.")
+    if any(not low < high for low, high in itertools.pairwise(minimum_eers)):
+        raise InputError(f"Expected limits that ascend, found {list(minimum_eers)}.")
+    if policy not in ("cumulative", "interval"):
+        raise InputError(f"Expected the policy “cumulative” or “interval”, found “{policy}”.")
+    uppers = [*minimum_eers[1:], None] if policy == "interval" else [None] * len(minimum_eers)
+    return tuple(
+        Condition(
+            minimum=minimum,
+            upper=upper,
+            met=reaches(average_eer, minimum, inclusive=inclusive)
+            and not (upper is not None and reaches(average_eer, upper, inclusive=inclusive)),
+            near_limit=any(limit is not None and abs(average_eer - limit) <= note_within for limit in (minimum, upper)),
+        )
+        for minimum, upper in zip(minimum_eers, uppers, strict=True)
+    )
+
+
+def check_gate(
+    values: Mapping[str, float], groups: Iterable[Sequence[str]], minimum: float, *, inclusive: bool = False
+) -> tuple[GateResult, ...]:
+    """The mean of each group of data sets against a minimum, such as ρF0 > 0.3 on each set (both genders together).
+
+    Raises:
+        InputError: a group with a value that is missing or not finite; all are named.
+
+    Source: evaluation plan 2022, section 5.2.1.
+    """
+    every = [tuple(group) for group in groups]
+    if not all(every):
+        raise InputError("Expected at least one data set in each group, found an empty group.")
+    members = dict.fromkeys(name for group in every for name in group)
+    require_members([(name, values[name]) for name in members if name in values], members)
+    means = [float(sum(as_written(values[name]) for name in group) / len(group)) for group in every]
+    return tuple(
+        GateResult(group, mean, minimum, reaches(mean, minimum, inclusive=inclusive))
+        for group, mean in zip(every, means, strict=True)
+    )
+
+
+def reaches(value: float, minimum: float, *, inclusive: bool) -> bool:
+    """Return whether a value meets a minimum; one that is equal to it does where that is `inclusive`."""
+    return value >= minimum if inclusive else value > minimum
+
+
+# Why a system is not ranked -------------------------------------------------------------------------
+
+
+def list_exclusion_reasons(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
+    """What forbids a place in every ranking; nothing for who may be ranked. References need the averages only."""
+    averages: list[tuple[MetricName | Utility, MeasuredValue | None]] = [(policy.privacy, entry.privacy)]
+    averages += [(utility, entry.utilities.get(utility.metric)) for utility in policy.utilities]
+    found = list(entry.reasons)
+    for name, measured in averages:
+        label, most = _label(name), 100 if name is policy.privacy else math.inf
+        if measured is None:
+            found.append(Reason("missing", f"There is no average {label}{_why(entry, name.metric)}."))
+        elif not 0 <= measured.value <= most or math.isinf(measured.value):
+            wanted = "0 % or more" if math.isinf(most) else f"0 to {most} %"
+            found.append(Reason("impossible", f"The average {label} must be {wanted}; it is {measured.value:g} %."))
+    if entry.kind == "system":
+        found += _missing_gates(entry, policy)
+        if policy.basis == "recomputed":
+            found += _explain_reported(entry, policy, averages)
+    return tuple(found)
+
+
+def list_unranked_reasons(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
+    """What keeps a system with all of its numbers from a rank in any condition."""
+    if entry.kind != "system":
+        return ()
+    is_out = entry.is_late and policy.late == "unranked"
+    late = [Reason("late", "Submitted after the deadline.")] if is_out else []
+    return (*late, *_failed_gates(entry, policy))
+
+
+def _failed_gates(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
+    """A reason for each gate that is not passed, with the lowest of its groups."""
+    reasons = []
+    for one in policy.gates:
+        values = {name: found.value for name, found in entry.gate_values[one.metric].items()}
+        results = check_gate(values, one.groups, one.minimum, inclusive=one.inclusive)
+        failed = sorted((found for found in results if not found.passed), key=lambda found: found.value)
+        if failed:
+            metric, needed = find_metric(one.metric, one.estimator), "reach" if one.inclusive else "exceed"
+            shown = format_distinct(failed[0].value, one.minimum, metric.decimals)
+            more = f", and too little on {len(failed) - 1} more" if len(failed) > 1 else ""
+            where = " and ".join(failed[0].group)
+            text = f"{metric.label} must {needed} {one.minimum:g} on each data set; it is {shown} on {where}{more}."
+            reasons.append(Reason("gate", text))
+    return reasons
+
+
+def _missing_gates(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
+    reasons = []
+    for one in policy.gates:
+        values = entry.gate_values.get(one.metric, {})
+        names = [name for group in one.groups for name in group]
+        lacking = [name for name in names if name not in values or not math.isfinite(values[name].value)]
+        if lacking:
+            said = [
+                next((text for text in entry.missing.get(one.metric, ()) if _names(text, name)), name)
+                for name in lacking
+            ]
+            reasons.append(Reason("missing", f"{_label(one)} is missing for {', '.join(said)}."))
+    return reasons
+
+
+def _explain_reported(
+    entry: LeaderboardEntry,
+    policy: LeaderboardPolicy,
+    averages: Sequence[tuple[MetricName | Utility, MeasuredValue | None]],
+) -> list[Reason]:
+    labels = [f"average {_label(name)}" for name, found in averages if found is not None and found.is_reported]
+    for one in policy.gates:
+        names = {name for group in one.groups for name in group}
+        if any(found.is_reported for name, found in entry.gate_values.get(one.metric, {}).items() if name in names):
+            labels.append(_label(one))
+    if not labels:
+        return []
+    return [Reason("reported", f"Only recomputed numbers are ranked; only reported: {', '.join(labels)}.")]
+
+
+def _why(entry: LeaderboardEntry, metric: str) -> str:
+    """What of a metric is missing, the first few of it."""
+    said = entry.missing.get(metric, ())
+    more = f"; and {len(said) - SHOWN_MISSING} more" if len(said) > SHOWN_MISSING else ""
+    return f"; missing: {'; '.join(said[:SHOWN_MISSING])}{more}" if said else ""
+
+
+def _names(text: str, data_set: str) -> bool:
+    """Whether what is missing is a number of this data set."""
+    return text == data_set or text.startswith(f"{data_set} ")
+
+
+def _label(name: MetricName | Utility | Gate) -> str:
+    return find_metric(name.metric, name.estimator).label

@@ -28,7 +28,7 @@ from evaluation.metrics.catalogue import find_metric
 from evaluation.objective_results.leaderboard_entries import make_entry
 from evaluation.objective_results.track_averages import estimator_of
 from evaluation.objective_results.values import ObjectiveValues
-from evaluation.protocols.ranking.unranked import list_exclusion_reasons
+from evaluation.protocols.ranking.ranking import list_exclusion_reasons
 from portal.core.panels import make_panels
 from portal.leaderboard.selectors import columns_of, describe_system, rank_leaderboard
 from portal.submissions.selectors import explain_hold

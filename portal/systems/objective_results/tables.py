@@ -32,10 +32,9 @@ from evaluation.objective_results.values import (
     averaged_attacks,
     number_words,
 )
-from evaluation.protocols.ranking.conditions import Condition, GateResult, conditions
-from evaluation.protocols.ranking.conditions import check_gate as hold_gate
 from evaluation.protocols.ranking.policy import LeaderboardPolicy
-from evaluation.protocols.ranking.ranking import CHANCE_EER
+from evaluation.protocols.ranking.ranking import CHANCE_EER, Condition, GateResult, conditions
+from evaluation.protocols.ranking.ranking import check_gate as hold_gate
 from evaluation.protocols.recipes import Average, DataSet, Gate, Recipe, Track
 from portal.core.labels import decimals
 from speech.predictors.dnsmos import WORTH

@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.values import Basis
-from evaluation.protocols.ranking.conditions import check_gate, conditions
+from evaluation.protocols.ranking.ranking import check_gate, conditions
 from portal.challenges.models import Corpus
 from portal.corpora.services import start_import
 from portal.jobs.models import JobState

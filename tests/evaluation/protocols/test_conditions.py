@@ -7,7 +7,7 @@ import math
 import pytest
 
 from common.errors import InputError
-from evaluation.protocols.ranking.conditions import check_gate, conditions
+from evaluation.protocols.ranking.ranking import check_gate, conditions
 
 MINIMUMS = (15, 20, 25, 30)
 
