@@ -98,10 +98,7 @@ listen = (
     "listen",
 )
 
-listeners = ([path("listeners.csv", result_views.leaderboard_csv, name="leaderboard-csv")], "listeners")
-
 urlpatterns = [
     path("studies/", include(studies)),
     path("listen/", include(listen)),
-    path("editions/<slug:edition>/leaderboard/", include(listeners)),
 ]

@@ -22,6 +22,7 @@ from evaluation.protocols.ranking.policy import (
     policy_in_words,
 )
 from evaluation.protocols.recipes import BASES, shipped_editions
+from listening.app.results.pages import chosen_scores
 from portal.api.access import HasScope
 from portal.api.base import WITH_CSV, ApiViewSet, StrictSerializer, shape
 from portal.api.editions import EditionSerializer, answer_edition
@@ -29,9 +30,9 @@ from portal.challenges.models import Edition
 from portal.challenges.selectors import managed_edition_for
 from portal.core.clock import read_clock
 from portal.core.downloads import csv_response
-from portal.core.panels import panel_data
 from portal.leaderboard import services
 from portal.leaderboard.exports import leaderboard_as_dict, leaderboard_rows
+from portal.leaderboard.listeners import listeners_as_dict
 from portal.leaderboard.selectors import leaderboard_for
 
 
@@ -95,7 +96,8 @@ class LeaderboardViewSet(ApiViewSet):
         leaderboard = leaderboard_for(request.user, edition)
         if self.wants_csv:
             return csv_response(f"{edition}-leaderboard.csv", leaderboard_rows(leaderboard))
-        return Response(leaderboard_as_dict(leaderboard) | panel_data("leaderboard", request, leaderboard))
+        said = listeners_as_dict(request.user, leaderboard, chosen_scores(request.query_params))
+        return Response(leaderboard_as_dict(leaderboard) | said)
 
     def _change(self, edition: str, service: Callable[..., Edition], **options: Any) -> Response:
         """Do what an organizer does with a leaderboard; the answer is the edition as it then is."""

@@ -24,7 +24,6 @@ from portal.challenges.models import DataFile, Edition
 from portal.challenges.services import prepare_data_files
 from portal.core.downloads import as_download, csv_response
 from portal.core.fields import posted, show_form
-from portal.core.panels import make_panels
 from portal.core.signed_urls import attached_response
 from portal.editions import audit_log, pages
 from portal.editions.forms import CopyForm, EditionForm
@@ -53,8 +52,7 @@ def edition_list(request: HttpRequest) -> HttpResponse:
 @open_read
 def edition_detail(request: HttpRequest, edition: str) -> HttpResponse:
     chosen = selectors.edition_for(request.user, edition)
-    page = pages.edition_page(request.user, chosen, timezone.now())
-    return render(request, "editions/detail.html", page | {"panels": make_panels("edition", request, chosen)})
+    return render(request, "editions/detail.html", pages.edition_page(request.user, chosen, timezone.now()))
 
 
 @open_read

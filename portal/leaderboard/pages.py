@@ -66,7 +66,7 @@ def leaderboard_page(
     published = list_published(leaderboard)
     shown = published if choice.shows_published else []
     private = {key: (_unlike(count),) for key, count in unlike.items()}
-    described, heard = find_released(leaderboard.edition)
+    described, heard = find_released(leaderboard)
     lines = list_lines(leaderboard, ranking, private, shown, described, heard, own_teams)
     drawings = list_drawings(leaderboard) if with_figures else {}
     by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
@@ -116,7 +116,7 @@ def leaderboard_page(
 def leaderboard_summary(leaderboard: Leaderboard) -> dict[str, Any]:
     """Return what a leaderboard says first: its answer and its table, which sorts on its own page only."""
     choice = read_choice(leaderboard, {})
-    published, released = list_published(leaderboard), find_released(leaderboard.edition)
+    published, released = list_published(leaderboard), find_released(leaderboard)
     lines = list_lines(leaderboard, choice.ranking, {}, published, *released)
     return {
         "edition": leaderboard.edition,

@@ -42,12 +42,14 @@ class Leaderboard:
     """A leaderboard as somebody may see it.
 
     Attributes:
+        submissions: of each system the one that stands here.
         measured_at: when the newest of its numbers was computed.
         columns: privacy, utilities, every other average of the track, then what a reader may ask for.
         table: the rankings.
     """
 
     edition: Edition
+    submissions: tuple[Submission, ...]
     measured_at: datetime | None
     policy: LeaderboardPolicy
     columns: tuple[ShownAverage, ...]
@@ -127,6 +129,7 @@ def rank_leaderboard(edition: Edition, extent: ReadExtent = ReadExtent.SHOWN) ->
     entries = (*([original] if original else []), *systems)
     return Leaderboard(
         edition=edition,
+        submissions=tuple(submissions),
         measured_at=max((one.measured_at for one in values.values() if one.measured_at), default=None),
         policy=edition.policy,
         columns=select_shown(columns, entries),
@@ -189,25 +192,24 @@ def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
     return list(newest.values())
 
 
-def find_released(edition: Edition) -> tuple[dict[str, int], set[str]]:
+def find_released(leaderboard: Leaderboard) -> tuple[dict[str, int], set[str]]:
     """What everybody may read and hear of the systems on the leaderboard.
 
     Returns:
         of those with a description, by name, the version that it came with, which may be an earlier one; and the names
         of those with samples.
     """
-    released = SharedPart.objects.filter(submission__system__edition=edition).exclude(released_at=None)
+    released = SharedPart.objects.filter(submission__system__edition=leaderboard.edition).exclude(released_at=None)
     standing = released.exclude(submission__state=Submission.State.WITHDRAWN).order_by("submission__version")
     parts = list(standing.values_list("submission", "submission__system", "submission__version", "document"))
     heard = {submission for submission, *_, document in parts if not document}
-    shown = submissions_on_leaderboard(edition) if parts else []
-    newest = {one.system_id: one for one in shown}
+    newest = {one.system_id: one for one in leaderboard.submissions}
     versions = {
         newest[system].system.name: version
         for _, system, version, document in parts
         if document and system in newest and version <= newest[system].version
     }
-    return versions, {one.system.name for one in shown if one.pk in heard}
+    return versions, {one.system.name for one in leaderboard.submissions if one.pk in heard}
 
 
 def list_own_teams(user: User | AnonymousUser, edition: Edition) -> set[str]:
@@ -248,6 +250,5 @@ def describe_under_way(leaderboard: Leaderboard, user: User | AnonymousUser, *, 
 
 def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:
     """How many numbers each system reports otherwise than its files give, by its name: for organizers."""
-    submissions = submissions_on_leaderboard(leaderboard.edition)
-    unlike = count_mismatches(submissions, leaderboard.as_of)
-    return {one.system.name: unlike[one.pk] for one in submissions if one.pk in unlike}
+    unlike = count_mismatches(leaderboard.submissions, leaderboard.as_of)
+    return {one.system.name: unlike[one.pk] for one in leaderboard.submissions if one.pk in unlike}

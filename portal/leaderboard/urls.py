@@ -35,7 +35,10 @@ published = (
     "published",
 )
 
+listeners = ([path("listeners.csv", views.listeners_csv, name="leaderboard-csv")], "listeners")
+
 urlpatterns = [
     path("editions/<slug:edition>/leaderboard/", include(leaderboards)),
+    path("editions/<slug:edition>/leaderboard/", include(listeners)),
     path("published-results/", include(published)),
 ]

@@ -11,14 +11,15 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from common.errors import NotPossible
+from listening.app.results.pages import chosen_scores
 from portal.accounts.access import open_read
 from portal.challenges.models import Edition
 from portal.core.downloads import csv_response, json_response, latex_response
 from portal.core.drawing import answer_not_drawn
-from portal.core.panels import make_panels, panel_data
 from portal.core.signed_urls import CONTENT_TYPES, secured
 from portal.leaderboard import exports, pages
 from portal.leaderboard.figures import figure_file
+from portal.leaderboard.listeners import CSV_COLUMNS, leaderboard_listeners, listeners_as_dict, studies_on_leaderboard
 from portal.leaderboard.selectors import (
     describe_under_way,
     find_unpublished,
@@ -52,10 +53,12 @@ def leaderboard_detail(request: HttpRequest, edition: str) -> HttpResponse:
     stopped = list_stopped(leaderboard.edition) if manages else []
     own_teams = set() if manages else list_own_teams(request.user, leaderboard.edition)
     page = pages.leaderboard_page(leaderboard, request.GET.dict(), unlike, own_teams=own_teams)
-    panels = [] if leaderboard.is_empty else make_panels("leaderboard", request, leaderboard)
-    page |= {"manages": manages, "panels": panels, "held": held, "stopped": stopped}
-    page["lowest"] = [one.lowest[key] for one in panels for key in page["leaders"] if key in one.lowest]
-    page["listeners_figure"] = next((one.figure for one in panels if one.figure), None)
+    scores = chosen_scores(request.GET)
+    listeners = {} if leaderboard.is_empty else leaderboard_listeners(request.user, leaderboard, scores)
+    page |= {"manages": manages, "listeners": listeners, "held": held, "stopped": stopped}
+    lowest = listeners.get("lowest", {})
+    page["lowest"] = [lowest[key] for key in page["leaders"] if key in lowest]
+    page["listeners_figure"] = listeners.get("figure")
     page["shows_listeners"] = page["listeners_figure"] is not None and (page["asks_listeners"] or page["det"] is None)
     page["is_frozen"] = leaderboard.as_of not in (None, leaderboard.edition.recipe_changed_at)
     page["under_way"] = describe_under_way(leaderboard, request.user, with_names=manages)
@@ -70,8 +73,20 @@ def leaderboard_csv(request: HttpRequest, edition: str) -> HttpResponse:
 @open_read
 def leaderboard_json(request: HttpRequest, edition: str) -> HttpResponse:
     leaderboard = leaderboard_for(request.user, edition)
-    found = exports.leaderboard_as_dict(leaderboard) | panel_data("leaderboard", request, leaderboard)
-    return json_response(f"{edition}-leaderboard.json", found)
+    said = listeners_as_dict(request.user, leaderboard, chosen_scores(request.GET))
+    return json_response(f"{edition}-leaderboard.json", exports.leaderboard_as_dict(leaderboard) | said)
+
+
+@open_read
+def listeners_csv(request: HttpRequest, edition: str) -> HttpResponse:
+    """Send objective and subjective numbers of the systems on a leaderboard: one row for each number."""
+    leaderboard, scores = leaderboard_for(request.user, edition), chosen_scores(request.GET)
+    rows = [
+        row
+        for one in studies_on_leaderboard(request.user, leaderboard, scores)
+        for row in one.comparison.csv_rows(one.study.name, one.study.is_simulated)
+    ]
+    return csv_response(f"{edition}-listeners-{scores}.csv", [CSV_COLUMNS, *rows])
 
 
 @open_read

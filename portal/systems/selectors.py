@@ -12,7 +12,6 @@ from django.http import Http404, HttpRequest
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import CHAINED_KINDS, MEASURES, OBJECTIVE
 from evaluation.app.runs.selectors import list_runs
-from evaluation.objective_results.values import ObjectiveValues
 from portal.challenges.data_files import gives_transcripts
 from portal.challenges.models import DataSet, Edition
 from portal.submissions.models import Submission, System
@@ -84,14 +83,6 @@ class View:
             "is_organizer": self.is_organizer,
             "version_query": self.query,
         }
-
-
-@dataclass(frozen=True)
-class SystemNumbers:
-    """A system in an edition as one visitor may see it, with the objective numbers of its submission."""
-
-    view: View
-    values: ObjectiveValues
 
 
 def may_read_words(relations: tuple[Relation, ...], system: System, data_set: DataSet) -> bool:

@@ -27,7 +27,6 @@ from portal.accounts.access import member_action, member_page, member_read, open
 from portal.core.clock import read_clock
 from portal.core.downloads import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
-from portal.core.panels import make_panels
 from portal.core.signed_urls import CONTENT_TYPES, open_stored, secured
 from portal.corpora.selectors import corpus_for
 from portal.jobs.views import reload_page
@@ -47,7 +46,6 @@ from portal.systems.forms import SystemForm
 from portal.systems.objective_results import pages as objective
 from portal.systems.recognition import pages as recognition_pages
 from portal.systems.selectors import (
-    SystemNumbers,
     View,
     edition_of,
     member_view,
@@ -132,8 +130,8 @@ def det_figure(request: HttpRequest, name: str, extension: str) -> HttpResponse:
     view = numbers_view(request, name)
     if view.system.edition is None:
         raise Http404
-    panels = make_panels("system", request, SystemNumbers(view, objective.load_numbers(view)))
-    drawing = next((panel.figure["drawing"] for panel in panels if panel.figure), None)
+    figure = objective.listeners_of(request, view, objective.load_numbers(view)).get("figure")
+    drawing = figure["drawing"] if figure else None
     return answer_figure(request, partial(draw_file, drawing, extension), f"{name}-det.{extension}")
 
 

@@ -16,14 +16,12 @@ from common.errors import NotPossible, ProblemsError
 from listening.analysis.tables import DICTIONARY
 from listening.app.results import context, selectors, services
 from listening.app.results.forms import AnalyseForm, ImportForm
-from listening.app.results.pages import chosen_scores, organizer_actions, publication
-from listening.app.results.panels import CSV_COLUMNS, studies_on_leaderboard
+from listening.app.results.pages import organizer_actions, publication
 from listening.app.results.rules import ResultsPart
 from portal.accounts.access import member_page, open_page
-from portal.core.downloads import as_download, csv_response
+from portal.core.downloads import as_download
 from portal.core.mail import if_mailed
 from portal.jobs.models import Job
-from portal.leaderboard.selectors import leaderboard_for
 
 REFUSED = 409
 UNUSABLE = 422
@@ -194,16 +192,3 @@ def import_ratings(request: HttpRequest) -> HttpResponse:
     if not form.fields["edition"].queryset.exists():  # type: ignore[attr-defined]
         told["no_edition"] = "Imported ratings belong to an edition that you organise. Create one first."
     return render(request, "listening/results/import.html", told, status=UNUSABLE if form.errors else 200)
-
-
-@require_safe
-@open_page
-def leaderboard_csv(request: HttpRequest, edition: str) -> HttpResponse:
-    """Send objective and subjective numbers of the systems on a leaderboard: one row for each number."""
-    leaderboard, scores = leaderboard_for(request.user, edition), chosen_scores(request.GET)
-    rows = [
-        row
-        for one in studies_on_leaderboard(request.user, leaderboard, scores)
-        for row in one.comparison.csv_rows(one.study.name, one.study.is_simulated)
-    ]
-    return csv_response(f"{edition}-listeners-{scores}.csv", [CSV_COLUMNS, *rows])

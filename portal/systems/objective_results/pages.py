@@ -29,7 +29,8 @@ from evaluation.objective_results.leaderboard_entries import make_entry
 from evaluation.objective_results.track_averages import estimator_of
 from evaluation.objective_results.values import ObjectiveValues
 from evaluation.protocols.ranking.ranking import list_exclusion_reasons
-from portal.core.panels import make_panels
+from listening.app.results.pages import chosen_scores
+from portal.leaderboard.listeners import system_listeners
 from portal.leaderboard.selectors import columns_of, describe_system, rank_leaderboard
 from portal.submissions.selectors import explain_hold
 from portal.systems.objective_results.answer import answer
@@ -48,7 +49,7 @@ from portal.systems.pages import (
     set_figure,
     sign_figure,
 )
-from portal.systems.selectors import SystemNumbers, View, edition_of
+from portal.systems.selectors import View, edition_of
 from portal.systems.tables import extremes_tables
 
 SHOWN_MISMATCHES = 20
@@ -66,8 +67,8 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
     minimum = pitch_minimum(edition)
     maker = TableMaker(values, edition.recipe, edition.ranked_track, with_reported=view.is_own)
     privacy, utility, tables = maker.averages(of_privacy=True), maker.averages(of_privacy=False), maker.tables()
-    panels = make_panels("system", request, SystemNumbers(view, values))
-    joint = next((panel.figure for panel in panels if panel.figure), None)
+    listeners = listeners_of(request, view, values)
+    joint = listeners.get("figure")
     mismatches = list_mismatches(values) if view.is_own else []
     standing = read_standing(view, values)
     policy = standing.policy
@@ -106,12 +107,18 @@ def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
         "mismatches": mismatches[:SHOWN_MISMATCHES],
         "more_mismatches": max(0, len(mismatches) - SHOWN_MISMATCHES),
         "det_figures": [one for one in figures if one is not first],
-        "panels": panels,
+        "listeners": listeners,
         "figures": [figure for run in judged if (figure := set_figure(request, run, audio, minimum))],
         "contours": contours_figure(request, judged),
         "minimum": minimum,
         "extremes": extremes_tables(view.system, worst, best),
     }
+
+
+def listeners_of(request: HttpRequest, view: View, values: ObjectiveValues) -> dict[str, Any]:
+    """Return what listeners said of the submission shown."""
+    scores = chosen_scores(request.GET)
+    return system_listeners(request.user, edition_of(view.system), view.submission, values, scores, view.query)
 
 
 def load_numbers(view: View) -> ObjectiveValues:

@@ -12,9 +12,9 @@ from django.utils import timezone
 from evaluation.app.models import MetricValue
 from listening.analysis.tables import make_table
 from listening.app.models import Study
-from listening.app.results.panels import Heard, compare_with_objective
 from portal.core.storage import store_bytes
 from portal.leaderboard import figures as leaderboard_figures
+from portal.leaderboard.listeners import Heard, compare_with_objective
 from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission, System
 from tests.listening.analysis.examples import made_up_results
@@ -57,7 +57,7 @@ def page_of(user, edition, path="leaderboard/", **query):
 
 
 def panel_of(response):
-    return next((one for one in response.context["panels"] if one.name == "listeners"), None)
+    return response.context["listeners"]
 
 
 def cells(row):
@@ -69,7 +69,7 @@ def cells(row):
 
 def test_leaderboard_shows_numbers_of_listeners_beside_computed_ones(edition, submissions):
     study = make_heard_study(edition, submissions)
-    [shown] = panel_of(page_of(None, edition)).context["studies"]
+    [shown] = panel_of(page_of(None, edition))["studies"]
     assert (shown.study, shown.is_preview) == (study, False)
     results = made_up_results(systems=[one.system.label for one in submissions], is_simulated=False)
     detection = {row["system"]: row for row in results.table("normalised", "detection").records(task="verifiability")}
@@ -90,9 +90,9 @@ def test_leaderboard_shows_numbers_of_listeners_beside_computed_ones(edition, su
 def test_lead_says_that_listeners_found_the_first_system_the_worst(edition, submissions):
     make_heard_study(edition, submissions)
     response = page_of(None, edition)
-    rows = [row for row in panel_of(response).context["studies"][0].comparison.rows if row.key]
+    rows = [row for row in panel_of(response)["studies"][0].comparison.rows if row.key]
     worst = min(rows, key=lambda row: cells(row)["naturalness"].value)
-    told = panel_of(response).lowest[worst.key]
+    told = panel_of(response)["lowest"][worst.key]
     assert (told["label"], told["count"], "Naturalness" in told["questions"]) == (worst.label, len(rows), True)
     [leader] = response.context["leaders"]
     said = f"{worst.label} has the lowest mean in" in response.content.decode()
@@ -102,7 +102,7 @@ def test_lead_says_that_listeners_found_the_first_system_the_worst(edition, subm
 def test_every_study_of_an_edition_has_its_table_by_its_form(edition, submissions):
     made = [make_heard_study(edition, submissions, form=form) for form in Study.Form.values]
     studies = [one for one in made if one.form != "answers"]  # of choices no number is like a computed one
-    shown = panel_of(page_of(None, edition)).context["studies"]
+    shown = panel_of(page_of(None, edition))["studies"]
     assert [one.study for one in shown] == studies
     keys = {one.study.form: [quantity.key for quantity in one.comparison.quantities] for one in shown}
     assert keys["linkability"] == ["eer", "linkability_eer"]
@@ -112,7 +112,7 @@ def test_every_study_of_an_edition_has_its_table_by_its_form(edition, submission
 
 def test_anchor_of_linking_are_pairs_of_originals(edition, submissions):
     make_heard_study(edition, submissions, form="linkability")
-    [shown] = panel_of(page_of(None, edition)).context["studies"]
+    [shown] = panel_of(page_of(None, edition))["studies"]
     results = made_up_results(systems=[one.system.label for one in submissions], is_simulated=False)
     table = results.table("normalised", "pair_detection")
     [anchor] = table.records(pairs="original-original", system="all")
@@ -130,7 +130,7 @@ def test_system_that_is_shown_by_a_later_version_than_was_heard_says_so(edition,
     read = [" ".join(Client().get(path).content.decode().split()) for path in pages]
     assert [text.count("was heard, an earlier version") for text in read] == [0, 0]
     put_on_leaderboard(system, eer=23.0, wer=8.0)
-    rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
+    rows = panel_of(page_of(None, edition))["studies"][0].comparison.rows
     assert {row.label: row.note for row in rows if row.note} == {"T01-p1": "An earlier version of it was heard."}
     read = [" ".join(Client().get(path).content.decode().split()) for path in pages]
     assert [text.count(words) for text in read] == [1, 1]
@@ -144,9 +144,9 @@ def test_withdrawn_version_is_neither_listed_nor_linked(edition, submissions):
     put_on_leaderboard(heard.system, eer=23.0, wer=8.0)
     results = made_up_results(systems=[one.system.label for one in submissions if one != heard])
     study.analyses.update(results=store_bytes(results.as_json().encode(), ".json"))
-    rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
+    rows = panel_of(page_of(None, edition))["studies"][0].comparison.rows
     assert "T01-p1" not in {row.label for row in rows}
-    assert panel_of(Client().get(f"/systems/{heard.system.name}/")) is None
+    assert not panel_of(Client().get(f"/systems/{heard.system.name}/"))
 
 
 def results_of(submissions, *, eer, high):
@@ -186,7 +186,7 @@ def test_frozen_leaderboard_knows_no_later_version(edition, submissions):
     edition.frozen_at = timezone.now()
     edition.save()
     put_on_leaderboard(System.objects.get(label="T01-p1"), eer=23.0, wer=8.0)
-    rows = panel_of(page_of(None, edition)).context["studies"][0].comparison.rows
+    rows = panel_of(page_of(None, edition))["studies"][0].comparison.rows
     assert [row.note for row in rows if row.note] == []
 
 
@@ -195,11 +195,11 @@ def test_listeners_and_attacker_share_the_axes_of_one_figure(edition, submission
     heard = submissions[1]
     make_heard_study(edition, [heard])
     address = f"/systems/{heard.system.name}/"
-    assert panel_of(Client().get(address)).figure is None  # no scores of the attacker
+    assert panel_of(Client().get(address))["figure"] is None  # no scores of the attacker
     name = next(one.name for one in edition.recipe.sets("trial") if one.split == "test")
     keep_scores(heard, name, [0.1, 0.4, 0.9], [0.0, 0.2, 0.5])
     page = Client().get(address)
-    drawn = panel_of(page).figure["drawn"]["wide"]
+    drawn = panel_of(page)["figure"]["drawn"]["wide"]
     assert f"semi-informed attacker on {name}: EER 33.3 %" in drawn
     assert "Listeners: EER" in drawn
     file = Client().get(f"{address}det.svg?scores=normalised")
@@ -207,13 +207,13 @@ def test_listeners_and_attacker_share_the_axes_of_one_figure(edition, submission
     MetricValue.objects.filter(
         run__submission=heard, metric="eer", data_set=name
     ).delete()  # its number is withheld, so its curve is
-    assert panel_of(Client().get(address)).figure is None
+    assert panel_of(Client().get(address))["figure"] is None
 
 
 def test_study_of_which_no_system_stands_on_the_leaderboard_is_left_out(edition):
     other = make_leaderboard(name="other")
     make_heard_study(edition, list(Submission.objects.filter(system__edition=other).select_related("system")[:1]))
-    assert panel_of(page_of(None, edition)) is None
+    assert not panel_of(page_of(None, edition))
 
 
 def test_empty_cells_stay_empty_where_nothing_was_rated(submissions, edition):
@@ -241,7 +241,7 @@ def test_unpublished_results_are_a_preview_for_organizers_and_nothing_for_others
         page = client_of(user).get(f"/systems/{submissions[1].system.name}/").content.decode()
         assert study.title not in page
     page = page_of(organizer, edition)
-    assert panel_of(page).context["studies"][0].is_preview is True
+    assert panel_of(page)["studies"][0].is_preview is True
     assert "preview, not published" in page.content.decode()
     assert page_of(organizer, edition, "leaderboard/leaderboard.json").json()["listeners"][0]["is_preview"] is True
 
@@ -254,7 +254,7 @@ def test_csv_has_a_row_for_each_number(edition, submissions):
     response = page_of(None, edition, "leaderboard/listeners.csv", scores="raw")
     assert response["Content-Disposition"].endswith(f'"{edition.name}-listeners-raw.csv"')
     rows = list(csv.DictReader(io.StringIO(response.content.decode())))
-    shown = panel_of(page_of(None, edition, scores="raw")).context["studies"][0].comparison
+    shown = panel_of(page_of(None, edition, scores="raw"))["studies"][0].comparison
     assert len(rows) == sum(one.value is not None for row in shown.rows for one in row.numbers)
     assert {row["study"] for row in rows} == {study.name}
     assert {row["scores"] for row in rows if row["by"] == "listeners"} == {"raw"}
@@ -293,5 +293,5 @@ def test_organizers_leaderboard_of_many_systems_with_three_studies_costs_the_sam
         make_heard_study(edition, submissions, is_published=is_published)
     client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
-    with django_assert_num_queries(19):
+    with django_assert_num_queries(17):
         client.get(address)

@@ -248,12 +248,12 @@ def forty_systems(edition):
             )
 
 
-def test_organizers_page_of_forty_systems_takes_sixteen_queries(organizer, django_assert_num_queries):
+def test_organizers_page_of_forty_systems_takes_fourteen_queries(organizer, django_assert_num_queries):
     edition = make_edition(organizers=[organizer])
     forty_systems(edition)
     client, address = client_of(organizer), f"/editions/{edition.name}/leaderboard/"
     client.get(address)
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(14):
         client.get(address)
 
 

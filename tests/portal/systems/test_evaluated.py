@@ -16,7 +16,7 @@ from portal.challenges.selectors import terms_of_data
 from portal.core.models import AuditEvent
 from portal.home.pages import home_page
 from portal.jobs.models import Job
-from portal.leaderboard.selectors import find_released
+from portal.leaderboard.selectors import build_leaderboard, find_released
 from portal.submissions.models import Submission
 from tests.pages import read_page
 from tests.portal.factories import (
@@ -288,7 +288,7 @@ def test_released_description_stays_until_that_of_a_later_version_is_released(cl
         """What everybody reads, and the version that the leaderboard names."""
         response = get(client, None, system, "description.pdf")
         content = b"".join(response.streaming_content) if response.status_code == 200 else b""
-        return content.decode(), find_released(system.edition)[0].get(system.name)
+        return content.decode(), find_released(build_leaderboard(system.edition))[0].get(system.name)
 
     assert read() == ("", None)
     share(owner, 1, offer="description")

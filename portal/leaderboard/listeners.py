@@ -1,5 +1,4 @@
-"""What listeners said, on the pages of the challenge: beside the objective numbers of a leaderboard and of a system,
-and as the published studies of an edition.
+"""What listeners said, beside the objective numbers of a leaderboard and of a system.
 
 The form of the study decides which numbers are compared: the attacker's EER with that of listeners, the
 recogniser's word errors beside intelligibility or the words that listeners wrote down. Numbers of listeners come from
@@ -14,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import prefetch_related_objects
 from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
@@ -29,6 +27,7 @@ from evaluation.objective_results.leaderboard_entries import (
     make_original_entry,
     select_shown,
 )
+from evaluation.objective_results.values import ObjectiveValues
 from evaluation.protocols.published import load_published_correlations
 from evaluation.protocols.ranking import entries
 from listening.analysis.answers.scales import MEAN
@@ -38,16 +37,13 @@ from listening.analysis.tables import Results
 from listening.app.models import Condition, Study
 from listening.app.results.figures import Reader, shown_figures
 from listening.app.results.labels import METHOD, ORIGINAL_LABEL, privacy_in_doubt, privacy_in_words
-from listening.app.results.pages import chosen_scores
 from listening.app.results.rules import warn_of_few
 from listening.app.results.selectors import Shown, list_notes, list_shown_analyses, with_outdated
 from portal.challenges.models import Edition
-from portal.core.panels import Panel
 from portal.leaderboard.figures import Drawing, ShownTest, describe_figure
 from portal.leaderboard.selectors import Leaderboard, columns_of, describe_system
 from portal.leaderboard.tables import measured_of
 from portal.submissions.models import Submission
-from portal.systems.selectors import SystemNumbers, edition_of
 
 LISTENERS, OBJECTIVE, EER = "listeners", "objective", "eer"
 NUMBER = ("value", "low", "high", "group")
@@ -386,13 +382,22 @@ class StudyPanel:
         return bool(self.comparison.scores)
 
 
-def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
-    """Return objective beside subjective results, a table for each study."""
-    scores = chosen_scores(request.GET)
-    studies = list(studies_on_leaderboard(request.user, leaderboard, scores))
+def leaderboard_listeners(user: Any, leaderboard: Leaderboard, scores: str) -> dict[str, Any]:
+    """Return objective beside subjective results, a table for each study; empty where there is none.
+
+    Returns:
+        `figure`: DET curves that stand beside those of the page (`components/figure.html`); `lowest`: by name of a
+        system in which questions listeners found it the worst (label, study, count and questions).
+    """
+    studies = list(studies_on_leaderboard(user, leaderboard, scores))
     if not studies:
-        return None
-    context = _context(studies, scores) | {"edition": leaderboard.edition}
+        return {}
+    figure = next((one.det for one in studies if one.det and not one.is_preview), None)
+    return _context(studies, scores) | {"figure": figure, "lowest": find_lowest(studies[0])}
+
+
+def listeners_as_dict(user: Any, leaderboard: Leaderboard, scores: str) -> dict[str, Any]:
+    """Return the same for JSON."""
     data = [
         {
             "study": one.study.name,
@@ -405,11 +410,9 @@ def leaderboard_panel(request: Any, leaderboard: Leaderboard) -> Panel | None:
             "notes": [*one.notes, *([one.comparison.reading] if one.comparison.reading else [])],
             "systems": one.comparison.as_data(),
         }
-        for one in studies
+        for one in studies_on_leaderboard(user, leaderboard, scores)
     ]
-    figure = next((one.det for one in studies if one.det and not one.is_preview), None)
-    lowest = find_lowest(studies[0])
-    return Panel("listeners", "listening/results/_leaderboard_panel.html", context, data, figure, lowest)
+    return {"listeners": data} if data else {}
 
 
 def find_lowest(panel: StudyPanel) -> dict[str, dict[str, Any]]:
@@ -428,51 +431,58 @@ def find_lowest(panel: StudyPanel) -> dict[str, dict[str, Any]]:
     return found
 
 
-def system_panel(request: Any, numbers: SystemNumbers) -> Panel | None:
-    """Return what listeners said of one system, beside its objective averages."""
-    scores = chosen_scores(request.GET)
-    edition = edition_of(numbers.view.system)
+def system_listeners(
+    user: Any, edition: Edition, submission: Submission, values: ObjectiveValues, scores: str, query: str = ""
+) -> dict[str, Any]:
+    """Return what listeners said of one system, beside its objective averages; empty where they said nothing.
+
+    Args:
+        query: of the address that leads to this version of the system.
+    """
     policy, track = edition.policy, edition.ranked_track
     known = columns_of(edition)
-    entry = make_entry(numbers.values, known, policy, track, **describe_system(numbers.view.submission))
+    entry = make_entry(values, known, policy, track, **describe_system(submission))
     columns = select_shown(known, [entry])
     studies, figure = list[StudyPanel](), None
-    for shown, heard in _heard_in(request.user, edition, {entry.key: entry}):
+    for shown, heard in _heard_in(user, edition, {entry.key: entry}):
         if heard:
             address = reverse("studies:results", args=[shown.study.name])
             if shown.results.study["form"] != Study.Form.ANSWERS:  # where no page is about one system alone
                 address = reverse("studies:results-system", args=[shown.study.name, heard[0].heard])
             evaluated = read_originals(edition, edition.frozen_at)
-            original = make_original_entry([numbers.values], known, policy, edition.recipe, track, evaluated)
+            original = make_original_entry([values], known, policy, edition.recipe, track, evaluated)
             comparison = compare_with_objective(shown.results, scores, columns, heard, original, policy.attack_model)
             panel = _make_panel(shown, scores, comparison, address, has_links=False)
             studies.append(panel)
-            figure = figure or _joint_det(shown, scores, heard[0], numbers, columns[0])
-    if not studies:
-        return None
-    return Panel("listeners", "listening/results/_system_panel.html", _context(studies, scores), figure=figure)
+            figure = figure or _joint_det(shown, scores, heard[0], submission, values, columns[0], query)
+    return _context(studies, scores) | {"figure": figure} if studies else {}
 
 
 def _joint_det(
-    shown: Shown, scores: str, heard: Heard, numbers: SystemNumbers, column: ShownAverage
+    shown: Shown,
+    scores: str,
+    heard: Heard,
+    submission: Submission,
+    values: ObjectiveValues,
+    column: ShownAverage,
+    query: str,
 ) -> dict[str, Any] | None:
     """Return the figure of the DET curves of listeners and attackers; None where one of them is not known.
 
     Of the attackers the tests on the first data set with a number of the test by which the edition ranks.
     """
-    rows = shown.results.records(scores, "det", system=heard.heard)
-    if not rows or heard.is_outdated:
+    rows, edition = shown.results.records(scores, "det", system=heard.heard), submission.system.edition
+    if not rows or heard.is_outdated or edition is None:
         return None
-    edition = edition_of(numbers.view.system)
     policy, sets = edition.policy, edition.recipe.data_sets
     privacy = policy.privacy
     known = {
         name: {
             attack: test
             for attack, test in tests.items()
-            if numbers.values.number(privacy.metric, privacy.estimator, data_set=name, attack_model=AttackModel(attack))
+            if values.number(privacy.metric, privacy.estimator, data_set=name, attack_model=AttackModel(attack))
         }
-        for name, tests in group_curves(numbers.values.score_sets).items()
+        for name, tests in group_curves(values.score_sets).items()
         if name in sets and sets[name].split == policy.split
     }
     name = next((name for name, tests in known.items() if policy.attack_model in tests), None)
@@ -498,14 +508,14 @@ def _joint_det(
         label = f"attacker on original {name}" if is_original else f"{attack} attacker on {name}"
         counts = test.target_count, test.nontarget_count
         tests.append(ShownTest(label, test.key, *counts, place=None if is_original else place + 1))
-    corpus = numbers.view.system.corpus
+    corpus = submission.system.corpus
     stamps = {SYNTHETIC: corpus is not None and corpus.is_synthetic, SIMULATED: shown.study.is_simulated}
     stamp = "\n".join(words for words, is_so in stamps.items() if is_so)
     drawing = Drawing(f"det-{shown.study.name}", column, tuple(tests), name, stamp=stamp, further=(listeners,))
 
-    def address(extension: str, **query: str) -> str:
-        start = f"{reverse('systems:det', args=[numbers.view.system.name, extension])}{numbers.view.query or '?'}"
-        return f"{start}{'&' if numbers.view.query else ''}{urlencode({'scores': scores} | query)}"
+    def address(extension: str, **form: str) -> str:
+        start = f"{reverse('systems:det', args=[submission.system.name, extension])}{query or '?'}"
+        return f"{start}{'&' if query else ''}{urlencode({'scores': scores} | form)}"
 
     title = f"DET curves of listeners and attackers, {shown.study.title}"
     return describe_figure(drawing, {"title": title, "alt": title, "drawing": drawing}, address)
@@ -519,13 +529,6 @@ def _listeners_det(shown: Shown, scores: str) -> dict[str, Any] | None:
     analysis, reader = shown.analysis, Reader(shown.study.name, scores, frozenset())
     drawn = shown_figures(analysis.results, reader, analysis.figures, analysis.fingerprint[:12], f"det-{task}")
     return {**drawn[0], "title": f"DET curves of listeners, {shown.study.title}"} if drawn else None
-
-
-def edition_panel(request: Any, edition: Edition) -> Panel | None:
-    """Return the studies whose results everybody may see."""
-    studies = [one.study for one in list_shown_analyses(request.user, edition) if one.is_published]
-    prefetch_related_objects(studies, "questions")
-    return Panel("listeners", "listening/results/_edition_panel.html", {"studies": studies}) if studies else None
 
 
 def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> Iterator[StudyPanel]:
