@@ -31,7 +31,7 @@ export class Page extends TrialPage {
     const left = this.playsLeft(slot);
     element.dataset.state = state;
     element.toggleAttribute("data-heard", this.heard(slot));
-    button.ariaDisabled = String(!["ready", "playing"].includes(state) || (state === "playing" && left !== null));
+    button.ariaDisabled = String(!this.canPlay(slot) || (state === "playing" && left !== null));
     const label = { playing: left === null ? "stop" : "plays", ready: "play", loading: "loading" }[state] ?? "no-play";
     element.querySelector("[data-label]").textContent = word(label, { slot: name });
     const note = this.heard(slot) ? word("heard") : word("not-heard");

@@ -3,28 +3,24 @@
 // is 0, and a hyphen before a digit for an answer below 0.
 
 import { keyOf } from "./trial.js";
+import { announce, word } from "./words.js";
 
-export function mount(root, trial, tools) {
-  root.append(document.getElementById("form-of-trial").content.cloneNode(true));
-  const groups = trial.tasks.map((task) => root.querySelector(`fieldset[data-task="${task}"]`));
+export function mount(page) {
+  const { root, kept } = page;
+  const groups = page.tasks.map((task) => root.querySelector(`fieldset[data-task="${task}"]`));
   root.replaceChildren(...groups);
   const again = [...root.querySelectorAll("button[data-play]")];
 
   let sign = ""; // of the digit that comes next
   const chosen = (group) => group.querySelector("input:checked");
-  const isComplete = () => groups.every(chosen);
   const ratings = () => {
     const rated = groups.filter(chosen).map((group) => [group.dataset.task, Number(chosen(group).value)]);
     return Object.fromEntries(rated);
   };
-
-  function changed() {
-    tools.keep(ratings());
-    tools.ready(isComplete());
-  }
+  const changed = () => page.changed(ratings());
 
   function onKey(event) {
-    if (!tools.keys() || isElsewhere(event)) return;
+    if (!page.hasKeys() || isElsewhere(event)) return;
     const group = event.target.closest?.("fieldset[data-task]") ?? groups.find((one) => !chosen(one)) ?? groups.at(-1);
     const find = (value) => group?.querySelector(`input[value="${value}"]`);
     const isSign = event.key === "-" && find(-1);
@@ -37,27 +33,26 @@ export function mount(root, trial, tools) {
     // Within a scale the arrow keys go on from here; elsewhere the focus stays, and the next digit is for the next question.
     if (event.target.name === radio.name) radio.focus();
     group.scrollIntoView({ block: "nearest" });
-    const said = tools.word("rated", { n: radio.dataset.label ?? radio.value });
-    tools.announce(`${group.querySelector("legend").textContent} ${said}`);
+    const said = word("rated", { n: radio.dataset.label ?? radio.value });
+    announce(`${group.querySelector("legend").textContent} ${said}`);
     changed();
   }
 
-  for (const button of again) button.addEventListener("click", () => tools.play(button.dataset.play));
-  tools.on("change", () => again.forEach((button) => (button.ariaDisabled = String(!tools.canPlay(button.dataset.play)))));
+  for (const button of again) button.addEventListener("click", () => page.play(button.dataset.play));
   for (const group of groups) {
-    const kept = tools.kept?.[group.dataset.task];
-    const radio = kept && group.querySelector(`input[value="${kept}"]`);
+    const radio = group.querySelector(`input[value="${kept?.[group.dataset.task]}"]`);
     if (radio) radio.checked = true;
   }
   root.addEventListener("change", changed);
   document.addEventListener("keydown", onKey);
-  tools.ready(isComplete());
 
   return {
-    answer: () => (isComplete() ? { answers: ratings() } : null),
+    refresh: () => again.forEach((button) => (button.ariaDisabled = String(!page.canPlay(button.dataset.play)))),
+    isComplete: () => groups.every(chosen),
+    answer: () => ({ answers: ratings() }),
     missing: () => {
       const group = groups.find((one) => !chosen(one));
-      return { element: group?.querySelector("input"), sentence: tools.word("missing-rating") };
+      return { element: group?.querySelector("input"), sentence: word("missing-rating") };
     },
     unmount: () => document.removeEventListener("keydown", onKey),
   };

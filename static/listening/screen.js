@@ -4,7 +4,6 @@ import { announce, part, word } from "./words.js";
 
 let shownPanel = "";
 let savedState = "";
-let savedText = "";
 
 /** Show one panel; its heading gets the focus, so that a screen reader begins there. */
 export function showPanel(name) {
@@ -40,10 +39,9 @@ export function showTimeLeft(seconds) {
 /** "saved", "saving", "kept", "unkept" where nothing can be kept, "offline" with nothing to send; `isAway`: while maintained. */
 export function showSaved(state, isAway = false) {
   const text = word(isAway ? `away-${state}` : state);
-  if (state === savedState && text === savedText) return;
+  if (part("saved").textContent === text) return;
   const before = savedState;
   savedState = state;
-  savedText = text;
   for (const element of document.querySelectorAll(".saved")) {
     element.dataset.state = state;
     element.toggleAttribute("data-away", isAway);
@@ -61,8 +59,4 @@ export function showNotice(name, values) {
 export function tell(name, values) {
   showNotice(name, values);
   announce(word(name, values));
-}
-
-export function onTap(name, act) {
-  part(name).addEventListener("click", act);
 }

@@ -28,7 +28,7 @@ export class Page extends TrialPage {
     for (const name of ["at", "from", "until"]) part(name).max = length;
     part("at").value = part("from").value = 0;
     part("until").value = length;
-    this.services.player.at_s = 0;
+    this.player.at_s = 0;
     part("repeat").open = false;
     part("toggle").onclick = () => this.play(this.slot);
     part("at").oninput = () => this.move(part("at").valueAsNumber);
@@ -49,7 +49,7 @@ export class Page extends TrialPage {
   }
 
   move(place_s) {
-    const { player } = this.services;
+    const { player } = this;
     player.at_s = place_s;
     if (player.slot === null) this.showPlace();
     else this.begin(this.slot, place_s);
@@ -57,13 +57,13 @@ export class Page extends TrialPage {
 
   /** Begin it, change to it at the same place, or pause it. */
   play(slot) {
-    const { player } = this.services;
+    const { player } = this;
     if (player.slot === slot) player.stop("stopped");
     else if (this.isReadyToPlay(slot)) this.begin(slot);
   }
 
   begin(slot, place_s) {
-    const { player, clips } = this.services;
+    const { player, clips } = this;
     player.play(slot, clips.buffer(this.sample(slot).address), this.region(), place_s);
   }
 
@@ -122,12 +122,12 @@ export class Page extends TrialPage {
 
   heard(slot) {
     const before_ms = this.allPlays().reduce((sum, play) => sum + (play.slot === slot ? play.heard_ms : 0), 0);
-    const played_s = before_ms / 1000 + (this.services.player.slot === slot ? this.played_s : 0);
+    const played_s = before_ms / 1000 + (this.player.slot === slot ? this.played_s : 0);
     return played_s >= Math.min(PART_S, this.sample(slot).seconds) - SHORT_S;
   }
 
   showPlace() {
-    const { place_s } = this.services.player;
+    const { place_s } = this.player;
     part("at").value = place_s;
     for (const name of ["at", "from", "until"]) part(name).ariaValueText = seconds(part(name).valueAsNumber);
   }
@@ -135,15 +135,14 @@ export class Page extends TrialPage {
   refreshPlayers() {
     for (const button of part("trial-form").querySelectorAll("[data-hear]")) {
       const slot = button.dataset.hear;
-      const state = this.stateOf(slot);
-      button.ariaPressed = String(state === "playing");
-      button.ariaDisabled = String(!["ready", "playing"].includes(state));
+      button.ariaPressed = String(this.stateOf(slot) === "playing");
+      button.ariaDisabled = String(!this.canPlay(slot));
       button.toggleAttribute("data-heard", this.heard(slot));
     }
     const { slot } = this;
-    const isPlaying = this.services.player.slot !== null;
+    const isPlaying = this.player.slot !== null;
     const toggle = part("toggle");
-    toggle.ariaDisabled = String(!["ready", "playing"].includes(this.stateOf(slot)));
+    toggle.ariaDisabled = String(!this.canPlay(slot));
     toggle.dataset.state = isPlaying ? "playing" : this.stateOf(slot);
     toggle.querySelector("[data-label]").textContent = word(isPlaying ? "pause" : "play", { slot: nameOf(slot) });
     const names = this.unheard().map(nameOf).join(", ");

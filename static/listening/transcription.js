@@ -1,6 +1,8 @@
 // Writing down what is heard. Only what is typed counts: pasting, dropping and corrections by the browser are refused,
 // and noted where they are tried. Nothing is an answer only if it is said so.
 
+import { announce, word } from "./words.js";
+
 const REFUSED = {
   insertFromPaste: "paste",
   insertFromPasteAsQuotation: "paste",
@@ -9,29 +11,28 @@ const REFUSED = {
   insertReplacementText: "correction",
 };
 
-export function mount(root, trial, tools) {
-  root.append(document.getElementById("form-of-trial").content.cloneNode(true));
+export function mount(page) {
+  const { root, kept } = page;
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const text = part("text");
   const nothing = part("nothing");
-  text.value = tools.kept?.raw ?? "";
-  nothing.checked = tools.kept?.nothing ?? false;
+  text.value = kept?.raw ?? "";
+  nothing.checked = text.readOnly = kept?.nothing ?? false;
   let written = ""; // before it was said that nothing was understood
 
-  const isComplete = () => nothing.checked || text.value.trim() !== "";
+  const given = () => ({ raw: text.value, nothing: nothing.checked });
 
   function changed() {
     text.readOnly = nothing.checked;
-    tools.keep({ raw: text.value, nothing: nothing.checked });
-    tools.ready(isComplete());
+    page.changed(given());
   }
 
   function refuse(event, what, characters = 0) {
     event.preventDefault();
-    tools.events(`${what}-refused`, { characters });
+    page.events.add(`${what}-refused`, { characters });
     part("refused").hidden = false;
-    part("refused").textContent = tools.word(`${what}-refused`);
-    tools.announce(part("refused").textContent);
+    part("refused").textContent = word(`${what}-refused`);
+    announce(part("refused").textContent);
   }
 
   text.addEventListener("paste", (event) => refuse(event, "paste", event.clipboardData?.getData("text").length));
@@ -43,7 +44,7 @@ export function mount(root, trial, tools) {
   });
   text.addEventListener("input", (event) => {
     const what = REFUSED[event.inputType];
-    if (what) tools.events(`${what}-done`); // by a browser that cannot be kept from it
+    if (what) page.events.add(`${what}-done`); // by a browser that cannot be kept from it
     part("refused").hidden = true;
     changed();
   });
@@ -52,10 +53,10 @@ export function mount(root, trial, tools) {
     text.value = nothing.checked ? "" : written;
     changed();
   });
-  changed();
 
   return {
-    answer: () => (isComplete() ? { text: { raw: text.value, nothing: nothing.checked } } : null),
-    missing: () => ({ element: text, sentence: tools.word("missing-text") }),
+    isComplete: () => nothing.checked || text.value.trim() !== "",
+    answer: () => ({ text: given() }),
+    missing: () => ({ element: text, sentence: word("missing-text") }),
   };
 }

@@ -8,20 +8,17 @@ const PLACES = "fieldset.question, .sample, .slider, .field, .board-tray, .board
 
 export class Page {
   /**
-   * `services`: clips, player, store, mount (of the form's module), settings, events, keys, submit(body).
-   * `before`: the playbacks on earlier pages of the same trial.
+   * `given`: trial, tasks, clips, player, store, mount (of the form's module), settings, events, keys, and `before`, the
+   * playbacks on earlier pages of the same trial.
    */
-  constructor(trial, tasks, services, before = []) {
-    Object.assign(this, { trial, tasks, services, before });
-    this.settings = services.settings;
-    this.samples = samplesOf(trial, tasks, services.settings);
+  constructor(given) {
+    Object.assign(this, given);
+    this.samples = samplesOf(given.trial, given.tasks, given.settings);
     this.root = document.createElement("div");
     this.key = newKey();
-    this.listeners = { start: [], end: [], change: [] };
     this.plays = [];
     this.kept = null;
     this.elapsed_ms = 0;
-    this.isReady = false;
     this.isOver = false;
     this.restore();
     // Nothing can be answered before something was heard; of a board its own samples are heard.
@@ -30,7 +27,7 @@ export class Page {
   }
 
   restore() {
-    const draft = this.services.store.read("draft");
+    const draft = this.store.read("draft");
     if (draft?.position !== this.trial.position || String(draft.tasks) !== String(this.tasks)) return;
     const { plays, before, kept, elapsed_ms } = draft;
     Object.assign(this, { plays, before, kept, elapsed_ms });
@@ -40,7 +37,7 @@ export class Page {
     if (this.isOver) return;
     const { position } = this.trial;
     const { tasks, plays, before, kept } = this;
-    this.services.store.write("draft", { position, tasks, plays, before, kept, elapsed_ms: this.clock_ms() });
+    this.store.write("draft", { position, tasks, plays, before, kept, elapsed_ms: this.clock_ms() });
   }
 
   /** In ms, without pauses and time away. */
@@ -49,7 +46,7 @@ export class Page {
   }
 
   rest() {
-    this.services.player.stop("stopped");
+    this.player.stop("stopped");
     this.elapsed_ms = this.clock_ms();
     this.shown_ms = null;
     this.keep();
@@ -60,7 +57,6 @@ export class Page {
   }
 
   show() {
-    const { clips, mount } = this.services;
     this.clearMissing();
     this.showPlayers?.();
     part("form").replaceChildren(this.root);
@@ -69,17 +65,18 @@ export class Page {
     part("wrong-what").value = "";
     part("wrong-missing").hidden = true;
     for (const { address } of this.samples) {
-      clips.retryOnce(address);
-      clips.need(address);
+      this.clips.retryOnce(address);
+      this.clips.need(address);
     }
-    this.form = mount(this.root, { ...this.trial, tasks: this.tasks, samples: this.samples }, this.tools());
+    this.root.append(part("form-of-trial").content.cloneNode(true));
+    this.form = this.mount(this);
     this.refresh();
     this.keep();
   }
 
   close() {
     this.isOver = true;
-    this.services.player.stop("stopped");
+    this.player.stop("stopped");
     this.form?.unmount?.();
   }
 
@@ -105,11 +102,11 @@ export class Page {
     part("players").hidden = broken || !part("players").children.length;
     part("next").ariaDisabled = String(!this.isComplete());
     part("form").disabled = !(part("first").hidden = this.isOpen);
-    this.listeners.change.forEach((listener) => listener());
+    this.form?.refresh?.();
   }
 
   stateOf(slot) {
-    const { player, clips } = this.services;
+    const { player, clips } = this;
     const { address } = this.sample(slot);
     if (player.slot === slot) return "playing";
     if (clips.state(address) === "broken") return "broken";
@@ -144,7 +141,7 @@ export class Page {
   }
 
   play(slot) {
-    const { player, clips } = this.services;
+    const { player, clips } = this;
     const isLimited = this.settings.playsAtMost !== null;
     if (player.slot !== null && isLimited) return;
     if (player.slot === slot) return void player.stop("stopped");
@@ -163,7 +160,6 @@ export class Page {
   onPlayStarted(slot) {
     announce(word("plays", { slot: nameOf(slot) }));
     this.refresh();
-    this.listeners.start.forEach((listener) => listener(slot));
   }
 
   onPlayProgress() {
@@ -182,16 +178,15 @@ export class Page {
     const name = { slot: nameOf(slot) };
     if (play.is_whole && !this.isOver) announce(word("ended", name));
     else if (document.hidden && !this.isOver) tell("ended-hidden", name);
-    this.listeners.end.forEach((listener) => listener(slot, { isWhole: play.is_whole }));
   }
 
   retryBroken() {
-    this.samples.forEach(({ address }) => this.services.clips.retry(address));
+    this.samples.forEach(({ address }) => this.clips.retry(address));
     part("trial-heading").focus();
   }
 
   brokenSlot() {
-    return this.samples.find(({ address }) => this.services.clips.state(address) === "broken")?.slot;
+    return this.samples.find(({ address }) => this.clips.state(address) === "broken")?.slot;
   }
 
   unheard() {
@@ -199,16 +194,11 @@ export class Page {
   }
 
   isComplete() {
-    return this.isReady && !this.unheard().length;
+    return this.form?.isComplete() && !this.unheard().length;
   }
 
-  /** Send it off, or say what is missing. */
-  submit() {
-    const answer = this.form.answer();
-    if (!this.isComplete() || answer === null) return this.tellMissing();
-    const { events, submit } = this.services;
-    submit({ ...answer, client_ms: this.clock_ms(), plays: this.plays, events: events.take() });
-    return true;
+  answer() {
+    return { ...this.form.answer(), client_ms: this.clock_ms(), plays: this.plays, events: this.events.take() };
   }
 
   tellMissing() {
@@ -225,7 +215,6 @@ export class Page {
     (button ? part("missing") : target)?.focus(); // Enter stays "next"
     target?.scrollIntoView({ block: "center" });
     announce(sentence);
-    return false;
   }
 
   clearMissing() {
@@ -234,30 +223,20 @@ export class Page {
     part("next").before(part("missing"));
   }
 
-  tools() {
-    const { listeners, services } = this;
-    return {
-      play: (slot) => this.play(slot),
-      playing: () => services.player.slot,
-      canPlay: (slot) => ["ready", "playing"].includes(this.stateOf(slot)),
-      heard: (slot) => this.heard(slot),
-      on: (kind, listener) => listeners[kind].push(listener),
-      events: services.events.add,
-      kept: this.kept,
-      keep: (data) => {
-        this.kept = data;
-        this.clearMissing(); // somebody answered
-        this.keep();
-      },
-      ready: (isReady) => {
-        this.isReady = isReady;
-        part("next").ariaDisabled = String(!this.isComplete());
-      },
-      announce,
-      word,
-      keys: () => services.keys.areOn && part("form").closest("[hidden]") === null && this.isOpen,
-      clock: () => this.clock_ms(),
-    };
+  /** The form holds other answers. */
+  changed(kept) {
+    this.kept = kept;
+    this.clearMissing();
+    this.keep();
+    this.refresh();
+  }
+
+  canPlay(slot) {
+    return ["ready", "playing"].includes(this.stateOf(slot));
+  }
+
+  hasKeys() {
+    return this.keys.areOn && part("form").closest("[hidden]") === null && this.isOpen;
   }
 }
 

@@ -4,7 +4,7 @@ import { Clips } from "./clips.js";
 import { Connection } from "./connection.js";
 import { Player } from "./player.js";
 import { Queue } from "./queue.js";
-import { onTap, showNotice, showPanel, showPlace, showSaved, showTimeLeft, tell, timeLeft_s } from "./screen.js";
+import { showNotice, showPanel, showPlace, showSaved, showTimeLeft, tell, timeLeft_s } from "./screen.js";
 import { Store } from "./store.js";
 import { samplesOf } from "./trial.js";
 import { part } from "./words.js";
@@ -129,8 +129,7 @@ function advance() {
   if (!trial) return void wait();
   const before = page?.trial.position === trial.position ? page.allPlays() : [];
   page?.close();
-  const services = { clips, player, store, mount, settings, events, keys, submit };
-  page = new Page(trial, pageTasks(trial), services, before);
+  page = new Page({ clips, player, store, mount, settings, events, keys, trial, tasks: pageTasks(trial), before });
   const pages = settings.pages === "separate" ? trial.tasks.length : 1;
   const place = { pages, page: trial.tasks.indexOf(page.tasks[0]) + 1, place: trial.place, isPractice: trial.is_practice };
   showPlace({ ...progress, ...place, done: doneHere() });
@@ -186,7 +185,8 @@ function isTwice() {
 }
 
 function next() {
-  if (page && (page.isComplete() || !isTwice())) page.submit();
+  if (page?.isComplete()) submit(page.answer());
+  else if (!isTwice()) page?.tellMissing();
 }
 
 /** An answer is refused; one that the portal has already is as good as saved. */
@@ -321,14 +321,14 @@ function onKey(event) {
 }
 
 function listen() {
-  onTap("pause", pause);
-  onTap("resume", resume);
-  onTap("here", () => (store.remove("paused"), begin()));
-  onTap("retry", () => page?.retryBroken());
-  onTap("skip", () => report(true, page.brokenSlot(), "clip"));
+  part("pause").onclick = pause;
+  part("resume").onclick = resume;
+  part("here").onclick = () => (store.remove("paused"), begin());
+  part("retry").onclick = () => page?.retryBroken();
+  part("skip").onclick = () => report(true, page.brokenSlot(), "clip");
   part("wrong-what").onchange = () => (part("wrong-missing").hidden = true);
-  onTap("wrong-tell", () => reportSound(false));
-  onTap("wrong-skip", () => reportSound(true));
+  part("wrong-tell").onclick = () => reportSound(false);
+  part("wrong-skip").onclick = () => reportSound(true);
   part("trial-form").addEventListener("submit", (event) => {
     event.preventDefault();
     next();
