@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks._measuring import Figure, open_portal, report
 
-BUDGET = 6
+BUDGET = 5
 SESSIONS, TRIALS = 12, 52
 EVALUATORS, TRIALS_OF_EACH = 300, 4
 TWICE = 10  # every tenth evaluator sends each answer twice

@@ -19,6 +19,7 @@ handler500 = "portal.api.problems.server_error"
 
 urlpatterns = [
     path("", home_views.home, name="home"),
+    path("", include("listening.app.urls")),
     path("operations/", operations_views.operations, name="operations"),
     path("metrics", operations_views.metrics, name="metrics"),
     path("", include("portal.documentation.urls")),
@@ -29,7 +30,6 @@ urlpatterns = [
     path("teams/", include("portal.teams.urls")),
     path("", include("portal.submissions.urls")),
     path("", include("portal.accounts.urls")),
-    path("", include("listening.app.urls")),
     path("api/uploads/", include("portal.api.tus")),
     path("api/", include("portal.api.urls")),
     path("corpora/", include("portal.corpora.urls")),

@@ -360,7 +360,7 @@ class StudyPanel:
     `has_links`: whether systems lead to their pages.
     """
 
-    study: Study
+    shown: Shown
     form: Study.Form
     is_preview: bool
     listeners: int
@@ -369,7 +369,10 @@ class StudyPanel:
     correlations: Mapping[str, Any]
     address: str
     notes: Sequence[str]
-    det: Mapping[str, Any] | None = None
+
+    @property
+    def study(self) -> Study:
+        return self.shown.study
 
     @property
     def cautions(self) -> list[str]:
@@ -392,7 +395,8 @@ def leaderboard_listeners(user: Any, leaderboard: Leaderboard, scores: str) -> d
     studies = list(studies_on_leaderboard(user, leaderboard, scores))
     if not studies:
         return {}
-    figure = next((one.det for one in studies if one.det and not one.is_preview), None)
+    figures = (_listeners_det(one.shown, scores) for one in studies if not one.is_preview)
+    figure = next((one for one in figures if one is not None), None)
     return _context(studies, scores) | {"figure": figure, "lowest": find_lowest(studies[0])}
 
 
@@ -540,8 +544,7 @@ def studies_on_leaderboard(user: Any, leaderboard: Leaderboard, scores: str) -> 
             address = reverse("studies:results", args=[shown.study.name])
             of = leaderboard.columns, heard, original, leaderboard.policy.attack_model
             comparison = compare_with_objective(shown.results, scores, *of)
-            panel = _make_panel(shown, scores, comparison, address, has_links=True)
-            yield replace(panel, det=_listeners_det(shown, scores))
+            yield _make_panel(shown, scores, comparison, address, has_links=True)
 
 
 def _context(studies: list[StudyPanel], scores: str) -> dict[str, Any]:
@@ -552,7 +555,7 @@ def _make_panel(
     shown: Shown, scores: str, comparison: ObjectiveComparison, address: str, *, has_links: bool
 ) -> StudyPanel:
     return StudyPanel(
-        study=shown.study,
+        shown=shown,
         form=Study.Form(shown.results.study["form"]),
         is_preview=not shown.is_published,
         listeners=shown.results.counts.get("listeners", 0),

@@ -20,7 +20,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from common.errors import ProblemsError, Refused
-from listening.app.models import Answer, Play, Presentation, Session, SessionEvent, Study
+from listening.app.models import Answer, Play, Presentation, Serve, Session, SessionEvent, Study
 from listening.app.sessions import answer_timing, attention, block_leases, payloads, platforms, selectors
 from listening.app.sessions.block_leases import end_session, note
 from listening.app.sessions.payloads import Claim, Report, Value
@@ -34,6 +34,12 @@ BROKEN, NOTE = "clip-broken", "clip-remark"  # events: a trial skipped for its s
 # of a short one two, and never as many as half.
 MOST_GIVEN_UP = 0.1
 FEWEST_GIVEN_UP = 2
+
+# What an answer reads of a session that it neither ends nor gives more time.
+READ = (
+    *("token", "study", "block", "state", "step", "language", "tab", "skips", "heard_until", "last_seen_at"),
+    *("started_at", "consented_at", "trials_started_at"),
+)
 
 BEGIN_FIRST = _("The trials have not begun yet. Please reload this page.")
 LOCKED = _("This trial was answered before, and answers cannot be changed.")
@@ -51,7 +57,7 @@ def _hold_session(token: str) -> Session:
     Raises:
         Http404: there is none.
     """
-    session = get_object_or_404(selectors.lock_sessions(Session.objects.all()), token=token)
+    session = get_object_or_404(selectors.lock_sessions(Session.objects.only(*READ)), token=token)
     block = selectors.cached_block(session)
     if block is not None:
         session.study = block.study
@@ -70,25 +76,15 @@ def receive_answers(token: str, body: bytes) -> dict[str, Any]:
             locked or not next; 425 nobody can have heard it by now.
     """
     payload = payloads.decode(body)
-    position = payloads.find_position(payload)
     with transaction.atomic():
         session = _hold_session(token)
-        now = read_clock()
         if len(body) > payloads.MOST_BYTES and session.study.form != Study.Form.LINKABILITY:
             raise ProblemsError([f"The request has more than {payloads.MOST_BYTES >> 10} kB."])
-        served = session.serves.filter(trial__position=position or 0).values_list("slot", "first_at", "complete_at")
-        answered = selectors.answered_by(session)
-        return _save(session, payload, answered, {slot: times for slot, *times in served}, now)
+        return _save(session, payload, read_clock())
 
 
-def _save(
-    session: Session,
-    payload: dict[str, Any],
-    answered: dict[int, dict[str, int | None]],
-    served: dict[str, list[datetime | None]],
-    now: datetime,
-) -> dict[str, Any]:
-    block = selectors.load_block(session)
+def _save(session: Session, payload: dict[str, Any], now: datetime) -> dict[str, Any]:
+    block, answered = selectors.load_block(session), selectors.answered_by(session)
     claim = _claim(session, block, payload)
     trial = block.trials[claim.position]
     progress = measure_progress(block, answered, session.skips)
@@ -105,14 +101,16 @@ def _save(
     if claim.values.keys() & stored.keys():
         raise _refused(session, 409, "locked", LOCKED)
     _require_next(session, trial, claim, stored, progress)
-    heard_at = _require_heard(session, trial, claim, stored, served, now)
+    heard_at = _require_heard(session, trial, claim, stored, now)
     answered[trial.trial.pk] = stored | {task: value.rating for task, value in claim.values.items()}
     progress = progress.after(trial) if len(answered[trial.trial.pk]) == len(block.asked) else progress
     seen_before, session.tab, session.last_seen_at = session.last_seen_at, claim.tab, now
     session.heard_until = answer_timing.next_since(heard_at, is_late=claim.is_late, now=now)
     _keep(session, trial, claim, now)
-    if not end_if_through(session, progress, now) and block_leases.is_extension_due(seen_before, now):
-        block_leases.extend_lease(selectors.session_for(session.token), now)
+    if not progress.left or block_leases.is_extension_due(seen_before, now):
+        session = selectors.session_for(session.token)
+        if not end_if_through(session, progress, now):
+            block_leases.extend_lease(session, now)
     return selectors.describe_saved(session, trial, claim.values, progress, answered)
 
 
@@ -220,7 +218,6 @@ def end_if_through(session: Session, progress: SessionProgress, now: datetime) -
     if progress.left:
         return False
     state = Session.State.FINISHED
-    session.study = Study.objects.get(pk=session.study_id)  # as it is now: codes may change after the launch
     missed, answered = missed_gold(session)
     if attention.fails_attention(missed=missed, answered=answered):
         note(session, "gold-missed", missed=missed, answered=answered)
@@ -308,19 +305,16 @@ def _require_next(
 
 
 def _require_heard(
-    session: Session,
-    trial: PlannedTrial,
-    claim: Claim,
-    stored: Collection[str],
-    served: dict[str, list[datetime | None]],
-    now: datetime,
+    session: Session, trial: PlannedTrial, claim: Claim, stored: Collection[str], now: datetime
 ) -> datetime:
     """Return when all that this answer is about can have been heard; what an earlier task needed was heard then."""
     asked = {one.key: one for one in session.study.asked}
     needed = attention.seconds_to_hear([asked[key] for key in claim.values], trial.seconds)
     before = attention.seconds_to_hear([asked[key] for key in stored], trial.seconds)
+    served = Serve.objects.filter(session_id=session.pk, trial_id=trial.trial.pk).order_by()
+    times = {slot: times for slot, *times in served.values_list("slot", "first_at", "complete_at")}
     clips = [
-        answer_timing.Clip(seconds, *served.get(slot, (None, None)))
+        answer_timing.Clip(seconds, *times.get(slot, (None, None)))
         for slot, seconds in needed.items()
         if slot not in before
     ]
@@ -333,7 +327,7 @@ def _require_heard(
 
 def _keep(session: Session, trial: PlannedTrial, claim: Claim, now: datetime) -> None:
     """Write the answer, what was told about it, and where the session stands with it."""
-    common = {"session": session, "trial_id": trial.trial.pk}
+    common = {"session_id": session.pk, "trial_id": trial.trial.pk}
     of_answer = {"received_at": now, "client_ms": claim.client_ms, "is_late": claim.is_late}
     Answer.objects.bulk_create(
         Answer(**common, task=task, **vars(value), **of_answer) for task, value in claim.values.items()

@@ -18,7 +18,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
-from listening.app.models import Block, Presentation, Session, Stimulus, Study, Trial
+from listening.app.models import Answer, Block, Presentation, Session, Stimulus, Study, Trial
 from listening.app.sessions.attention import seconds_to_hear
 from listening.app.sessions.clip_urls import clip_address
 from listening.app.sessions.payloads import Value
@@ -200,7 +200,8 @@ def measure_progress(
 def answered_by(session: Session) -> dict[int, dict[str, int | None]]:
     """Return by trial and task the ratings of this session; None for what is written or placed."""
     answered: dict[int, dict[str, int | None]] = {}
-    for trial, task, rating in session.answers.values_list("trial", "task", "rating"):
+    rows = Answer.objects.filter(session_id=session.pk).order_by()
+    for trial, task, rating in rows.values_list("trial_id", "task", "rating"):
         answered.setdefault(trial, {})[task] = rating
     return answered
 

@@ -182,8 +182,10 @@ def check_fields(given: Any, table: Mapping[str, Check], where: str, problems: P
             problems.append(f"{where}{str(name)[:60]}: there is no such field; there are: {', '.join(table)}.")
             continue
         is_right, expected = table[name]
-        if problems.unless(is_right(value), f"{where}{name}: expected {expected}, found {str(value)[:60]!r}."):
+        if is_right(value):
             found[name] = value
+        else:
+            problems.append(f"{where}{name}: expected {expected}, found {str(value)[:60]!r}.")
     return found
 
 
