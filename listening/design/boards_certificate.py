@@ -62,10 +62,6 @@ def _uneven(places: Mapping[str, Counter[str]], names: Sequence[str]) -> list[st
     ]
 
 
-def _of_evaluators(heard: Iterable[Iterable[str]]) -> dict[str, Counter[str]]:
-    return {f"evaluator {number}": Counter(names) for number, names in enumerate(heard, 1)}
-
-
 def _counts(what: str, blocks: Sequence[Sequence[object]], evaluators: int, each: int) -> Check:
     wrong = [f"evaluator {number} has {len(block)}" for number, block in enumerate(blocks, 1) if len(block) != each]
     if len(blocks) != evaluators:
@@ -87,7 +83,7 @@ def _systems(blocks: Sequence[Sequence[str]], systems: Sequence[str], what: str)
         problems.append(", ".join(f"{system}: {total[system]}" for system in systems))
     found = f"{span_words(total[system] for system in systems)} {what} each"
     yield check_problems("systems", f"every system in equally many {what}", found, problems)
-    each = _of_evaluators(blocks)
+    each = {f"evaluator {number}": Counter(names) for number, names in enumerate(blocks, 1)}
     of_each = span_words(counts[system] for counts in each.values() for system in systems)
     required = f"every system in equally many {what} of each evaluator"
     yield check_problems("systems of an evaluator", required, of_each, _uneven(each, systems))

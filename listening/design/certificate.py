@@ -67,7 +67,8 @@ def check_problems(name: str, required: str, found: str, problems: Iterable[str]
 
 def check_counts(name: str, what: str, rows: Sequence[tuple[str, int, Bounds]]) -> Check:
     """Return a check of counts, each with its place and its bounds."""
-    required = " or ".join(sorted({str(bounds) for _, _, bounds in rows}, key=_first_number)) or "nothing"
+    bounds = sorted({str(bounds) for _, _, bounds in rows}, key=lambda words: (int(words.split()[0]), words))
+    required = " or ".join(bounds) or "nothing"
     found = span_words(count for _, count, _ in rows) if rows else "nothing"
     problems = [f"{place}: {count} instead of {bounds}" for place, count, bounds in rows if count not in bounds]
     return check_problems(name, f"{what}: {required}", found, problems)
@@ -77,10 +78,6 @@ def span_words(counts: Iterable[int]) -> str:
     """Return the lowest and the highest count, such as ``3 to 5``."""
     found = list(counts) or [0]
     return str(Bounds(min(found), max(found)))
-
-
-def _first_number(words: str) -> tuple[int, str]:
-    return int(words.split()[0]), words
 
 
 Blocks = Sequence[Sequence[Candidate]]

@@ -51,7 +51,7 @@ from math import ceil, floor
 from typing import Literal, TypeVar
 
 from common.errors import ProblemsError
-from common.wording import name_some
+from common.wording import counted, name_some
 from listening.design.order_rules import LONGEST_RUN, SPEAKER_GAP, longest_run, speaker_gap
 
 VERSION = "2"
@@ -454,13 +454,9 @@ def _too_often(request: DesignRequest, role: str, limit: int) -> Iterable[str]:
     worst = [name for name, count in ratings.most_common() if count > request.evaluators * limit]
     if worst:
         share = shares[worst[0]] / limit
+        fewer = counted(max(1, floor(request.trials / share)), "trial") + " per evaluator in the same parts"
         yield (
             f"Repeats: {len(worst)} {role} utterance{'s' if len(worst) > 1 else ''} ({name_some(worst)}) would be met"
-            f" {float(share * limit):.1f} times in a session, where {limit} is allowed. {_shorter(request, share)},"
+            f" {float(share * limit):.1f} times in a session, where {limit} is allowed. {fewer},"
             f" more {role} utterances of the same speakers, or {role} utterances that may repeat would do."
         )
-
-
-def _shorter(request: DesignRequest, share: Fraction) -> str:
-    trials = max(1, floor(request.trials / share))
-    return f"{trials} trial{'s' if trials > 1 else ''} per evaluator in the same parts"

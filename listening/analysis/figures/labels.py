@@ -76,7 +76,8 @@ def short_names(labels: Mapping[str, str]) -> dict[str, str]:
     taken: set[str] = set()
     short: dict[str, str] = {}
     for name, label in labels.items():
-        printable = next((one for one in (label, name) if one and all(map(_is_printable, one))), "")
+        drawable = (one for one in (label, name) if one and one.isprintable() and ord(max(one)) <= _LAST_LETTER)
+        printable = next(drawable, "")
         text = _cut(printable) if printable else f"system {len(short) + 1}"
         again = 2
         while text in taken:
@@ -106,7 +107,3 @@ def _cut(text: str) -> str:
     if len(text) <= LONGEST_NAME:
         return text
     return text[: LONGEST_NAME - _KEPT_END - 1].rstrip() + "…" + text[-_KEPT_END:].lstrip()
-
-
-def _is_printable(letter: str) -> bool:
-    return letter.isprintable() and ord(letter) <= _LAST_LETTER

@@ -400,7 +400,9 @@ def _curve(scored: Scored, test: Test) -> list[Row]:
 
 def _note(test: Test, found: Found | None, scored: Scored, settings: Settings) -> str:
     if found is None:
-        sides = zip(_class_words(test), (test.target, test.nontarget), strict=True)
+        pairs = ("pairs of one speaker", "pairs of two speakers")
+        classes = pairs if test.compares_voices else ("original speech", "this system")
+        sides = zip(classes, (test.target, test.nontarget), strict=True)
         return f"No rate: there are no ratings of {' or '.join(words for words, ratings in sides if not ratings.size)}."
     said = []
     if not found.has_interval:
@@ -413,12 +415,6 @@ def _note(test: Test, found: Found | None, scored: Scored, settings: Settings) -
             else "No C_llr: too few listeners to calibrate ratings on those of others."
         )
     return " ".join(said)
-
-
-def _class_words(test: Test) -> tuple[str, str]:
-    if test.compares_voices:
-        return "pairs of one speaker", "pairs of two speakers"
-    return "original speech", "this system"
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,11 +302,6 @@ def list_lines(study: Study, now: datetime, *, only: int | None = None) -> list[
     ]
 
 
-def find_line(session: Session, now: datetime) -> SessionLine:
-    """Return one session with its flags, as in `list_lines`."""
-    return with_flags(list_lines(session.study, now, only=session.pk))[0]
-
-
 def with_flags(lines: Sequence[SessionLine]) -> Sequence[SessionLine]:
     """Return the same lines with their flags, whose labels hold no comma (`short`): one query."""
     of_session = defaultdict(list)

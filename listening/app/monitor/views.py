@@ -54,7 +54,8 @@ def monitor(request: HttpRequest, study: Study, template: str) -> HttpResponse:
 @study_page
 def session_detail(request: HttpRequest, study: Study, session: int) -> HttpResponse:
     """Return one session: its steps, times, flags, screening and playbacks; no rating and no system."""
-    line = selectors.find_line(_find_session(study, session), read_clock())
+    only = _find_session(study, session).pk
+    [line] = selectors.with_flags(selectors.list_lines(study, read_clock(), only=only))
     shown = line.session
     context = {
         "study": study,

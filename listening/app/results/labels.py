@@ -50,13 +50,6 @@ def refer_to_original(results: Results) -> str:
     return "the original" if results.original == ORIGINAL else results.original
 
 
-def word_of(results: Results, column: str, value: str) -> str:
-    """Return what a value of a column is called on pages; itself where nothing else is known."""
-    if column in OF_QUESTIONS and value in results.questions:
-        return results.questions[value].title
-    return WORDS.get(column, {}).get(value, value)
-
-
 def name_scores(scores: str, form: str) -> str:
     """Return what a kind of scores is called in a form of study; empty for tables that rest on neither."""
     return (OF_BOARDS if form == "linkability" else SCORES).get(scores, "")

@@ -221,7 +221,8 @@ def publish_results(*, study: Study, by: Any, now: datetime, seen: int | None = 
         raise NotPossible(ANOTHER)
     study.published_analysis, study.results_published_at = analysis, now
     study.save(update_fields=["published_analysis", "results_published_at"])
-    teams = _teams_heard(study)
+    heard = study.systems.exclude(submission__state=Submission.State.WITHDRAWN).values("submission__system__team")
+    teams = list(Team.objects.select_related("edition").filter(pk__in=heard).order_by("number", "name"))
     audit.record(
         "study.results_published",
         study,
@@ -286,11 +287,6 @@ def publication_problems(study: Study) -> list[str]:
 
 def _locked(study: Study) -> Study:
     return Study.objects.select_for_update(of=("self",)).select_related("edition").get(pk=study.pk)
-
-
-def _teams_heard(study: Study) -> list[Team]:
-    heard = study.systems.exclude(submission__state=Submission.State.WITHDRAWN).values("submission__system__team")
-    return list(Team.objects.select_related("edition").filter(pk__in=heard).order_by("number", "name"))
 
 
 def _tell(team: Team, study: Study, now: datetime, by: Any) -> None:

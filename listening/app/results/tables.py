@@ -122,7 +122,9 @@ def make_cell(column: Column, row: Record, shape: Shape) -> Cell:
     if column.key in NAMES and shape.has_links:
         return system_cell(str(value), shape)
     if isinstance(value, str):
-        return Cell(labels.word_of(shape.results, column.key, value))
+        questions = shape.results.questions if column.key in labels.OF_QUESTIONS else {}
+        asked = questions.get(value)
+        return Cell(asked.title if asked else labels.WORDS.get(column.key, {}).get(value, value))
     return number_cell(column, row)
 
 

@@ -144,7 +144,7 @@ def receive_take_over(token: str, body: bytes, now: datetime) -> dict[str, Any]:
     payload = payloads.decode(body)
     with transaction.atomic():
         session = selectors.session_for(token, lock=True)
-        tab = payloads.read_tab(payload)
+        tab, _told = payloads.read_alive({name: value for name, value in payload.items() if name != "events"})
         _require_active(session)
         block_leases.take_over(session, tab)
         return selectors.describe_state(session, now)
@@ -164,7 +164,8 @@ def receive_report(token: str, body: bytes, now: datetime) -> dict[str, Any]:
     with transaction.atomic():
         session = selectors.session_for(token, lock=True)
         report = payloads.read_report(payload)
-        is_repeat = _is_told(session, report)
+        notes = session.events.filter(kind__in=(BROKEN, NOTE), is_told=False, data__key=report.key)
+        is_repeat = report.key != "" and notes.exists()
         if session.state == Session.State.ACTIVE or not is_repeat:
             _require_active(session)
             _require_begun(session)
@@ -175,12 +176,6 @@ def receive_report(token: str, body: bytes, now: datetime) -> dict[str, Any]:
         progress = measure_progress(block, answered, session.skips)
         told = {"skipped": report.is_skip, "position": report.position}
         return told | selectors.describe_next(session, progress, answered)
-
-
-def _is_told(session: Session, report: Report) -> bool:
-    if not report.key:
-        return False
-    return session.events.filter(kind__in=(BROKEN, NOTE), is_told=False, data__key=report.key).exists()
 
 
 def _take_report(

@@ -101,16 +101,11 @@ def form_of_step(session: Session, data: Any = None) -> Any:
         languages = read_screening(study).native_languages
         return QuestionsForm(data, questions=list_questions(study), language=session.language, languages=languages)
     if session.step in {Step.SOUND, Step.HEADPHONES}:
-        kind = check_of_step(session)
+        screening = read_screening(session.study)
+        kind = pre_screening.next_check(session, screening) or pre_screening.list_checks(session, screening)[-1]
         unheard = () if data is None else pre_screening.list_unheard(session, kind, data.get("attempt", ""))
         return CheckForm(data, kind=kind, unheard=unheard)
     return ConsentForm(data) if session.step == Step.CONSENT else None
-
-
-def check_of_step(session: Session) -> str:
-    """Return the check that comes next at the session's step; the last one where all of them are over."""
-    screening = read_screening(session.study)
-    return pre_screening.next_check(session, screening) or pre_screening.list_checks(session, screening)[-1]
 
 
 def preview_page(study: Study, language: str) -> dict[str, Any]:

@@ -216,10 +216,6 @@ def read_alive(payload: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     return read["tab"], events
 
 
-def read_tab(payload: Mapping[str, Any]) -> str:
-    return read_alive({key: value for key, value in payload.items() if key != "events"})[0]
-
-
 def read_report(payload: Mapping[str, Any]) -> Report:
     """Return what failed; without “skip” the trial is skipped, as what cannot be played has to be."""
     problems = Problems()

@@ -54,11 +54,6 @@ OVER = "over"  # code of a refusal that stays: the study has ended, or they have
 ALREADY = gettext_lazy("You have already taken part in this study.")
 
 
-def study_of_link(key: str) -> Study:
-    """Return the study of an address that evaluators were given; one that was never launched is not found."""
-    return get_object_or_404(Study, link_key=key, launched_at__isnull=False)
-
-
 def study_for_withdrawal(key: str) -> Study | None:
     """Return the study in whose words somebody is told how to withdraw; None where the address names none."""
     return Study.objects.filter(link_key=key, launched_at__isnull=False).first() if key else None
@@ -81,7 +76,9 @@ def join(
     known = find_session(study, arrival)
     if known is None:
         _check_open(study)
-    proof = "" if known is not None and _is_settled(known) else _proof(plan, arrival)
+    is_confirmed = known is not None and known.platform_data.get("proof") == platforms.CONFIRMED
+    is_over = known is not None and known.state != State.ACTIVE  # then only its end is shown
+    proof = "" if is_confirmed or is_over else _proof(plan, arrival)
     with transaction.atomic():
         if known is None:  # the second request waits here, and then sees the session of the first
             study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
@@ -233,11 +230,6 @@ def _begin(
         platform_data=data,
         is_simulated=study.is_simulated,
     )
-
-
-def _is_settled(known: Session) -> bool:
-    """Return whether there is nothing to ask: the submission was confirmed, or is over and only its end is shown."""
-    return known.platform_data.get("proof") == platforms.CONFIRMED or known.state != State.ACTIVE
 
 
 def _proof(plan: PlatformPlan, arrival: Arrival) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from django.core.validators import slug_re
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict, UnreadablePostError
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
@@ -103,7 +103,7 @@ def visitor_address(request: HttpRequest) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, key: str) -> HttpResponse:
     """Return the address that evaluators are given; it leads each of them into their session."""
-    study = services.study_of_link(key)
+    study = get_object_or_404(Study, link_key=key, launched_at__isnull=False)
     language = pages.choose_language(request, study.languages)
     if request.method == "HEAD":  # programs that look at links make no session
         return finish_response(HttpResponse(), study)

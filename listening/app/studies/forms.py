@@ -217,12 +217,6 @@ class LanguagesField(forms.CharField):
         return codes
 
 
-def mark_needed_for_launch(form: forms.Form) -> None:
-    """Say of what the consent tells that a draft can do without it, and a launch cannot."""
-    for name in form.fields.keys() & set(rules.CONSENT_FIELDS):
-        form.fields[name].needed_for = "the launch"  # type: ignore[attr-defined]
-
-
 def propose_practice(form: forms.Form) -> None:
     """Let practice trials be left out, and say what a new test then has."""
     if practice := form.fields.get("practice_trials"):
@@ -427,7 +421,8 @@ class StudyFields(SharedForm):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.fields = {name: self.fields[name] for name in self.shown or self.fields}
-        mark_needed_for_launch(self)
+        for name in self.fields.keys() & set(rules.CONSENT_FIELDS):  # a draft can do without, a launch cannot
+            self.fields[name].needed_for = "the launch"  # type: ignore[attr-defined]
 
     def clean_plays_at_most(self) -> int | None:
         return self.cleaned_data["plays_at_most"] or None
@@ -560,7 +555,10 @@ class StudyForm(StudyFields):
             self.fields["data_sets"].queryset = sets  # type: ignore[attr-defined]
             if study.is_crossed:
                 self.fields["data_sets"].help_text = "Each utterance of them that is drawn is heard in every condition."
-            self.fields["further"].choices = list_further_choices(study)  # type: ignore[attr-defined]
+            further = [(name_anchor(hz), f"Anchor at {hz / 1000:g} kHz") for hz in list_anchors(study.rate_hz)]
+            if study.screen not in NEEDS_REFERENCE:  # where every trial plays the original anyway
+                further.insert(0, (ORIGINAL, "Original speech"))
+            self.fields["further"].choices = further  # type: ignore[attr-defined]
         absent = {*ABSENT[Study.Form(study.form)], *(OF_EDITIONS if study.has_own_recordings else SOUND)}
         absent |= {*(OF_OTHERS if study.is_crossed else OF_CROSSED)}
         absent |= {"plays_at_most"} if study.screen in SWITCHING else set()
@@ -627,12 +625,6 @@ class StudyForm(StudyFields):
 def list_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return which of these conditions can be compared in pairs: all of them, or each with one alone."""
     return [("", "Each condition with each other"), *((name, f"Each other condition with {name}") for name in names)]
-
-
-def list_further_choices(study: Study) -> list[tuple[str, str]]:
-    """Return what the systems of a study can be compared with; not the original where every trial plays it anyway."""
-    anchors = [(name_anchor(hz), f"Anchor at {hz / 1000:g} kHz") for hz in list_anchors(study.rate_hz)]
-    return anchors if study.screen in NEEDS_REFERENCE else [(ORIGINAL, "Original speech"), *anchors]
 
 
 class ExtendForm(forms.Form):

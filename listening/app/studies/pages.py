@@ -414,11 +414,6 @@ def close_page(study: Study) -> dict[str, Any]:
     }
 
 
-def extend_page(study: Study) -> dict[str, Any]:
-    refusal = f"Its state is “{study.get_state_display()}”; only a launched study gets more evaluators."
-    return {"blocks": study.blocks.count(), "refusal": "" if study.state in LAUNCHED else refusal}
-
-
 def explain_english_words(study: Study, language: str) -> str:
     """Return what evaluators read in English for want of a translation, as a sentence; empty where that is nothing."""
     missing, total = (0, 0) if ships_words(language) else count_missing(study, language)
@@ -540,10 +535,8 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
     if verdict.problems and not form_problems and not study.has_own_recordings:
         page["ways"] = find_ways_out(tried, systems=submissions, data_sets=data_sets)
     try:
-        names, mean_s = [str(one.system) for one in submissions], selectors.mean_length(data_sets)
-        if study.has_own_recordings:
-            names, mean_s = list(map(str, study.compared)), selectors.mean_length_of_own(study)
-        page |= _effort(tried, names, mean_s)
+        heard = study.compared if study.has_own_recordings else [one.system for one in submissions]
+        page |= _effort(tried, list(map(str, heard)), selectors.mean_length(study, data_sets))
     except ProblemsError as error:  # no system
         return page | {"plan_problems": verdict.problems or error.problems}
     page["notes"] += [RATED_ONCE] if verdict.is_heard_once else []

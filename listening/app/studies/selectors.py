@@ -62,11 +62,6 @@ def organizers_of(study: Study) -> QuerySet[Any]:
     return get_user_model().objects.filter(pk__in=[study.created_by_id])
 
 
-def study_for(user: Any, name: str) -> Study:
-    """Return one of them by the name in its address; Http404 for any other."""
-    return get_object_or_404(studies_for(user).select_related("job"), name=name)
-
-
 def editions_to_study(user: Any) -> QuerySet[Edition]:
     """Return the editions with a corpus that this person organises; "not found" for who is no organizer of anything."""
     managed = managed_editions_for(user)
@@ -375,15 +370,11 @@ def set_problems(data_sets: Iterable[DataSet], *, is_crossed: bool = False) -> l
     ]
 
 
-def mean_length(data_sets: Iterable[DataSet]) -> float:
+def mean_length(study: Study, data_sets: Iterable[DataSet]) -> float:
     """Return the mean length of the recordings in seconds; four where nobody measured any."""
     known = Utterance.objects.filter(data_sets__in=data_sets, duration_s__gt=0).exclude(audio="")
-    return known.aggregate(mean=Avg("duration_s"))["mean"] or 4.0
-
-
-def mean_length_of_own(study: Study) -> float:
-    """Return the mean length of the recordings that an organizer uploaded, in seconds."""
-    return study.stimulus_files.aggregate(mean=Avg("duration_s"))["mean"] or 4.0
+    heard: QuerySet[Any] = study.stimulus_files.all() if study.has_own_recordings else known
+    return heard.aggregate(mean=Avg("duration_s"))["mean"] or 4.0
 
 
 _OF_RECORDINGS = ("name", "speaker__name", "speaker__gender", "pk", "audio", "transcript", "duration_s")

@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
@@ -43,7 +43,8 @@ def study_post(view: View) -> View:
 def _with_study(view: View) -> View:
     @wraps(view)
     def found(request: HttpRequest, study: str, **where: Any) -> HttpResponse:
-        return view(request, selectors.study_for(request.user, study), **where)
+        studies = selectors.studies_for(request.user).select_related("job")
+        return view(request, get_object_or_404(studies, name=study), **where)
 
     return found
 
@@ -216,5 +217,7 @@ def extend(request: HttpRequest, study: Study) -> HttpResponse:
         said = "A block for 1 more evaluator is" if many == 1 else f"Blocks for {many} more evaluators are"
         messages.success(request, f"{said} open.")
         return redirect(study)
-    context = {"study": study, "form": form} | pages.extend_page(study)
+    refusal = f"Its state is “{study.get_state_display()}”; only a launched study gets more evaluators."
+    context = {"study": study, "form": form, "blocks": study.blocks.count()}
+    context["refusal"] = "" if study.state in rules.LAUNCHED else refusal
     return render(request, "listening/studies/extend.html", context, status=422 if form.errors else 200)
