@@ -69,8 +69,7 @@ def leaderboard_page(
     described, heard = find_released(leaderboard)
     lines = list_lines(leaderboard, ranking, private, shown, described, heard, own_teams)
     drawings = list_drawings(leaderboard) if with_figures else {}
-    by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
-    beside = next((one for one in drawings.values() if one.points and one.column.key == by), None)
+    beside = _find_tradeoff(leaderboard, ranking, drawings)
     order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
     tests = [one for one in drawings.values() if one.tests and one.minimum == (ranking.minimum if ranking else None)]
     det = next((one for one in tests if one.data_set == choice.query.get("set")), tests[0] if tests else None)
@@ -114,16 +113,25 @@ def leaderboard_page(
 
 
 def leaderboard_summary(leaderboard: Leaderboard) -> dict[str, Any]:
-    """Return what a leaderboard says first: its answer and its table, which sorts on its own page only."""
-    choice = read_choice(leaderboard, {})
-    published, released = list_published(leaderboard), find_released(leaderboard)
-    lines = list_lines(leaderboard, choice.ranking, {}, published, *released)
+    """Return what a leaderboard says first: its answer, privacy against utility, and whose samples can be heard."""
+    ranking = read_choice(leaderboard, {}).ranking
+    tradeoff = _find_tradeoff(leaderboard, ranking, list_drawings(leaderboard))
+    _, heard = find_released(leaderboard)
     return {
         "edition": leaderboard.edition,
-        "answer": summarize_ranking(leaderboard, choice.ranking),
-        "table": leaderboard_table(leaderboard, choice, lines, is_sorted_here=False),
+        "answer": summarize_ranking(leaderboard, ranking),
+        "tradeoff": _figure(leaderboard, tradeoff, is_drawn=True) if tradeoff else None,
+        "heard": [entry for entry in leaderboard.entries if entry.key in heard],
         "changes": list_published_changes(leaderboard.edition),
     }
+
+
+def _find_tradeoff(
+    leaderboard: Leaderboard, ranking: RankingTable | None, drawings: Mapping[str, Drawing]
+) -> Drawing | None:
+    """Return the figure of privacy against the utility that ranks."""
+    by = ranking.utility.metric if ranking else next((one.key for one in leaderboard.averages if one.is_utility), "")
+    return next((one for one in drawings.values() if one.points and one.column.key == by), None)
 
 
 def _unknown_condition(ranking: RankingTable | None, asked: str) -> str:

@@ -246,25 +246,18 @@ def list_lines(
     return lines + far
 
 
-def leaderboard_table(
-    leaderboard: Leaderboard,
-    choice: LeaderboardChoice,
-    lines: Sequence[LeaderboardLine],
-    *,
-    is_sorted_here: bool = True,
-) -> Table:
-    """Return the lines in the order asked for. `is_sorted_here`: whether its headings sort it."""
+def leaderboard_table(leaderboard: Leaderboard, choice: LeaderboardChoice, lines: Sequence[LeaderboardLine]) -> Table:
+    """Return the lines in the order asked for."""
     ranking = choice.ranking
     columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
     columns += [
         Column(one.key, one.metric.label, kind="num best" if _decides(ranking, one) else "num", unit=one.metric.unit)
         for one in _columns(leaderboard, choice.query)
     ]
-    if is_sorted_here:
-        columns = [
-            column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
-            for column in columns
-        ]
+    columns = [
+        column.sortable(_natural_order(leaderboard, column.key), choice.sort, choice.order, choice.query)
+        for column in columns
+    ]
     columns += [Column("met", "Conditions met (rank)", kind="met")] if any(line.met for line in lines) else []
     columns += [Column("group", "Group", kind="letters")] if any(line.group for line in lines) else []
     columns += [Column("description", "Paper", kind="paper")] if any(line.description for line in lines) else []
