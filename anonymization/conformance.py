@@ -27,12 +27,12 @@ import numpy.typing as npt
 from anonymization.methods.contract import (
     MOST_PARAMETERS,
     Anonymizer,
-    Item,
     MethodError,
     Options,
     Parameter,
     PseudoSpeaker,
     TargetPool,
+    VoicedUtterance,
     VoiceRequest,
     find_missing_members,
     keeps_duration,
@@ -215,7 +215,11 @@ def _check_repeatable(case: _Case) -> Iterator[Problem]:
 
 def _check_batch(case: _Case) -> Iterator[Problem]:
     half = case.speech[: case.speech.size // 2]
-    items = [Item(case.speech, case.trial), Item(half, case.enrolment), Item(case.speech, case.enrolment)]
+    items = [
+        VoicedUtterance(case.speech, case.trial),
+        VoicedUtterance(half, case.enrolment),
+        VoicedUtterance(case.speech, case.enrolment),
+    ]
     outputs = case.method.anonymize_batch(items, case.rate)
     if len(outputs) != len(items):
         yield case.problem("batch-count", len(outputs), f"{len(items)} outputs of a batch")

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Value:
+class RecipeValue:
     """What a value means, and the smallest and the largest that it may be."""
 
     meaning: str
@@ -31,11 +31,11 @@ class Value:
         return f"{name}: expected {expected}, found {found:g}."
 
 
-def list_values(recipe: type) -> Mapping[str, Value]:
+def list_values(recipe: type) -> Mapping[str, RecipeValue]:
     """The annotated values of a class, by name; those of the classes that it extends first."""
     hints = get_type_hints(recipe, include_extras=True)
     annotations = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
-    return {name: told[0] for name, told in annotations if told and isinstance(told[0], Value)}
+    return {name: told[0] for name, told in annotations if told and isinstance(told[0], RecipeValue)}
 
 
 def change_values(recipe: R, values: Mapping[str, object]) -> R:

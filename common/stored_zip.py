@@ -27,7 +27,7 @@ Lines = Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ZipMember:
     """A file of an archive.
 
     Attributes:
@@ -47,7 +47,7 @@ class Member:
         return f"{self.crc32:08x} {self.bytes} {self.key} {self.path}\n"
 
     @classmethod
-    def from_line(cls, line: str) -> Member:
+    def from_line(cls, line: str) -> ZipMember:
         """What `line` wrote."""
         crc32, size, key, path = line.rstrip("\n").split(" ", 3)
         return cls(path, key, int(size), int(crc32, 16))
@@ -104,13 +104,13 @@ def _read(open_key: OpenKey, part: _Content, first: int, last: int) -> Iterator[
 
 def _parts(lines: Lines) -> Iterator[bytes | _Content]:
     place = count = 0
-    for member in map(Member.from_line, lines()):
+    for member in map(ZipMember.from_line, lines()):
         head = _local_header(member)
         yield head
         yield _Content(member.key, member.bytes)
         place, count = place + len(head) + member.bytes, count + 1
     directory, begins = place, 0
-    for member in map(Member.from_line, lines()):
+    for member in map(ZipMember.from_line, lines()):
         entry = _entry(member, begins)
         yield entry
         begins += len(_local_header(member)) + member.bytes
@@ -118,7 +118,7 @@ def _parts(lines: Lines) -> Iterator[bytes | _Content]:
     yield _end(count, place - directory, directory)
 
 
-def _local_header(member: Member) -> bytes:
+def _local_header(member: ZipMember) -> bytes:
     if member.bytes >= MOST:
         raise ValueError(f"{member.path}: expected less than 4 GiB, found {member.bytes:,} bytes.")
     name = member.path.encode()
@@ -126,7 +126,7 @@ def _local_header(member: Member) -> bytes:
     return struct.pack("<IHHHHHIIIHH", 0x04034B50, _VERSION, _UTF8, 0, 0, _DAY, *sizes) + name
 
 
-def _entry(member: Member, begins: int) -> bytes:
+def _entry(member: ZipMember, begins: int) -> bytes:
     """A line of the central directory; where the member begins stands in an extra field beyond 4 GiB."""
     name = member.path.encode()
     extra = b"" if begins < MOST else struct.pack("<HHQ", 1, 8, begins)

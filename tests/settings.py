@@ -37,12 +37,12 @@ if _ahead_s := float(os.environ.get("TEST_CLOCK_AHEAD_S", "0")):
 # A program of a test may draw figures as pages show them, without those for print: they take most of its time.
 if os.environ.get("TEST_FIGURES") == "svg":
     from evaluation.figures import style
-    from listening.analysis.figures.view import Figure
+    from listening.analysis.figures.view import StudyFigure
 
     style.KEPT = ("svg",)
-    _all_files = vars(Figure)["files"].fget
+    _all_files = vars(StudyFigure)["files"].fget
     _shown = property(lambda figure: [path for path in _all_files(figure) if path.endswith(".svg")])
-    setattr(Figure, "files", _shown)  # noqa: B010 - a property, to mypy
+    setattr(StudyFigure, "files", _shown)  # noqa: B010 - a property, to mypy
 # Nothing that a test writes has to survive a power cut.
 os.fsync = lambda fd: None  # noqa: ARG005
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":  # noqa: F405

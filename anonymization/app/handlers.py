@@ -33,8 +33,8 @@ from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
 from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import (
     Anonymizer,
-    Item,
     MethodError,
+    VoicedUtterance,
     VoiceRequest,
     complete_options,
     makes_vectors,
@@ -83,7 +83,7 @@ def _anonymize(run: AnonymizationRun, method: Anonymizer, extent: job.RunExtent,
     _plan_voices(run, method, context)
     _require_voices(run)
     method = prepare_targets(run, method)
-    work = job.Work(run, method, extent, context.check)
+    work = job.AnonymizationWork(run, method, extent, context.check)
     if 0 < extent.kept < extent.total:
         context.note(f"{extent.kept} of {extent.total} utterances were anonymised before; continuing.")
     if extent.kept < extent.total:
@@ -219,7 +219,7 @@ def _require_audio(data_set: DataSet, extent: job.RunExtent) -> None:
         )
 
 
-def _failure(run: AnonymizationRun, work: job.Work) -> JobFailure:
+def _failure(run: AnonymizationRun, work: job.AnonymizationWork) -> JobFailure:
     is_canary = not work.extent.kept and not work.done
     return JobFailure(
         f"{work.failed} of {work.extent.total} utterances of {run.data_set} could not be anonymised"
@@ -296,5 +296,5 @@ def _anonymize_once(method: Anonymizer, samples: Samples, rate_hz: int) -> None:
     key = pseudo_speaker_key(seed=0, role="trial", split=_TRIAL, speaker=_TRIAL)
     request = VoiceRequest(key, "", (lambda: (samples, rate_hz),) if makes_vectors(method) else ())
     voice = target_voice(_TRIAL) if takes_targets(method) else draw_voice(method, request)
-    [output] = method.anonymize_batch([Item(samples, voice)], rate_hz)
+    [output] = method.anonymize_batch([VoicedUtterance(samples, voice)], rate_hz)
     write_flac16(io.BytesIO(), output, rate_hz)

@@ -25,11 +25,11 @@ from anonymization.checks.outputs import check_output
 from anonymization.methods.audio_conversion import ConvertedAudio, convert_audio
 from anonymization.methods.contract import (
     Anonymizer,
-    Item,
     Method,
     MethodError,
     Options,
     PseudoSpeaker,
+    VoicedUtterance,
     anonymize_items,
     gains_by_batches,
     keeps_duration,
@@ -120,7 +120,7 @@ def _list_files(run: AnonymizationRun) -> Any:
 # The work ------------------------------------------------------------------------------------------
 
 
-class Work:
+class AnonymizationWork:
     """Anonymises what is missing of a run and keeps it; counts what is done and what failed."""
 
     def __init__(self, run: AnonymizationRun, method: Anonymizer, extent: RunExtent, check: Callable[[], None]) -> None:
@@ -296,7 +296,7 @@ def anonymize_tasks(
         except (AudioError, MethodError, OSError) as error:
             outcomes.append(_failed(task, str(error)))
     notes: list[str] = []
-    items = [Item(conformed.samples, task.voice) for task, conformed in ready]
+    items = [VoicedUtterance(conformed.samples, task.voice) for task, conformed in ready]
     with watching(should_stop=should_stop, note=notes.append):
         made = anonymize_items(method, items, ready[0][1].rate_hz if ready else 0, options=options)
     for (task, conformed), output in zip(ready, made, strict=True):

@@ -16,8 +16,8 @@ from typing import Any, TextIO
 from anonymization.checks.voices import VoiceReport, check_voices_of_method
 from anonymization.cli import arguments, records, voice_assignment
 from anonymization.cli.records import OutputFolder, OutputRow, write_text
-from anonymization.cli.sources import DataSet, Reading, SpeechSource, Utterance, read_source
-from anonymization.cli.work import FileTask, Settings, interruption, outcomes
+from anonymization.cli.sources import FileToAnonymize, Reading, SourceDataSet, SpeechSource, read_source
+from anonymization.cli.work import FileTask, RunSettings, interruption, outcomes
 from anonymization.methods.content_decoder.retrained import find_retrained
 from anonymization.methods.contract import Anonymizer
 from anonymization.methods.voices.assignment import Voices
@@ -95,7 +95,7 @@ def run_on(options: argparse.Namespace, read: Callable[[Path, Reading], SpeechSo
         voices = voice_assignment.plan_source_voices(
             method, source, targeting, seed=options.seed, level=options.level, options=settings
         )
-    work = Settings(options.method, settings, options.out, reading.container, options.strict, options.targets)
+    work = RunSettings(options.method, settings, options.out, reading.container, options.strict, options.targets)
     record = _record(method, options, work) | voice_assignment.describe_targets(targeting)
     with closing(OutputFolder(options.out, record)) as folder:
         if not options.json:
@@ -121,7 +121,7 @@ def _refuse_nested(source: Path, out: Path) -> None:
         raise CommandError(f"{out}: expected an output folder of its own, found one that holds the input.")
 
 
-def _record(method: Anonymizer, options: argparse.Namespace, work: Settings) -> dict[str, Any]:
+def _record(method: Anonymizer, options: argparse.Namespace, work: RunSettings) -> dict[str, Any]:
     """What decides the output of a run, for `OutputFolder`.
 
     voices: ``planned`` from the seed, or the SHA-256 of the file that they are from. description: SHA-256 of the file
@@ -154,7 +154,7 @@ class _Run:
     source: SpeechSource
     voices: Voices
     folder: OutputFolder
-    chosen: list[Utterance]
+    chosen: list[FileToAnonymize]
     done: int = 0
     kept: int = 0
     failed: int = 0
@@ -179,7 +179,7 @@ class _Run:
             print_message(f"{self.folder.folder}: {kept} kept. Repeat the command to go on.")
             raise
 
-    def anonymize(self, work: Settings) -> None:
+    def anonymize(self, work: RunSettings) -> None:
         """Everything that is chosen and not finished."""
         with self._keeping():
             self._remove_parts()
@@ -307,7 +307,7 @@ class _Run:
 
 
 def write_lists(
-    folder: Path, data_set: DataSet, utterances: Iterable[Utterance], rows: Mapping[str, OutputRow]
+    folder: Path, data_set: SourceDataSet, utterances: Iterable[FileToAnonymize], rows: Mapping[str, OutputRow]
 ) -> tuple[Problem, ...]:
     """Write the lists of an anonymised Kaldi data directory, from the files that are really there.
 

@@ -4,7 +4,7 @@ Nothing is guessed silently: whatever was read off names (speakers, roles, split
 utterances are those of ``wav.scp``, the speakers those of ``utt2spk``, roles follow from lists and names. Its audio is
 sought where ``wav.scp`` says, from the working directory and from the data directory and the folders above it, then
 below the data directory by the end of its path. Commands (``… |``) are refused, never run. Conventions: paths in
-`Utterance.output` are relative to the output folder, with forward slashes; audio is not opened here.
+`FileToAnonymize.output` are relative to the output folder, with forward slashes; audio is not opened here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RIVALS_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class FileToAnonymize:
     """One recording. name: unique in its data set; output: where its anonymised version goes; line: of `wav.scp`."""
 
     name: str
@@ -57,7 +57,7 @@ class Utterance:
 
 
 @dataclass(frozen=True, slots=True)
-class DataSet:
+class SourceDataSet:
     """A plain folder (name empty) or a Kaldi data directory, and where it goes below the output folder."""
 
     name: str
@@ -70,8 +70,8 @@ class DataSet:
 class SpeechSource:
     """Everything that was found. notes: what was inferred, a sentence each; problems: what cannot be done."""
 
-    data_sets: list[DataSet] = field(default_factory=list)
-    utterances: list[Utterance] = field(default_factory=list)
+    data_sets: list[SourceDataSet] = field(default_factory=list)
+    utterances: list[FileToAnonymize] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     problems: ProblemList = field(default_factory=ProblemList)
 
@@ -140,7 +140,7 @@ def read_folder(path: PurePosixPath) -> str:
 
 def _read_plain(folder: Path, reading: Reading) -> SpeechSource:
     files = [file for file in map(PurePosixPath, audio_files(folder)) if not _is_hidden(file)]
-    source = SpeechSource([DataSet("", folder, "", is_kaldi=False)])
+    source = SpeechSource([SourceDataSet("", folder, "", is_kaldi=False)])
     source.problems.keep(_list_left_aside(folder))
     speakers = _speakers(folder, files, reading, source)
     role, split = reading.role or "trial", reading.split or UNDIVIDED
@@ -151,7 +151,7 @@ def _read_plain(folder: Path, reading: Reading) -> SpeechSource:
             continue
         plain = PurePosixPath(plain_name(str(file)))
         name, output = plain.with_suffix("").as_posix(), plain.with_suffix(f".{reading.container}").as_posix()
-        source.utterances.append(Utterance(name, speakers[file], role, split, folder / file, output))
+        source.utterances.append(FileToAnonymize(name, speakers[file], role, split, folder / file, output))
     return source
 
 
@@ -250,7 +250,7 @@ def _leave_out_reserved(source: SpeechSource) -> None:
 
 
 def _refuse_shared_outputs(source: SpeechSource) -> None:
-    first: dict[str, Utterance] = {}
+    first: dict[str, FileToAnonymize] = {}
     for utterance in source.utterances:
         other = first.setdefault(utterance.output, utterance)
         if other is not utterance:
@@ -281,7 +281,7 @@ def read_directories(folder: Path, directories: list[Path], reading: Reading) ->
     for directory in directories:
         name = directory.name if directory.name not in ("", "..") else directory.resolve().name
         output = "" if directory == folder else f"{name}{reading.suffix}"
-        source.data_sets.append(DataSet(name, directory, output, is_kaldi=True))
+        source.data_sets.append(SourceDataSet(name, directory, output, is_kaldi=True))
         _read_directory(source.data_sets[-1], reading, source)
     _tell_what_lies_beside(directories, source)
     return source
@@ -305,7 +305,7 @@ def _tell_what_lies_beside(directories: Sequence[Path], source: SpeechSource) ->
             source.problems.add(Problem("left-beside", str(place), expected, held, remedy, Severity.WARNING))
 
 
-def _read_directory(data_set: DataSet, reading: Reading, source: SpeechSource) -> None:
+def _read_directory(data_set: SourceDataSet, reading: Reading, source: SpeechSource) -> None:
     folder = data_set.folder
     paths = kaldi.read_wav_scp(folder / "wav.scp", str(folder / "wav.scp"))
     if segments := next((one for one in paths.problems if one.code == "segments-refused"), None):
@@ -327,7 +327,7 @@ def _read_directory(data_set: DataSet, reading: Reading, source: SpeechSource) -
         elif audio:
             output = f"{prefix}wav/{name}.{reading.container}"
             role: Role = "enrolment" if name in enrolled else others
-            source.utterances.append(Utterance(name, speakers[name], role, split, audio, output, data_set.name))
+            source.utterances.append(FileToAnonymize(name, speakers[name], role, split, audio, output, data_set.name))
     source.notes.append(f"{data_set.name}: role {others} ({how}){_name_split(split, 'split')}.")
     for name in sorted(speakers.keys() - paths.content.keys() - paths.refused):
         expected = f"a line for {name} in wav.scp"
@@ -350,7 +350,7 @@ def _find_problem(
     return None
 
 
-def _note_found_by_name(data_set: DataSet, located: Mapping[str, _Located], source: SpeechSource) -> None:
+def _note_found_by_name(data_set: SourceDataSet, located: Mapping[str, _Located], source: SpeechSource) -> None:
     by_name = [(written, each.audio) for written, each in located.items() if each.audio and each.agreement]
     if by_name:
         written, audio = by_name[0]
@@ -378,7 +378,7 @@ def _kaldi_speakers(
     return parsed.content
 
 
-def _read_roles(data_set: DataSet, reading: Reading, source: SpeechSource) -> tuple[set[str], Role, str]:
+def _read_roles(data_set: SourceDataSet, reading: Reading, source: SpeechSource) -> tuple[set[str], Role, str]:
     """The enrolled utterances, the role of all others, and how that is known.
 
     As said, by the lists ``enrolls…`` and ``trials…``, or by the directory's name.

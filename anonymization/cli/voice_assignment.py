@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from anonymization.cli.sources import DataSet, Reading, SpeechSource, Utterance, read_source
+from anonymization.cli.sources import FileToAnonymize, Reading, SourceDataSet, SpeechSource, read_source
 from anonymization.methods.audio_conversion import convert_file
 from anonymization.methods.contract import (
     Anonymizer,
@@ -42,7 +42,7 @@ from speech.audio.files import AudioError
 GENDERS = "spk2gender"
 
 
-def voices_from_file(method: Anonymizer, utterances: Sequence[Utterance], path: Path) -> Voices:
+def voices_from_file(method: Anonymizer, utterances: Sequence[FileToAnonymize], path: Path) -> Voices:
     """The voices that a file states, for every utterance of the source.
 
     Raises:
@@ -171,14 +171,14 @@ def plan_source_voices(
 
 
 def _list_sources(
-    utterances: Iterable[Utterance], genders: Mapping[str, str], level: Level | None
+    utterances: Iterable[FileToAnonymize], genders: Mapping[str, str], level: Level | None
 ) -> list[SourceUtterance]:
     """List what gets a voice of its own: speakers of a role and split, or utterances, each with its recordings.
 
     Args:
         level: None for what is usual: training data at utterance level, all else at speaker level.
     """
-    members: dict[Place, list[Utterance]] = defaultdict(list)
+    members: dict[Place, list[FileToAnonymize]] = defaultdict(list)
     for each in utterances:
         is_alone = (level or usual_level(each.role)) == "utterance"
         members[each.place if is_alone else (*each.place[:3], "")].append(each)
@@ -197,7 +197,7 @@ def _list_sources(
 
 
 def list_target_rows(
-    utterances: Sequence[Utterance], data_sets: Sequence[DataSet], voices: Voices
+    utterances: Sequence[FileToAnonymize], data_sets: Sequence[SourceDataSet], voices: Voices
 ) -> Iterator[TargetRow]:
     """The lines of a file of targets; data sets are named where there are several."""
     several = len(data_sets) > 1

@@ -63,7 +63,7 @@ class FileTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RunSettings:
     """What all utterances of a run have in common.
 
     method: its name, or the path of a description; targets: the folder of its targets, where it takes some.
@@ -101,7 +101,7 @@ class _Ready:
 
 
 def outcomes(
-    tasks: Sequence[FileTask], settings: Settings, jobs: int, should_stop: Callable[[], bool]
+    tasks: Sequence[FileTask], settings: RunSettings, jobs: int, should_stop: Callable[[], bool]
 ) -> Generator[FileOutcome, None, None]:
     """What becomes of each task.
 
@@ -170,7 +170,7 @@ def _at_once(method: contract.Anonymizer, total: int, jobs: int) -> int:
 
 
 def anonymize_tasks(
-    method: contract.Anonymizer, settings: Settings, tasks: Iterable[FileTask], should_stop: Callable[[], bool]
+    method: contract.Anonymizer, settings: RunSettings, tasks: Iterable[FileTask], should_stop: Callable[[], bool]
 ) -> list[FileOutcome]:
     """Anonymise and check some utterances, and write each whole; keep what an earlier call wrote if it is still that.
 
@@ -189,7 +189,7 @@ def anonymize_tasks(
 
 
 def _anonymize_all(
-    method: contract.Anonymizer, settings: Settings, tasks: Iterable[FileTask], should_stop: Callable[[], bool]
+    method: contract.Anonymizer, settings: RunSettings, tasks: Iterable[FileTask], should_stop: Callable[[], bool]
 ) -> list[FileOutcome]:
     found: list[FileOutcome] = []
     ready: list[_Ready] = []
@@ -210,11 +210,11 @@ def _anonymize_all(
     return found + _anonymize_ready(method, settings, ready)
 
 
-def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Sequence[_Ready]) -> list[FileOutcome]:
+def _anonymize_ready(method: contract.Anonymizer, settings: RunSettings, ready: Sequence[_Ready]) -> list[FileOutcome]:
     """What becomes of utterances that were read; nothing where an external command was stopped."""
     if not ready:
         return []
-    items = [contract.Item(each.given.samples, each.task.voice) for each in ready]
+    items = [contract.VoicedUtterance(each.given.samples, each.task.voice) for each in ready]
     try:
         outputs = contract.anonymize_items(method, items, ready[0].given.rate_hz, options=settings.options)
     except CancelledError:
@@ -224,7 +224,7 @@ def _anonymize_ready(method: contract.Anonymizer, settings: Settings, ready: Seq
     return [_finish(settings, each, output, keeps_duration=keeps_duration) for each, output in made]
 
 
-def _finish(settings: Settings, ready: _Ready, output: Samples | Exception, *, keeps_duration: bool) -> FileOutcome:
+def _finish(settings: RunSettings, ready: _Ready, output: Samples | Exception, *, keeps_duration: bool) -> FileOutcome:
     task, given = ready.task, ready.given
     if isinstance(output, Exception):
         return _failed(task, settings, output, is_read=True)
@@ -240,7 +240,7 @@ def _finish(settings: Settings, ready: _Ready, output: Samples | Exception, *, k
         return _failed(task, settings, error, is_read=True)
 
 
-def _failed(task: FileTask, settings: Settings, error: Exception, *, is_read: bool) -> FileOutcome:
+def _failed(task: FileTask, settings: RunSettings, error: Exception, *, is_read: bool) -> FileOutcome:
     """The problem that an error is.
 
     Args:
@@ -331,11 +331,11 @@ def _one_thread_each() -> Iterator[None]:
         os.environ.update(before)
 
 
-_worker: tuple[contract.Anonymizer, Settings, c_byte] | None = None
+_worker: tuple[contract.Anonymizer, RunSettings, c_byte] | None = None
 _held: IO[str] | None = None  # the lock that ends with this process
 
 
-def _prepare_worker(settings: Settings, stop: c_byte) -> None:
+def _prepare_worker(settings: RunSettings, stop: c_byte) -> None:
     global _worker, _held
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent decides what becomes of them
     _held = hold_as_worker(settings.folder)  # before it is asked whether the parent lives, so that none slips through

@@ -140,7 +140,7 @@ class Block:
     licence: str = ""
 
 
-class Item(NamedTuple):
+class VoicedUtterance(NamedTuple):
     """An utterance and the voice it shall get."""
 
     samples: Samples
@@ -205,7 +205,7 @@ class Anonymizer(Protocol):
         ...
 
     def anonymize_batch(
-        self, items: Sequence[Item], rate: int, *, options: Options | None = None, threads: int = 1
+        self, items: Sequence[VoicedUtterance], rate: int, *, options: Options | None = None, threads: int = 1
     ) -> list[Samples]:
         """As `anonymize` for each item, in their order; at once where the method gains by it."""
         ...
@@ -380,10 +380,12 @@ class Described:
         options: Options | None = None,
         threads: int = 1,
     ) -> Samples:
-        return self.anonymize_batch([Item(samples, pseudo_speaker)], rate, options=options, threads=threads)[0]
+        return self.anonymize_batch([VoicedUtterance(samples, pseudo_speaker)], rate, options=options, threads=threads)[
+            0
+        ]
 
     def anonymize_batch(
-        self, items: Sequence[Item], rate: int, *, options: Options | None = None, threads: int = 1
+        self, items: Sequence[VoicedUtterance], rate: int, *, options: Options | None = None, threads: int = 1
     ) -> list[Samples]:
         if missing := self.missing():
             raise MethodError(missing)
@@ -394,7 +396,7 @@ class Described:
         settled = complete_options(self, options)
         return [self._anonymize(item, rate, settled, threads) for item in items]
 
-    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
+    def _anonymize(self, item: VoicedUtterance, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
         """One utterance; voice and options are in order. Who has an `anonymize_batch` of their own needs none."""
         raise NotImplementedError
 
@@ -413,7 +415,7 @@ class Method(Described):
     def missing(self) -> str:
         return self.check() if self.check else ""
 
-    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
+    def _anonymize(self, item: VoicedUtterance, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
         return self.process(item.samples, rate, item.pseudo_speaker.parameters, options, threads)
 
 
@@ -466,7 +468,7 @@ def complete_options(method: Anonymizer, options: Options | None) -> dict[str, O
 
 
 def anonymize_items(
-    method: Anonymizer, items: Sequence[Item], rate: int, *, options: Options | None = None
+    method: Anonymizer, items: Sequence[VoicedUtterance], rate: int, *, options: Options | None = None
 ) -> list[Samples | Exception]:
     """For each item its output, or why there is none; all at once, and one by one where that fails.
 

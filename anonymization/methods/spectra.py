@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from anonymization.methods.contract import Described, Item, MethodError, OptionValue, PseudoSpeaker, validate_samples
+from anonymization.methods.contract import (
+    Described,
+    MethodError,
+    OptionValue,
+    PseudoSpeaker,
+    VoicedUtterance,
+    validate_samples,
+)
 from anonymization.methods.world.method import Level, mute_silence, set_level
 from common.arrays import Samples
 from common.errors import InputError
@@ -43,7 +50,7 @@ class SpectrumMethod(Described, ABC, Generic[V]):
     def _convert(self, samples: Samples, voice: V, options: dict[str, OptionValue]) -> Samples:
         """The speech in a voice; samples are not silent. Raises InputError where a part refuses them."""
 
-    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:  # noqa: ARG002 - of others
+    def _anonymize(self, item: VoicedUtterance, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:  # noqa: ARG002 - of others
         """Digital silence keeps its place. One thread, so that a process may fork afterwards, and no rounding depends
         on how many there are.
         """

@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from anonymization.methods.content_decoder.network_files import load_decoder
 from anonymization.network_training.features import Features
-from anonymization.network_training.loop import Batch, Speech, Training
+from anonymization.network_training.loop import SpeechBatch, Training, TrainingSpeech
 from anonymization.network_training.recipe import DecoderRecipe, NetworkRecipe, SoftUnitsRecipe, WorldDecoderRecipe
 from common.arrays import unit_vectors
 from common.errors import InputError
@@ -91,7 +91,7 @@ class SoftUnitsTraining(SpectraTraining[SoftUnitsRecipe, SoftUnitsDecoder]):
             self._units = [_nearest(network.normalize(each), means).numpy() for each in layers]
         return network
 
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
+    def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
         """Mean absolute difference of spectra, and cross-entropy of the units."""
         with self.in_16_bits():
             content = self.network.encode(batch.layers)
@@ -106,7 +106,7 @@ class SoftUnitsTraining(SpectraTraining[SoftUnitsRecipe, SoftUnitsDecoder]):
         """Of so many frames one takes part in finding the units."""
         return max(1, sum(each.layers.shape[1] for each in self.features) // _FRAMES_OF_UNITS)
 
-    def _cut_units(self, batch: Batch) -> Tensor:
+    def _cut_units(self, batch: SpeechBatch) -> Tensor:
         """The units of the frames of content of a batch, shape (batch, content frames)."""
         wide = batch.layers.shape[1]
         pieces = np.zeros((len(batch.origin), wide), np.int64)
@@ -148,7 +148,7 @@ class DecoderTraining(SpectraTraining[DecoderRecipe, ContentDecoder]):
 
     @classmethod
     def begin(
-        cls, speech: Speech, recipe: DecoderRecipe, seed: int, checkpoint: Path, key: str, device: Device
+        cls, speech: TrainingSpeech, recipe: DecoderRecipe, seed: int, checkpoint: Path, key: str, device: Device
     ) -> Self:
         texts = [
             spell_phones(speech.texts.get(one.identifier, "")) if recipe.phones else "" for one in speech.utterances
@@ -171,7 +171,7 @@ class DecoderTraining(SpectraTraining[DecoderRecipe, ContentDecoder]):
             return super().parts()
         return {**super().parts(), "phones": self._phones, "their_optimizer": self._their_optimizer}
 
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
+    def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:
         """Mean absolute difference of spectra, squared distance between bottleneck and codes, loss of a phone."""
         recipe = self.recipe
         with_codes = self.step >= recipe.warm_up
@@ -292,7 +292,7 @@ class WorldDecoderTraining(Training[WorldDecoderRecipe, WorldDecoder]):
 
     @classmethod
     def begin(
-        cls, speech: Speech, recipe: WorldDecoderRecipe, seed: int, checkpoint: Path, key: str, device: Device
+        cls, speech: TrainingSpeech, recipe: WorldDecoderRecipe, seed: int, checkpoint: Path, key: str, device: Device
     ) -> Self:
         decoder = load_decoder(speech.decoder)
         recipe = recipe.fit(decoder.shape)
@@ -301,7 +301,7 @@ class WorldDecoderTraining(Training[WorldDecoderRecipe, WorldDecoder]):
     def make_network(self) -> WorldDecoder:
         return WorldDecoder(self.recipe.shape)
 
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
+    def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
         """Mean absolute differences of logarithms of envelopes and of aperiodicity."""
         with torch.no_grad():
             content = batch.at_spectra(self._decoder.encode(batch.layers))

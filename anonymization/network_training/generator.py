@@ -31,7 +31,7 @@ from anonymization.network_training.discriminators import (
     losses_of_generator,
 )
 from anonymization.network_training.features import Features
-from anonymization.network_training.loop import Batch, Speech, Training
+from anonymization.network_training.loop import SpeechBatch, Training, TrainingSpeech
 from anonymization.network_training.recipe import (
     AdversarialRecipe,
     GeneratorRecipe,
@@ -78,7 +78,7 @@ class WaveTraining(Training[A, N]):
         super().__init__(features, recipe, seed, checkpoint, key, device=device)
 
     @classmethod
-    def begin(cls, speech: Speech, recipe: A, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
+    def begin(cls, speech: TrainingSpeech, recipe: A, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
         waves = read_waves(speech.utterances)
         return cls(speech.features, recipe, seed, checkpoint, key, waves=waves, device=device)
 
@@ -103,7 +103,7 @@ class WaveTraining(Training[A, N]):
         """The network before the first step."""
 
     @abstractmethod
-    def make_samples(self, batch: Batch, draw: np.random.Generator) -> Tensor:
+    def make_samples(self, batch: SpeechBatch, draw: np.random.Generator) -> Tensor:
         """What the network makes of a batch, shape (batch, 256 × crop)."""
 
     def parts(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class WaveTraining(Training[A, N]):
         others = {"discriminators": self._discriminators, "their_optimizer": self._their_optimizer}
         return {**super().parts(), **others}
 
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
+    def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:
         """Difference of mel spectra, and from some step on the losses of HiFi-GAN."""
         recorded = self.cut_waves(batch)
         made = self.keep_inside(self.make_samples(batch, draw), batch)
@@ -149,18 +149,18 @@ class WaveTraining(Training[A, N]):
         real = [(judgement[:count], [layer[:count] for layer in layers]) for judgement, layers in both]
         return real, [(judgement[count:], [layer[count:] for layer in layers]) for judgement, layers in both]
 
-    def make_source(self, of: Source, batch: Batch, draw: np.random.Generator) -> tuple[Tensor, torch.Generator]:
+    def make_source(self, of: Source, batch: SpeechBatch, draw: np.random.Generator) -> tuple[Tensor, torch.Generator]:
         """The harmonics of the pieces, from phases that are drawn, and the chance that made their noise."""
         noise = torch.Generator(self.device).manual_seed(int(draw.integers(2**31)))
         start = torch.from_numpy(draw.random(self.recipe.batch)).to(self.device)
         hz = torch.where(batch.intonation[:, :, 1] > 0, log_f0(batch.intonation).exp(), 0.0)
         return of(hz, noise, start), noise
 
-    def keep_inside(self, made: Tensor, batch: Batch) -> Tensor:
+    def keep_inside(self, made: Tensor, batch: SpeechBatch) -> Tensor:
         """Samples, 0 where the utterance has ended."""
         return torch.where(batch.inside.repeat_interleave(HOP_SAMPLES, dim=1), made.float(), 0.0)
 
-    def cut_waves(self, batch: Batch) -> Tensor:
+    def cut_waves(self, batch: SpeechBatch) -> Tensor:
         """What is to come out, shape (batch, 256 × crop)."""
         wide = self.recipe.crop * HOP_SAMPLES
         pieces = np.zeros((len(batch.origin), wide), np.float32)
@@ -188,14 +188,14 @@ class VocoderTraining(WaveTraining[VocoderRecipe, SourceFilter]):
     def make_generator(self) -> SourceFilter:
         return SourceFilter(self.recipe.shape)
 
-    def make_samples(self, batch: Batch, draw: np.random.Generator) -> Tensor:
+    def make_samples(self, batch: SpeechBatch, draw: np.random.Generator) -> Tensor:
         source, chance = self.make_source(self.network.source, batch, draw)
         noise = make_noise(tuple(source.shape), chance)
         with self.in_16_bits():
             samples: Tensor = self.network(batch.spectra, batch.intonation, batch.speakers, source, noise)
         return samples
 
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
+    def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:
         """Mean absolute difference of mel spectra, distance of log power spectra, and the losses of HiFi-GAN."""
         recorded = self.cut_waves(batch)
         made = self.keep_inside(self.make_samples(batch, draw), batch)
@@ -227,12 +227,12 @@ class ContentTraining(WaveTraining[A, N]):
         super().__init__(*args, device=device, **others)
 
     @classmethod
-    def begin(cls, speech: Speech, recipe: A, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
+    def begin(cls, speech: TrainingSpeech, recipe: A, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
         waves, decoder = read_waves(speech.utterances), load_decoder(speech.decoder)
         recipe = recipe.fit(decoder.shape)
         return cls(speech.features, recipe, seed, checkpoint, key, decoder=decoder, waves=waves, device=device)
 
-    def read_content(self, batch: Batch) -> Tensor:
+    def read_content(self, batch: SpeechBatch) -> Tensor:
         """Content at the frames of the spectra, shape (batch, crop, bottleneck)."""
         with torch.no_grad():
             return batch.at_spectra(self.decoder.encode(batch.layers))
@@ -244,7 +244,7 @@ class GeneratorTraining(ContentTraining[GeneratorRecipe, JointGenerator]):
     def make_generator(self) -> JointGenerator:
         return JointGenerator(self.recipe.shape)
 
-    def make_samples(self, batch: Batch, draw: np.random.Generator) -> Tensor:
+    def make_samples(self, batch: SpeechBatch, draw: np.random.Generator) -> Tensor:
         content = self.read_content(batch)
         source, _ = self.make_source(self.network.source, batch, draw)
         with self.in_16_bits():
@@ -258,7 +258,7 @@ class HifiGanTraining(ContentTraining[HifiGanRecipe, JointHifiGan]):
     def make_generator(self) -> JointHifiGan:
         return JointHifiGan(deepcopy(self.decoder), load_generator(find(WEIGHTS)), self.recipe.shape)
 
-    def make_samples(self, batch: Batch, draw: np.random.Generator) -> Tensor:  # noqa: ARG002 - of others
+    def make_samples(self, batch: SpeechBatch, draw: np.random.Generator) -> Tensor:  # noqa: ARG002 - of others
         content = self.read_content(batch)
         with self.in_16_bits():
             samples: Tensor = self.network(content, batch.intonation, batch.speakers)

@@ -37,7 +37,7 @@ N = TypeVar("N", bound=nn.Module)
 
 
 @dataclass(frozen=True)
-class Speech:
+class TrainingSpeech:
     """What there is to learn from.
 
     features: of the utterances. decoder: whose content is read, where one is. texts: words by identifier of the
@@ -51,7 +51,7 @@ class Speech:
 
 
 @dataclass(frozen=True)
-class Batch:
+class SpeechBatch:
     """Pieces of speech.
 
     layers: shape (batch, content frames, inputs). before, share: between which frames of content each frame of the
@@ -111,7 +111,7 @@ class Training(ABC, Generic[R, N]):
         self._resume()
 
     @classmethod
-    def begin(cls, speech: Speech, recipe: R, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
+    def begin(cls, speech: TrainingSpeech, recipe: R, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
         """A training on speech, or where its state says it was."""
         return cls(speech.features, recipe, seed, checkpoint, key, device=device)
 
@@ -120,7 +120,7 @@ class Training(ABC, Generic[R, N]):
         """The network before the first step, with the statistics of the features."""
 
     @abstractmethod
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:
+    def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:
         """One step of the optimiser; its losses."""
 
     def learnt(self) -> Mapping[str, Tensor]:
@@ -178,7 +178,7 @@ class Training(ABC, Generic[R, N]):
         rise = min(1.0, (self.step + 1) / max(1, recipe.warm_up))
         return recipe.learning_rate * rise * 0.5 * (1 + math.cos(math.pi * self.step / recipe.steps))
 
-    def _draw_batch(self, draw: np.random.Generator) -> Batch:
+    def _draw_batch(self, draw: np.random.Generator) -> SpeechBatch:
         recipe = self.recipe
         wide = math.ceil(places_of_content(recipe.crop + 1)[-1]) + 3
         parts: list[tuple[NDArray[Any], ...]] = []
@@ -197,7 +197,7 @@ class Training(ABC, Generic[R, N]):
             before = places.astype(np.int64)
             share, inside = (places - before).astype(np.float32), np.arange(recipe.crop) < len(one.spectrum) - first
             parts.append((layers, before - begin, share, spectrum, tune, one.vector, inside, np.array([number, first])))
-        return Batch(*(torch.from_numpy(np.stack(each)).to(self.device) for each in zip(*parts, strict=True)))
+        return SpeechBatch(*(torch.from_numpy(np.stack(each)).to(self.device) for each in zip(*parts, strict=True)))
 
     def _save(self) -> None:
         state = {name: getattr(self, name) for name in ("key", "step", "seconds", "losses", *self.state)}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 from anonymization.methods.content_decoder.network_files import SHAPES, Shape
 from anonymization.methods.content_decoder.retrained import READ_DECODER
 from common.errors import InputError
-from common.recipe_values import Value, change_values, list_values
+from common.recipe_values import RecipeValue, change_values, list_values
 from speech.conversion.shape import (
     DecoderShape,
     GeneratorShape,
@@ -25,7 +25,7 @@ from speech.conversion.shape import (
 from speech.recognizers.phone_recipe import PhoneRecipe
 
 _FILE = Path(__file__).with_name("recipes.toml")
-HeldOut = Annotated[float, Value("share of the speakers that is only measured", 1e-9, 0.9999)]
+HeldOut = Annotated[float, RecipeValue("share of the speakers that is only measured", 1e-9, 0.9999)]
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,20 @@ class Recipe:
 class NetworkRecipe(Recipe):
     """A training in steps. shape: of the network."""
 
-    steps: Annotated[int, Value("updates of the weights", 1)]
-    batch: Annotated[int, Value("pieces of speech in a step", 1)]
-    crop: Annotated[int, Value("frames of 11.6 ms in a piece", 1)]
+    steps: Annotated[int, RecipeValue("updates of the weights", 1)]
+    batch: Annotated[int, RecipeValue("pieces of speech in a step", 1)]
+    crop: Annotated[int, RecipeValue("frames of 11.6 ms in a piece", 1)]
     learning_rate: Annotated[
-        float, Value("the largest; it rises over warm_up steps, then falls to 0 as a cosine", 1e-9)
+        float, RecipeValue("the largest; it rises over warm_up steps, then falls to 0 as a cosine", 1e-9)
     ]
-    warm_up: Annotated[int, Value("steps over which learning_rate rises; content-decoder uses no codes in them", 0)]
+    warm_up: Annotated[
+        int, RecipeValue("steps over which learning_rate rises; content-decoder uses no codes in them", 0)
+    ]
     variants: Annotated[
         int,
-        Value("copies of each utterance with other formants and F0, to learn content that tells no voice", 0),
+        RecipeValue("copies of each utterance with other formants and F0, to learn content that tells no voice", 0),
     ]
-    checkpoint_every: Annotated[int, Value("steps between two states on disk", 1)]
+    checkpoint_every: Annotated[int, RecipeValue("steps between two states on disk", 1)]
     shape: Shape
 
     @property
@@ -110,10 +112,10 @@ class DecoderRecipe(NetworkRecipe):
     """A training of `speech.conversion.content_decoder`; the loss is the mean absolute difference of spectra, and
     others by their weights."""
 
-    commitment: Annotated[float, Value("weight of the squared distance between bottleneck and codes", 0)]
-    decay: Annotated[float, Value("part of the old that a code keeps in a step", 0, 0.9999)]
+    commitment: Annotated[float, RecipeValue("weight of the squared distance between bottleneck and codes", 0)]
+    decay: Annotated[float, RecipeValue("part of the old that a code keeps in a step", 0, 0.9999)]
     phones: Annotated[
-        float, Value("weight of the loss of phones (CTC), learnt from transcripts; 0 needs no transcripts", 0)
+        float, RecipeValue("weight of the loss of phones (CTC), learnt from transcripts; 0 needs no transcripts", 0)
     ]
     shape: DecoderShape
 
@@ -152,10 +154,12 @@ class AdversarialRecipe(NetworkRecipe):
 
     reads_waves: ClassVar[bool] = True
 
-    adversarial_from: Annotated[int, Value("the step from which discriminators judge; before, only spectra count", 0)]
-    narrower: Annotated[int, Value("how many times narrower than HiFi-GAN’s the discriminators are", 1)]
-    spectrum: Annotated[float, Value("weight of the difference of spectra", 1e-9)]
-    features: Annotated[float, Value("weight of the difference of what the discriminators make of both", 0)]
+    adversarial_from: Annotated[
+        int, RecipeValue("the step from which discriminators judge; before, only spectra count", 0)
+    ]
+    narrower: Annotated[int, RecipeValue("how many times narrower than HiFi-GAN’s the discriminators are", 1)]
+    spectrum: Annotated[float, RecipeValue("weight of the difference of spectra", 1e-9)]
+    features: Annotated[float, RecipeValue("weight of the difference of what the discriminators make of both", 0)]
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,7 @@ class HifiGanRecipe(AdversarialRecipe):
 class VocoderRecipe(AdversarialRecipe):
     """That of `SourceFilter`, on the spectra of recordings; the distance of log power spectra is always a part."""
 
-    discriminators: Annotated[int, Value("1 learns with discriminators, 0 without", 0, 1)]
+    discriminators: Annotated[int, RecipeValue("1 learns with discriminators, 0 without", 0, 1)]
     shape: SourceFilterShape
 
 
@@ -195,7 +199,7 @@ class VocoderRecipe(AdversarialRecipe):
 class MapRecipe(Recipe):
     """A fit of `speech.conversion.recognizer_map`, in one step; the map that is kept knows all speakers."""
 
-    ridge: Annotated[float, Value("weight of the squared weights, in mean variances of a feature", 1e-9)]
+    ridge: Annotated[float, RecipeValue("weight of the squared weights, in mean variances of a feature", 1e-9)]
     held_out: HeldOut
 
 

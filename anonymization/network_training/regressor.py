@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from anonymization.methods.content_decoder.network_files import load_decoder
 from anonymization.network_training.features import Features
-from anonymization.network_training.loop import Batch, Speech, Training
+from anonymization.network_training.loop import SpeechBatch, Training, TrainingSpeech
 from anonymization.network_training.recipe import RegressorRecipe
 from common.errors import InputError
 from evaluation.attackers.training.corpus import TrainingUtterance
@@ -57,7 +57,7 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
 
     @classmethod
     def begin(
-        cls, speech: Speech, recipe: RegressorRecipe, seed: int, checkpoint: Path, key: str, device: Device
+        cls, speech: TrainingSpeech, recipe: RegressorRecipe, seed: int, checkpoint: Path, key: str, device: Device
     ) -> Self:
         """Some speakers are held out."""
         unheard = hold_out_speakers(speech.utterances, recipe.held_out, seed)
@@ -83,7 +83,7 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
         network.get_buffer("spread").fill_(logs.std() + 1e-3)
         return network
 
-    def update(self, batch: Batch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
+    def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
         """Squared error of the standardised logarithm of F0 where voiced, and cross-entropy of voicing."""
         with torch.no_grad():
             codes = self._decoder.quantize(self._decoder.encode(batch.layers), self._decoder.shape.stages)[0][-1]

@@ -20,7 +20,7 @@ from anonymization.methods.content_decoder.network_files import SHIPPED, Network
 from anonymization.network_training.decoder import DecoderTraining, SoftUnitsTraining, WorldDecoderTraining
 from anonymization.network_training.features import SPEAKER_ENCODER, Features, read_features
 from anonymization.network_training.generator import GeneratorTraining, HifiGanTraining, VocoderTraining
-from anonymization.network_training.loop import Speech, Training, write_curve
+from anonymization.network_training.loop import Training, TrainingSpeech, write_curve
 from anonymization.network_training.recipe import (
     DecoderRecipe,
     GeneratorRecipe,
@@ -107,7 +107,7 @@ def train(
         raise InputError(sentence)
     read = partial(progress, "features")
     features = read_features(utterances, folder / "features", recipe.variants, read, device, for_world=recipe.for_world)
-    speech = Speech(utterances, features, decoder, texts or {})
+    speech = TrainingSpeech(utterances, features, decoder, texts or {})
     training = _TRAININGS[type(recipe)].begin(speech, recipe, seed, folder / CHECKPOINT, key, device)
     training.run(partial(progress, "training"))
     return _keep(training, utterances, features, licence, folder, decoder)

@@ -45,7 +45,7 @@ from evaluation.objective_results.compute import Objective
 from evaluation.objective_results.sources import Attacker, Scorer, Sources, Vectors
 from evaluation.objective_results.vector_files import extract_vectors, read_vectors
 from speech.encoders import registry
-from speech.encoders.contract import Device, Engine, SpeakerEncoder
+from speech.encoders.contract import Device, EncoderEngine, SpeakerEncoder
 from speech.model_files.devices import load_where_it_can
 
 DESCRIPTION = (
@@ -398,7 +398,7 @@ def _attack_by_rivals(
     return rivals
 
 
-def _load_shipped(engine: Engine, device: Device) -> SpeakerEncoder:
+def _load_shipped(engine: EncoderEngine, device: Device) -> SpeakerEncoder:
     """On the processor where the card that was asked for is of no use to it; the trained attacker has its own."""
     load = partial(registry.load, engine.name)
     return load_where_it_can(load, engine.packages, engine.title) if device == "cuda" else load(device)

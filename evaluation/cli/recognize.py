@@ -26,7 +26,7 @@ from evaluation.metrics.word_errors import AlignedWord
 from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN, WRITTEN_ENGLISH, find_rule, rule_for
 from evaluation.objective_results.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
 from speech.audio.files import AudioError, read_pcm16, resample
-from speech.recognizers.contract import RATE_HZ, Device, Engine, check_language
+from speech.recognizers.contract import RATE_HZ, Device, RecognizerEngine, check_language
 from speech.recognizers.registry import DEFAULT, engines, find_engine, load
 
 DESCRIPTION = (
@@ -166,7 +166,7 @@ def _require_same(out: Path, store: TextStore, files: Mapping[str, Path]) -> Non
 
 
 def _transcribed(
-    files: Mapping[str, Path], engine: Engine, options: argparse.Namespace, failures: list[str]
+    files: Mapping[str, Path], engine: RecognizerEngine, options: argparse.Namespace, failures: list[str]
 ) -> Iterator[tuple[str, str]]:
     """What each file says, in one line; the sentences of files that cannot be read go to `failures`."""
     if not files:

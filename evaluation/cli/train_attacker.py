@@ -222,7 +222,7 @@ def _train_one(
     def say_epoch(record: trained_attacker.EpochRecord) -> None:
         terminal.print_message(f"seed {seed}, epoch {record.epoch} of {recipe.epochs}: {_describe(record)}")
 
-    def say_estimate(estimate: trained_attacker.Estimate) -> None:
+    def say_estimate(estimate: trained_attacker.TrainingEstimate) -> None:
         minutes = round(estimate.seconds_left / 60)
         left = f"about {minutes} min" if minutes else "less than a minute"
         terminal.print_message(f"seed {seed}: {left} for the rest of the training")

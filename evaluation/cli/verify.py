@@ -51,7 +51,7 @@ class RecomputedAverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SystemStanding:
     """What a system may compete in.
 
     Attributes:
@@ -129,7 +129,7 @@ class _Report:
     recipe: Recipe
     recomputed: _Recomputation | None
     averages: tuple[RecomputedAverage, ...]
-    standing: tuple[Standing, ...]
+    standing: tuple[SystemStanding, ...]
 
 
 def _verify(system: SystemResults, recipe: Recipe, data: Path | None) -> _Report:
@@ -230,7 +230,7 @@ def _is_reported(identity: NumberIdentity, average: Average, split: str) -> bool
     return average.metric != "wer" or identity.training == identity.speech == "anonymised"
 
 
-def _standing(system: SystemResults, recipe: Recipe, track: Track, ranking: Ranking) -> Standing:
+def _standing(system: SystemResults, recipe: Recipe, track: Track, ranking: Ranking) -> SystemStanding:
     met: tuple[Condition, ...] = ()
     gates: list[GateResult] = []
     notes = [] if ranking.minimum_eers else ["The minimum EERs are set by the organizer."]
@@ -244,7 +244,7 @@ def _standing(system: SystemResults, recipe: Recipe, track: Track, ranking: Rank
             gates += _gate(system.reported_numbers, one)
     except InputError as error:
         notes.append(f"Not decided: {error}")
-    return Standing(track.name, ranking.attack_model, met, tuple(gates), " ".join(notes))
+    return SystemStanding(track.name, ranking.attack_model, met, tuple(gates), " ".join(notes))
 
 
 def _gate(reported_numbers: Sequence[ReportedNumber], one: Gate) -> tuple[GateResult, ...]:
@@ -307,7 +307,7 @@ def _average_row(one: RecomputedAverage) -> list[str]:
     return [one.track, one.split, one.speech, format_heading(metric), one.written or terminal.NONE, value]
 
 
-def _print_standing(standing: Standing, *, several: bool) -> None:
+def _print_standing(standing: SystemStanding, *, several: bool) -> None:
     where = f" of {standing.track}" if several else ""
     terminal.print_text(f"\nConditions{where} ({standing.attack_model} attacker)\n")
     for one in standing.conditions:

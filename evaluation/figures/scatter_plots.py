@@ -26,7 +26,7 @@ _LARGEST_CIRCLE = 0.86  # of the side of a cell
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class CellAxis:
     """An axis of cells. `edges`: of the cells, ascending, may reach beyond the limits; equal ones hold one value."""
 
     words: str
@@ -38,8 +38,8 @@ class Measure:
 class CountPlot:
     """How many points lie in each cell, by its column and line. `heading`: above; `counted`: what points are."""
 
-    x: Measure
-    y: Measure
+    x: CellAxis
+    y: CellAxis
     cells: Mapping[tuple[int, int], int]
     heading: str
     counted: str

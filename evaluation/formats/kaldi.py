@@ -22,7 +22,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Trial(NamedTuple):
+class KaldiTrial(NamedTuple):
     """One comparison of a verification test: an enrolled speaker (*model*) against an utterance."""
 
     model: str
@@ -113,14 +113,14 @@ def read_enrolls(source: Source, name: str | None = None) -> Parsed[tuple[str, .
     return Parsed(tuple(parsed.content), parsed.lines, parsed.problems)
 
 
-def read_trials(source: Source, name: str | None = None) -> Parsed[tuple[Trial, ...]]:
+def read_trials(source: Source, name: str | None = None) -> Parsed[tuple[KaldiTrial, ...]]:
     """``trials``: ``<model speaker> <trial utterance> target|nontarget``; a pair may occur once."""
     parsed = _read(source, name, _trial_line)
-    trials = tuple(Trial(model, utterance, t) for (model, utterance), t in parsed.content.items())
+    trials = tuple(KaldiTrial(model, utterance, t) for (model, utterance), t in parsed.content.items())
     return Parsed(trials, parsed.lines, parsed.problems)
 
 
-def write_trials(trials: Iterable[Trial], file: TextIO) -> None:
+def write_trials(trials: Iterable[KaldiTrial], file: TextIO) -> None:
     """Write trials in the given order, as the challenge's own files look."""
     file.writelines(
         f"{model} {utterance} {'target' if target else 'nontarget'}\n" for model, utterance, target in trials

@@ -28,7 +28,7 @@ REMEDY = "Copy the edition to ask teams for something else."
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RecipeChange:
     """A value of the recipe that differs; None where there is none."""
 
     key: str
@@ -36,7 +36,7 @@ class Change:
     after: str | None
 
 
-def list_changes(before: str, after: str) -> list[Change]:
+def list_changes(before: str, after: str) -> list[RecipeChange]:
     """Each value in which two recipes differ, by its dotted key, in the order of the later one.
 
     Tables of a list are known by their metric, with the estimator where a metric stands there twice.
@@ -105,14 +105,14 @@ def _languages(track: Track) -> tuple[str, ...]:
     return (*track.languages, *track.surprise_languages)
 
 
-def _compare(place: str, old: Any, new: Any) -> Iterator[Change]:
+def _compare(place: str, old: Any, new: Any) -> Iterator[RecipeChange]:
     if _is_table(old) and _is_table(new):
         yield from _compare_tables(place, _named(old, new), _named(new, old))
     elif old != new:
-        yield Change(place, _write(old), _write(new))
+        yield RecipeChange(place, _write(old), _write(new))
 
 
-def _compare_tables(place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _compare_tables(place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[RecipeChange]:
     for key in dict.fromkeys([*new, *old]):
         if not place and key in UNSEEN:
             continue

@@ -62,7 +62,7 @@ class SpeakerShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
+class TrialCounts:
     """How many speakers are enrolled in a trial list, and how many of its trials are of one speaker and of two."""
 
     models: int
@@ -88,7 +88,7 @@ class SpeechSet:
     speakers: tuple[SpeakerShare, ...] = ()
     transcribed: int = 0
     enrolment: str = ""
-    trials: Trials | None = None
+    trials: TrialCounts | None = None
 
     @property
     def utterances(self) -> int:
@@ -147,17 +147,17 @@ class Choices:
 # What a corpus allows ------------------------------------------------------------------------------
 
 
-def full_product(trial_set: SpeechSet, enrolment: SpeechSet) -> Trials:
+def full_product(trial_set: SpeechSet, enrolment: SpeechSet) -> TrialCounts:
     """The trials of every enrolled speaker against every trial utterance of the same gender."""
     enrolled = {one.name: one.gender for one in enrolment.speakers}
     genders = {one.gender for one in trial_set.speakers}
     models = [gender for gender in enrolled.values() if gender in genders]
     targets = sum(one.utterances for one in trial_set.speakers if one.name in enrolled)
     pairs = sum(one.utterances * models.count(one.gender) for one in trial_set.speakers)
-    return Trials(len(models), targets, pairs - targets)
+    return TrialCounts(len(models), targets, pairs - targets)
 
 
-def count_trials(one: SpeechSet, sets: Iterable[SpeechSet]) -> Trials | None:
+def count_trials(one: SpeechSet, sets: Iterable[SpeechSet]) -> TrialCounts | None:
     """The trials of a trial set: of its list, or the full product; None where nobody is enrolled for it."""
     if one.trials is not None:
         return one.trials

@@ -196,7 +196,7 @@ class StrictSerializer(Serializer[Any]):
         return values
 
 
-class LineField(serializers.CharField):
+class LineSerializerField(serializers.CharField):
     """One line of text: line ends and other control characters would break mails and tables."""
 
     def to_internal_value(self, data: Any) -> str:
@@ -209,4 +209,4 @@ class LineField(serializers.CharField):
 class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     """A body with fields of a model."""
 
-    serializer_field_mapping = serializers.ModelSerializer.serializer_field_mapping | {LineText: LineField}
+    serializer_field_mapping = serializers.ModelSerializer.serializer_field_mapping | {LineText: LineSerializerField}

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from portal.accounts.models import AccessToken
 from portal.api.access import Scope
-from portal.api.base import ApiViewSet, LineField, StrictModelSerializer, StrictSerializer
+from portal.api.base import ApiViewSet, LineSerializerField, StrictModelSerializer, StrictSerializer
 from portal.challenges.models import Edition
 from portal.challenges.selectors import edition_for, managed_edition_for, managed_editions_for
 from portal.teams import selectors, services
@@ -66,9 +66,9 @@ class FullTeamSerializer(TeamSerializer):
 class TeamFieldsSerializer(StrictModelSerializer):
     """What a team says of itself, as the evaluation plan asks for it."""
 
-    name = LineField(max_length=80)
-    contact = LineField(max_length=120, help_text="The person to ask about the team.")
-    affiliation = LineField(max_length=200, help_text="University, institute or company.")
+    name = LineSerializerField(max_length=80)
+    contact = LineSerializerField(max_length=120, help_text="The person to ask about the team.")
+    affiliation = LineSerializerField(max_length=200, help_text="University, institute or company.")
     country = CountryField(help_text="ISO 3166, two letters.")
 
     class Meta:

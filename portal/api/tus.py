@@ -42,7 +42,7 @@ from portal.core import transfers
 from portal.corpora.forms import UploadForm
 from portal.jobs.models import JobState
 from portal.submissions.models import System, Upload
-from portal.submissions.receiving import ALGORITHMS, Checksum, Read, Reason
+from portal.submissions.receiving import ALGORITHMS, Checksum, Read, UploadRefusal
 from portal.submissions.resumable_uploads import (
     CorpusPlan,
     UploadPlan,
@@ -62,17 +62,17 @@ VERSION = "1.0.0"
 PART_TYPE = "application/offset+octet-stream"
 EXTENSIONS = "creation,creation-with-upload,checksum,termination,expiration"
 STATUS = {
-    Reason.INVALID: 422,
-    Reason.FORBIDDEN: 403,
-    Reason.TOO_LARGE: 413,
-    Reason.NO_ROOM: 507,
-    Reason.WRONG_OFFSET: 409,
-    Reason.WRONG_CHECKSUM: 460,
-    Reason.BUSY: 423,
-    Reason.AWAY: 503,
-    Reason.GONE: 410,
-    Reason.FINISHED: 409,
-    Reason.UNFINISHED: 409,
+    UploadRefusal.INVALID: 422,
+    UploadRefusal.FORBIDDEN: 403,
+    UploadRefusal.TOO_LARGE: 413,
+    UploadRefusal.NO_ROOM: 507,
+    UploadRefusal.WRONG_OFFSET: 409,
+    UploadRefusal.WRONG_CHECKSUM: 460,
+    UploadRefusal.BUSY: 423,
+    UploadRefusal.AWAY: 503,
+    UploadRefusal.GONE: 410,
+    UploadRefusal.FINISHED: 409,
+    UploadRefusal.UNFINISHED: 409,
 }
 # Of Upload-Metadata: of an archive of a team or baseline, and of one of a corpus.
 KEYS = ("filename", "edition", "team", "system", "system_kind", "system_title", "sha256", "corpus")
@@ -455,7 +455,7 @@ class UploadViewSet(ApiViewSet):
 
 
 def _as_refused(error: NotPossible) -> Refused:
-    return Refused(STATUS[Reason(error.code or Reason.FINISHED)], str(error))
+    return Refused(STATUS[UploadRefusal(error.code or UploadRefusal.FINISHED)], str(error))
 
 
 def _expiry(upload: Upload) -> str:

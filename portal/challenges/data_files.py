@@ -20,7 +20,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from common.progress import Progress
-from common.stored_zip import CHUNK_BYTES, Member, count_bytes, stored_zip
+from common.stored_zip import CHUNK_BYTES, ZipMember, count_bytes, stored_zip
 from common.tables import csv_lines
 from portal.challenges.models import DataFile, DataSet, Edition, Role, TrialList, Utterance
 from portal.challenges.selectors import expected_sets, find_trials
@@ -109,14 +109,14 @@ def read_data_file(file: DataFile, start: int, stop: int) -> Iterator[bytes]:
 
 
 def list_members(files: Iterable[DataFile]) -> Iterator[str]:
-    """Yield the members of one archive with all recordings and lists of an edition, unpacked, as `Member` lines."""
+    """Yield the members of one archive with all recordings and lists of an edition, unpacked, as `ZipMember` lines."""
     for file in files:
         if file.kind == Kind.SPEECH:
             yield from _lines(file.key)
         elif file.kind == Kind.KALDI:  # it holds the trials, too
             with default_storage.open(file.key) as stream, zipfile.ZipFile(stream) as archive:
                 for item in archive.infolist():
-                    yield Member(item.filename, f"{file.key}!{item.filename}", item.file_size, item.CRC).line()
+                    yield ZipMember(item.filename, f"{file.key}!{item.filename}", item.file_size, item.CRC).line()
 
 
 def read_everything(files: Iterable[DataFile], start: int, stop: int) -> Iterator[bytes]:
@@ -147,13 +147,13 @@ def _speech(data_set: DataSet, rows: list[Utterance], progress: Callable[[int], 
     return Made(data_set, Kind.SPEECH, f"{data_set.name}.zip", count_bytes(lambda: lines), digest.hexdigest(), key)
 
 
-def _member(data_set: DataSet, row: Utterance) -> Member:
+def _member(data_set: DataSet, row: Utterance) -> ZipMember:
     """A recording as a member of its archive; its checksum is of the file as it is stored."""
     crc32 = size = 0
     with _open(row.audio) as stream:
         while piece := stream.read(CHUNK_BYTES):
             crc32, size = zlib.crc32(piece, crc32), size + len(piece)
-    return Member(_path(data_set, row), row.audio, size, crc32)
+    return ZipMember(_path(data_set, row), row.audio, size, crc32)
 
 
 def _path(data_set: DataSet, row: Utterance) -> str:

@@ -49,7 +49,7 @@ LIMITS = ArchiveLimits(members=10**8, total_bytes=1 << 50, member_bytes=1 << 40)
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class OfferedFile:
     """A file that the portal offers; `url` may be relative to it."""
 
     name: str
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     return FINE
 
 
-def _bring(portal: Portal, workspace: Workspace, wanted: list[DataFile], kept: Note, patience_s: float) -> None:
+def _bring(portal: Portal, workspace: Workspace, wanted: list[OfferedFile], kept: Note, patience_s: float) -> None:
     """Fetch and unpack files; each counts for half of the progress."""
     total, before = sum(one.bytes for one in wanted), 0
     with ProgressBar(is_kept=True, lines="quarters", in_bytes=True) as bar:
@@ -113,7 +113,7 @@ def name_next(workspace: Workspace) -> str:
     return f"vp run {workspace.edition} --method mcadams-2022{place}"
 
 
-def list_files(portal: Portal, edition: str) -> list[DataFile]:
+def list_files(portal: Portal, edition: str) -> list[OfferedFile]:
     """The files of an edition; while the portal makes them, it is asked again.
 
     Raises:
@@ -142,7 +142,8 @@ def list_files(portal: Portal, edition: str) -> list[DataFile]:
         print_message(f"The edition {edition} was archived on {found['archived_at'][:10]}: it takes no submissions.")
     try:
         files = [
-            DataFile(str(row["name"]), int(row["bytes"]), str(row["sha256"]), str(row["url"])) for row in found["files"]
+            OfferedFile(str(row["name"]), int(row["bytes"]), str(row["sha256"]), str(row["url"]))
+            for row in found["files"]
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise unknown_answer(portal) from error
@@ -166,7 +167,7 @@ def _ask(portal: Portal, edition: str, path: str) -> dict[str, Any]:
     return found
 
 
-def _is_there(workspace: Workspace, one: DataFile, kept: Note) -> bool:
+def _is_there(workspace: Workspace, one: OfferedFile, kept: Note) -> bool:
     """Whether this version of a file was unpacked, and everything of it is still there."""
     try:
         known = kept[one.name]
@@ -187,7 +188,7 @@ def _write_note(workspace: Workspace, kept: Note) -> None:
     write_atomically(workspace.folder / NOTE, json.dumps(kept, indent=0).encode())
 
 
-def _require_space(workspace: Workspace, wanted: list[DataFile]) -> None:
+def _require_space(workspace: Workspace, wanted: list[OfferedFile]) -> None:
     """A file and what is unpacked from it are there at the same time."""
     for folder in (workspace.folder, workspace.data, workspace.lists, workspace.folder / ARRIVING):
         folder.mkdir(parents=True, exist_ok=True)
@@ -199,7 +200,9 @@ def _require_space(workspace: Workspace, wanted: list[DataFile]) -> None:
         )
 
 
-def _fetch(portal: Portal, workspace: Workspace, one: DataFile, show: Callable[[int], None], patience_s: float) -> None:
+def _fetch(
+    portal: Portal, workspace: Workspace, one: OfferedFile, show: Callable[[int], None], patience_s: float
+) -> None:
     """Bring a file whole; what another process or day has brought is used."""
     place = workspace.folder / ARRIVING / one.name
 
@@ -222,7 +225,7 @@ def _fetch(portal: Portal, workspace: Workspace, one: DataFile, show: Callable[[
             )
 
 
-def _unpack(workspace: Workspace, one: DataFile, show: Callable[[int], None]) -> list[str]:
+def _unpack(workspace: Workspace, one: OfferedFile, show: Callable[[int], None]) -> list[str]:
     """Put what a file holds in its place, an archive below the folder of data only; the paths that it gave."""
     place = workspace.folder / ARRIVING / one.name
     if not one.is_archive:

@@ -38,7 +38,7 @@ from common.terminal import FINE, print_text
 from portal.client.api import add_server_arguments, open_portal
 from portal.client.workspace import (
     AskedArchive,
-    AskedSet,
+    ExpectedSet,
     Workspace,
     add_edition,
     fetch_requirements,
@@ -123,7 +123,7 @@ def _say_what_it_reads(reads: Sequence[Path]) -> str:
     return "The command may read what you may read, and use the network; --reads FOLDER confines it."
 
 
-def read_data(workspace: Workspace, wanted: Mapping[str, AskedSet], reading: Reading) -> SpeechSource:
+def read_data(workspace: Workspace, wanted: Mapping[str, ExpectedSet], reading: Reading) -> SpeechSource:
     """The originals of these data sets, with the roles and splits of the edition.
 
     Raises:

@@ -59,7 +59,7 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedSet:
+class ExpectedSet:
     """A data set whose speech an edition asks for.
 
     directory: of its anonymised speech. role, split: as voices are planned. is_required: whether an archive without it
@@ -79,7 +79,7 @@ class AskedArchive:
     """What an archive must hold, without the names of its utterances."""
 
     suffix: str
-    data_sets: tuple[AskedSet, ...]
+    data_sets: tuple[ExpectedSet, ...]
     description_required: bool
     takes_results: bool
     largest_archive_bytes: int
@@ -162,8 +162,8 @@ def unknown_answer(portal: Portal) -> CommandError:
     return CommandError(f"{portal.address} gives an answer that this version of vp cannot read. Update it.")
 
 
-def _asked_set(row: Mapping[str, Any]) -> AskedSet:
-    return AskedSet(
+def _asked_set(row: Mapping[str, Any]) -> ExpectedSet:
+    return ExpectedSet(
         name=str(row["name"]),
         directory=str(row["directory"]),
         role=str(row["role"]),

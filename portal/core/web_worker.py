@@ -48,7 +48,7 @@ _STREAMED = re.compile(rb"\r\n(transfer-encoding|expect):", re.IGNORECASE)
 
 
 @dataclass
-class Arrival:
+class RequestArrival:
     """What has come of a request, until when the rest may come, and whether a thread will have to wait for its body."""
 
     received: bytearray
@@ -164,13 +164,13 @@ class PacedSocket(socket.socket):
                 raise _given_up() from error
 
 
-class Worker(ThreadWorker):
+class WebWorker(ThreadWorker):
     """Threads for requests that have arrived; one loop for everything that waits for a client."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.max_keepalived: int = min(self.cfg.worker_connections - self.cfg.threads, MOST_KEPT)
-        self.arriving: dict[TConn, Arrival] = {}
+        self.arriving: dict[TConn, RequestArrival] = {}
         self.leaving: dict[TConn, float] = {}
         self.taking: dict[TConn, tuple[float, Future[Any]]] = {}
         self.large: dict[TConn, float] = {}  # since when
@@ -203,7 +203,7 @@ class Worker(ThreadWorker):
     def enqueue_req(self, conn: TConn) -> None:
         """Collect the next request of this connection; a thread gets it when it is complete."""
         conn.sock.setblocking(False)
-        self.arriving[conn] = Arrival(bytearray())
+        self.arriving[conn] = RequestArrival(bytearray())
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._receive, conn))
         if len(self.arriving) > MOST_ARRIVING:
             self._close(next(iter(self.arriving)))
@@ -231,7 +231,7 @@ class Worker(ThreadWorker):
             return
         self._begin(conn, arrival)
 
-    def _begin(self, conn: TConn, arrival: Arrival) -> None:
+    def _begin(self, conn: TConn, arrival: RequestArrival) -> None:
         waits = arrival.is_large and not arrival.is_upload and len(self.large) >= MOST_LARGE
         if waits and len(self.waiting) >= MOST_WAITING:
             self._refuse(conn, "503 Service Unavailable")

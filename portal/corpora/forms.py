@@ -186,7 +186,7 @@ class UploadForm(forms.Form):
     )
 
 
-class ImportForm(UploadForm):
+class CorpusImportForm(UploadForm):
     """Where a corpus lies on the server and what to call it."""
 
     found = CorpusField(

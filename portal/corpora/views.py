@@ -20,7 +20,7 @@ from portal.challenges.selectors import corpora_for, managed_corpora_for
 from portal.core.fields import posted, show_form
 from portal.core.signed_urls import voice_sources
 from portal.corpora import pages, selectors, services
-from portal.corpora.forms import LAYOUT_NAMES, CorpusForm, ImportForm
+from portal.corpora.forms import LAYOUT_NAMES, CorpusForm, CorpusImportForm
 
 PAGE_SIZE = 25
 
@@ -37,7 +37,7 @@ def import_corpus(request: HttpRequest) -> HttpResponse:
 
     Who comes from the form of a new challenge (``?next=challenge``) goes back there, and sees the import end.
     """
-    form = ImportForm(posted(request), initial=request.GET.dict())
+    form = CorpusImportForm(posted(request), initial=request.GET.dict())
     job = form.start(by=request.user) if form.is_valid() else None
     if job is not None and form.cleaned_data["next"] == "challenge":
         return redirect(f"{reverse('editions:new')}?{urlencode({'corpus': form.cleaned_data['name']})}")

@@ -27,7 +27,7 @@ from portal.challenges.models import Corpus, DataSet, Edition
 from portal.challenges.services import create_edition
 from portal.core.models import AuditEvent
 from portal.demo import archives
-from portal.demo.terminal import LOOK_EVERY_S, Screen, SubmissionTeller
+from portal.demo.terminal import LOOK_EVERY_S, SubmissionTeller, TerminalScreen
 from portal.editions.selectors import describe_sets, write_recipe
 from portal.jobs.models import Job, JobState
 from portal.jobs.terminal import failure_report
@@ -89,7 +89,7 @@ ENTRIES = (
 )
 
 
-def choose_engines(*, with_models: bool, say: Screen) -> Engines:
+def choose_engines(*, with_models: bool, say: TerminalScreen) -> Engines:
     """The attacker and the recogniser of the demo; what is missing of them is told, and what stands in for it."""
     attacker, recognizer = encoders.find_engine(encoders.DEFAULT), recognizers.find_engine(recognizers.DEFAULT)
     spectrum = long_term_spectrum.ENGINE
@@ -112,7 +112,7 @@ def find_obstacle(corpus: Corpus) -> str:
     return f"The corpus {corpus.name} has no trial set that can be attacked, so there is no challenge on it."
 
 
-def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say: Screen) -> Edition:
+def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say: TerminalScreen) -> Edition:
     """The challenge on this corpus, by the recipe that the portal proposes; the one that is there, if there is."""
     known = Edition.objects.filter(name=corpus.name, corpus=corpus).first()
     if known is not None:
@@ -141,7 +141,7 @@ def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say
     )
 
 
-def start_demo_baselines(*, edition: Edition, organizer: User, say: Screen) -> None:
+def start_demo_baselines(*, edition: Edition, organizer: User, say: TerminalScreen) -> None:
     """Let the portal make the baselines that are not there yet; what cannot run here is told."""
     for entry in ENTRIES:
         if why := explain_missing(get_method(entry.method)):
@@ -156,7 +156,7 @@ def start_demo_baselines(*, edition: Edition, organizer: User, say: Screen) -> N
 
 
 def send_demo_systems(
-    *, edition: Edition, people: Mapping[str, User], with_models: bool, say: Screen
+    *, edition: Edition, people: Mapping[str, User], with_models: bool, say: TerminalScreen
 ) -> SubmissionTeller:
     """Hand in what the teams make, as far as it is not there yet.
 
@@ -182,7 +182,7 @@ def send_demo_systems(
     return teller
 
 
-def finish_demo_challenge(*, edition: Edition, organizer: User, teller: SubmissionTeller, say: Screen) -> None:
+def finish_demo_challenge(*, edition: Edition, organizer: User, teller: SubmissionTeller, say: TerminalScreen) -> None:
     """Wait until every submission is settled, and publish the leaderboard.
 
     Raises:
@@ -240,7 +240,12 @@ def _missing(edition: Edition) -> list[_DemoSystem]:
 
 
 def _send(
-    edition: Edition, entry: _DemoSystem, team: Team, by: User, utterances: list[archives.DemoUtterance], say: Screen
+    edition: Edition,
+    entry: _DemoSystem,
+    team: Team,
+    by: User,
+    utterances: list[archives.DemoUtterance],
+    say: TerminalScreen,
 ) -> None:
     """Make the archive and hand it in part by part, as an upload from outside does."""
     suffix = edition.recipe.anonymised_suffix

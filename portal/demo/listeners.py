@@ -58,7 +58,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Presented:
+class PresentedTrial:
     """A trial as one listener meets it; `expected` as `Presentation` has it."""
 
     pk: int
@@ -72,7 +72,7 @@ class Presented:
 class Said:
     """An answer to one task of a trial."""
 
-    trial: Presented
+    trial: PresentedTrial
     task: str
     rating: int | None = None
     text: str = ""
@@ -109,7 +109,7 @@ def answer_study(study: Study, now: datetime) -> None:
     Block.objects.bulk_update(blocks, ["holder", "is_finished", "offers"])
 
 
-def presented(study: Study) -> list[Presented]:
+def presented(study: Study) -> list[PresentedTrial]:
     """Every trial of a study with its samples, block by block in the order of presentation."""
     samples: dict[int, list[Sample]] = defaultdict(list)
     told = ("stimulus__item__name", "stimulus__item__speaker", "stimulus__item__transcript", "stimulus__duration_s")
@@ -120,7 +120,7 @@ def presented(study: Study) -> list[Presented]:
     trials = Trial.objects.filter(block__study=study).order_by("block__number", "position")
     fields = ("pk", "block", "presentation__is_target", "presentation__expected", "presentation")
     return [
-        Presented(pk, block, is_target, expected, tuple(samples[item]))
+        PresentedTrial(pk, block, is_target, expected, tuple(samples[item]))
         for pk, block, is_target, expected, item in trials.values_list(*fields)
     ]
 
@@ -141,7 +141,7 @@ def model_sound(pitch_correlation: float, word_error_rate: float) -> SystemModel
     )
 
 
-def make_models(study: Study, trials: Sequence[Presented]) -> dict[str, SystemModel]:
+def make_models(study: Study, trials: Sequence[PresentedTrial]) -> dict[str, SystemModel]:
     """How each system sounds on the whole, by its code, and each of its samples, by `_key`."""
     heard = {(one.system, one.utterance): one.words for trial in trials for one in trial.samples}
     transcripts = {utterance: words for (_, utterance), words in heard.items()}
@@ -169,7 +169,9 @@ def _key(system: str, utterance: str) -> str:
 # What listeners answer -----------------------------------------------------------------------------
 
 
-def _rate(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
+def _rate(
+    study: Study, trials: Sequence[PresentedTrial], models: Models, numbers: np.random.Generator
+) -> Iterator[Said]:
     asked = [(trial, task) for trial in trials for task in study.asked_keys]
     rated = []
     for trial, task in asked:
@@ -187,7 +189,9 @@ def _rate(study: Study, trials: Sequence[Presented], models: Models, numbers: np
         yield Said(trial, task, rating=chosen)
 
 
-def _place(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
+def _place(
+    study: Study, trials: Sequence[PresentedTrial], models: Models, numbers: np.random.Generator
+) -> Iterator[Said]:
     samples = [(one.system, one.utterance, one.speaker) for trial in trials for one in trial.samples]
     of_boards = np.cumsum([len(trial.samples) for trial in trials])[:-1]
     for trial, voices in zip(trials, np.split(draw_voices(samples, models, numbers), of_boards), strict=True):
@@ -203,7 +207,9 @@ def _place(study: Study, trials: Sequence[Presented], models: Models, numbers: n
         yield Said(trial, study.asked_keys[0], data=kept)
 
 
-def _write(study: Study, trials: Sequence[Presented], models: Models, numbers: np.random.Generator) -> Iterator[Said]:
+def _write(
+    study: Study, trials: Sequence[PresentedTrial], models: Models, numbers: np.random.Generator
+) -> Iterator[Said]:
     heard = [(trial, trial.samples[0]) for trial in trials]
     sentences = [
         (trial.block, models[_key(one.system, one.utterance)].word_error_rate, one.words.lower())

@@ -35,7 +35,7 @@ from portal.challenges.services import DEMO
 from portal.core.models import AuditEvent
 from portal.demo.challenge import find_submission, select_demo_submissions
 from portal.demo.listeners import answer_study
-from portal.demo.terminal import Screen, finish_jobs
+from portal.demo.terminal import TerminalScreen, finish_jobs
 from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from portal.submissions.rules import Relation
@@ -60,7 +60,7 @@ LONGEST_REASON = 240  # characters of why a test is left out
 NO_CONTROLS = {"practice_trials": 0, "gold_trials": 0, "bridge_trials": 0}
 
 
-def run_demo_study(*, edition: Edition, organizer: User, say: Screen) -> Study | None:
+def run_demo_study(*, edition: Edition, organizer: User, say: TerminalScreen) -> Study | None:
     """Make what of the open study is not there yet: its plan, its certified design, its stimuli, its launch.
 
     Returns:
@@ -84,7 +84,7 @@ def run_demo_study(*, edition: Edition, organizer: User, say: Screen) -> Study |
     return study
 
 
-def release_samples(*, edition: Edition, people: Mapping[str, User], say: Screen) -> None:
+def release_samples(*, edition: Edition, people: Mapping[str, User], say: TerminalScreen) -> None:
     """Let everybody hear and read of one system what its team offers and the organizer releases, once.
 
     Args:
@@ -183,7 +183,7 @@ PLANS = (
 )
 
 
-def begin_simulated_studies(*, edition: Edition, organizer: User, say: Screen) -> list[Study]:
+def begin_simulated_studies(*, edition: Edition, organizer: User, say: TerminalScreen) -> list[Study]:
     """Plan and design what of these studies is not there yet and the corpus has speech for; start their recordings."""
     simulated = {"is_simulated": True, "seed": 2022, "screening": SCREENING}
     plans = (replace(plan, numbers=simulated | plan.numbers) for plan in PLANS)
@@ -191,7 +191,7 @@ def begin_simulated_studies(*, edition: Edition, organizer: User, say: Screen) -
     return [study for study in found if study is not None]
 
 
-def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: Screen) -> None:
+def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: TerminalScreen) -> None:
     """Bring them to published results.
 
     Raises:
@@ -210,7 +210,7 @@ def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: 
             say(f"{study}: the results are published")
 
 
-def _designed(edition: Edition, plan: DemoStudy, organizer: User, say: Screen, begins: str) -> Study | None:
+def _designed(edition: Edition, plan: DemoStudy, organizer: User, say: TerminalScreen, begins: str) -> Study | None:
     """The study with its design, and the job that makes its recordings started; None where the speech allows none.
 
     Where recordings run short, the rules that a design can do without are relaxed. `begins`: said of a new one.

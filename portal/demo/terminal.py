@@ -54,7 +54,7 @@ def answer_to_network(address: str) -> None:
         os.environ["PORTAL_ALLOWED_HOSTS"] = ",".join(dict.fromkeys(hosts))
 
 
-class Screen:
+class TerminalScreen:
     """Lines on the terminal and, below them, one that moves; where output is no terminal, a line every ten seconds.
 
     Args:
@@ -101,7 +101,7 @@ def describe_jobs(jobs: Iterable[Job]) -> str:
     return " · ".join([*parts, *(progress_line(job) for job in every if job.state == JobState.RUNNING)])
 
 
-def finish_jobs(jobs: Iterable[Job | None], say: Screen) -> None:
+def finish_jobs(jobs: Iterable[Job | None], say: TerminalScreen) -> None:
     """Wait until all of these have succeeded; each end is told at once, how far the others are as it changes.
 
     Raises:
@@ -137,7 +137,7 @@ def wait_for_mails() -> None:
 class SubmissionTeller:
     """Tells what becomes of submissions from now on."""
 
-    def __init__(self, say: Screen) -> None:
+    def __init__(self, say: TerminalScreen) -> None:
         self.say = say
         newest = SubmissionEvent.objects.order_by("pk").last()
         self._after = newest.pk if newest else 0

@@ -12,7 +12,14 @@ from django.utils.text import slugify
 from common.line_texts import number_line
 from evaluation.attackers.training.recipe import PRESETS, TRAINING_ENGINE, find_missing_libraries
 from evaluation.protocols.evaluation_table import Evaluation
-from evaluation.protocols.recipe_making import Engines, SpeakerShare, SpeechSet, Trials, make_recipe, propose_choices
+from evaluation.protocols.recipe_making import (
+    Engines,
+    SpeakerShare,
+    SpeechSet,
+    TrialCounts,
+    make_recipe,
+    propose_choices,
+)
 from evaluation.protocols.recipe_making import write_recipe as write_text
 from evaluation.protocols.recipes import Recipe
 from portal.challenges.models import Corpus, DataSet, Edition, TrialList
@@ -37,7 +44,7 @@ _TRAININGS = {
 
 
 @dataclass(frozen=True)
-class Offer:
+class EngineOffer:
     """What may be chosen of one kind of engine: title by name of those that run here, the usual one first.
 
     Attributes:
@@ -50,23 +57,23 @@ class Offer:
     languages: dict[str, tuple[str, ...]] | None = None
 
 
-def offer_attackers() -> Offer:
+def offer_attackers() -> EngineOffer:
     return _offer(encoders.engines().values(), encoders.explain_missing, encoders.DEFAULT)
 
 
-def offer_recognizers() -> Offer:
+def offer_recognizers() -> EngineOffer:
     known = recognizers.engines()
     languages = {name: tuple(one.languages) for name, one in known.items()}
     offer = _offer(known.values(), recognizers.explain_missing, recognizers.DEFAULT)
-    return Offer(offer.ready, offer.missing, languages)
+    return EngineOffer(offer.ready, offer.missing, languages)
 
 
-def offer_trainings() -> Offer:
+def offer_trainings() -> EngineOffer:
     """The recipes of training, the quickest first."""
     names = sorted(PRESETS, key=lambda name: name != "small")
     titles = {name: _TRAININGS.get(name, name) for name in names}
     missing = lacking({TRAINING_ENGINE: find_missing_libraries()})[TRAINING_ENGINE]
-    return Offer({}, group_missing([("Training", missing)])) if missing else Offer(titles)
+    return EngineOffer({}, group_missing([("Training", missing)])) if missing else EngineOffer(titles)
 
 
 def find_engines() -> Engines:
@@ -92,11 +99,11 @@ def describe_engines(evaluation: Evaluation) -> list[tuple[str, str]]:
     return [*found, (f"{RANKS}, trained on anonymised speech", training)] if training else found
 
 
-def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) -> Offer:
+def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) -> EngineOffer:
     lacks = lacking({one.name: explain(one) for one in known})
     every = sorted(known, key=lambda one: one.name != default)
     ready = {one.name: one.title for one in every if not lacks[one.name]}
-    return Offer(ready, group_missing((one.title, lacks[one.name]) for one in every))
+    return EngineOffer(ready, group_missing((one.title, lacks[one.name]) for one in every))
 
 
 def describe_sets(corpus: Corpus) -> list[SpeechSet]:
@@ -136,8 +143,8 @@ def _enrolment(one: DataSet, listed: TrialList | None, enrolment: dict[int, str]
     return find_enrolment_set(one.name, enrolment.values()) or ""
 
 
-def _trials(listed: TrialList | None) -> Trials | None:
-    return None if listed is None else Trials(listed.model_count, listed.target_count, listed.nontarget_count)
+def _trials(listed: TrialList | None) -> TrialCounts | None:
+    return None if listed is None else TrialCounts(listed.model_count, listed.target_count, listed.nontarget_count)
 
 
 def propose_recipe(corpus: Corpus) -> Recipe:

@@ -92,7 +92,7 @@ class JobContext:
         services.log_event(self.job, text, level=level)
 
 
-class Heartbeat(threading.Thread):
+class HeartbeatThread(threading.Thread):
     """Writes heartbeats while the handler works, and carries the wish to cancel the other way."""
 
     def __init__(self, context: JobContext) -> None:
@@ -172,7 +172,7 @@ def execute(job_id: Any, on_progress: Callable[[Job], None] | None = None) -> Jo
         log.info("Job %s is not waiting; nothing to do.", job_id)
         return None
     context = JobContext(job, on_progress)
-    heartbeat, watch = Heartbeat(context), Watch(context)
+    heartbeat, watch = HeartbeatThread(context), Watch(context)
     heartbeat.start()
     watch.start()
     named = logs.job_id.set(str(job.pk))

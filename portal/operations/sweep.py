@@ -20,7 +20,7 @@ from django.apps import apps
 from django.core.files.storage import default_storage
 from django.db.models import JSONField
 
-from common.stored_zip import Member
+from common.stored_zip import ZipMember
 from evaluation.app.models import EvaluationRun
 from portal.challenges.models import DataFile
 from portal.core.models import AuditEvent
@@ -134,7 +134,7 @@ def _list_members(key: str) -> Iterator[str]:
     except FileNotFoundError:
         return
     with stored as lines:
-        yield from (Member.from_line(line.decode()).key for line in lines)
+        yield from (ZipMember.from_line(line.decode()).key for line in lines)
 
 
 def time_of_sweep() -> float:

@@ -33,7 +33,7 @@ ELSEWHERE = "If it breaks off here again, tell the operator: each upload has to 
 Read = Callable[[int], bytes]
 
 
-class Reason(StrEnum):
+class UploadRefusal(StrEnum):
     """Why an upload does not go on."""
 
     INVALID = "invalid"
@@ -77,7 +77,7 @@ def _disk(besides: type[OSError] | tuple[()] = ()) -> Iterator[None]:
         raise
     except OSError as error:
         sentence = f"The portal's disk takes no more ({error.strerror}). Tell the organizer, and continue later."
-        raise NotPossible(sentence, code=Reason.NO_ROOM) from error
+        raise NotPossible(sentence, code=UploadRefusal.NO_ROOM) from error
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def held(upload: UUID, *, is_new: bool) -> Iterator[int]:
                 upload_files.path_of(upload), os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if is_new else 0), 0o600
             )
     except FileNotFoundError:
-        raise NotPossible(GONE if is_local() else f"{GONE} {ELSEWHERE}", code=Reason.GONE) from None
+        raise NotPossible(GONE if is_local() else f"{GONE} {ELSEWHERE}", code=UploadRefusal.GONE) from None
     try:
         _lock(file)
         yield file
@@ -115,7 +115,7 @@ def _lock(file: int) -> None:
         if time.monotonic() > deadline:
             raise NotPossible(
                 "Another connection sends this upload just now; if it has broken off, this ends within half a minute.",
-                code=Reason.BUSY,
+                code=UploadRefusal.BUSY,
             )
         time.sleep(0.05)
 
@@ -134,7 +134,9 @@ class UploadPart:
 
     def __init__(self, file: int, start: int, limit: int) -> None:
         if os.fstat(file).st_size < start:
-            raise NotPossible("A part of what was received is no longer here. Upload the file again.", code=Reason.GONE)
+            raise NotPossible(
+                "A part of what was received is no longer here. Upload the file again.", code=UploadRefusal.GONE
+            )
         os.ftruncate(file, start)
         os.lseek(file, start, os.SEEK_SET)
         self._file, self._limit = file, limit
@@ -177,7 +179,9 @@ class UploadPart:
             return
         if digest.digest() != checksum.digest:
             self._forget()
-            raise NotPossible("This part was damaged during the transfer. Send it again.", code=Reason.WRONG_CHECKSUM)
+            raise NotPossible(
+                "This part was damaged during the transfer. Send it again.", code=UploadRefusal.WRONG_CHECKSUM
+            )
         yield from self._end(self.start)
 
     def _next(self, read: Read) -> bytes:

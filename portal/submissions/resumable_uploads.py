@@ -33,7 +33,7 @@ from portal.jobs.services import create_job
 from portal.submissions import receiving, rules
 from portal.submissions.leftovers import tidy_machine
 from portal.submissions.models import TEST_JOB, Submission, System, Upload
-from portal.submissions.receiving import Checksum, Read, Reason, UploadPart
+from portal.submissions.receiving import Checksum, Read, UploadPart, UploadRefusal
 from portal.submissions.services import baseline_problem, create_submission, create_system, start_intake
 from portal.teams.models import Team
 
@@ -114,12 +114,12 @@ def create_upload(
         if (standing := submitted.exclude(submission__state__in=UNCOUNTED).first()) is not None:
             return standing
     if plan.system is None and team is None:
-        _require(baseline_problem(edition, plan.title), Reason.INVALID)
+        _require(baseline_problem(edition, plan.title), UploadRefusal.INVALID)
     if unfinished is not None:
         return _change(unfinished, target, by)
-    _require(rules.name_problem(file_name), Reason.INVALID)
-    _require(submission_problem(edition, team, by=by, now=now), Reason.FORBIDDEN)
-    _require(rules.size_problem(edition, size), Reason.TOO_LARGE if size else Reason.INVALID)
+    _require(rules.name_problem(file_name), UploadRefusal.INVALID)
+    _require(submission_problem(edition, team, by=by, now=now), UploadRefusal.FORBIDDEN)
+    _require(rules.size_problem(edition, size), UploadRefusal.TOO_LARGE if size else UploadRefusal.INVALID)
     upload = Upload(edition=edition, team=team, **target)
     audited = {"edition": edition.name, "team": str(team or "")}
     return _begin(upload, file_name=file_name, **content, by=by, now=now, audited=audited)
@@ -139,11 +139,11 @@ def create_corpus_upload(
     standing = same.filter(state=Upload.State.COMPLETE, imported_as=wanted).first()
     if standing is not None and _is_imported(standing):
         return standing
-    _require(_import_problem(by, wanted), Reason.FORBIDDEN)
+    _require(_import_problem(by, wanted), UploadRefusal.FORBIDDEN)
     if (unfinished := same.filter(state__in=UNFINISHED, expires_at__gt=now).first()) is not None:
         return _change(unfinished, {"imported_as": wanted}, by)
-    _require(rules.name_problem(file_name), Reason.INVALID)
-    _require(rules.corpus_size_problem(size), Reason.TOO_LARGE if size else Reason.INVALID)
+    _require(rules.name_problem(file_name), UploadRefusal.INVALID)
+    _require(rules.corpus_size_problem(size), UploadRefusal.TOO_LARGE if size else UploadRefusal.INVALID)
     content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
     upload = Upload(imported_as=wanted)
     return _begin(upload, file_name=file_name, **content, by=by, now=now, audited={"corpus": plan.name})
@@ -164,7 +164,7 @@ def create_test_upload(
         NotPossible: no test could be made of it, so that sending it would be in vain.
     """
     wanted = {"test": {**test}, "name": title}
-    _require(_import_problem(by, wanted), Reason.FORBIDDEN)
+    _require(_import_problem(by, wanted), UploadRefusal.FORBIDDEN)
     same = _find_same(by, size, claimed_sha256)
     arrived = same.filter(state=Upload.State.COMPLETE, imported_as__has_key="test").first()
     if arrived is not None and upload_files.is_there(arrived.pk):
@@ -173,12 +173,12 @@ def create_test_upload(
         elif arrived.imported_as != wanted:
             title = arrived.imported_as["name"]
             sentence = f"These recordings are being made into the test “{title}”. Wait until it is made."
-            raise NotPossible(sentence, code=Reason.FORBIDDEN)
+            raise NotPossible(sentence, code=UploadRefusal.FORBIDDEN)
         return arrived
     if (unfinished := same.filter(state__in=UNFINISHED, expires_at__gt=now).first()) is not None:
         return _change(unfinished, {"imported_as": wanted}, by)
-    _require(rules.name_problem(file_name), Reason.INVALID)
-    _require(rules.recordings_size_problem(size), Reason.TOO_LARGE if size else Reason.INVALID)
+    _require(rules.name_problem(file_name), UploadRefusal.INVALID)
+    _require(rules.recordings_size_problem(size), UploadRefusal.TOO_LARGE if size else UploadRefusal.INVALID)
     content: dict[str, Any] = {"size": size, "claimed_sha256": claimed_sha256.lower()}
     upload = Upload(imported_as=wanted)
     return _begin(upload, file_name=file_name, **content, by=by, now=now, audited={"test": title})
@@ -274,9 +274,9 @@ def _require_room(upload: Upload, now: datetime) -> None:
     if not _is_first(upload, own):
         others = own.exclude(pk=upload.pk).aggregate(count=Count("pk"), bytes=Sum("offset", default=0))
         refusal = rules.unfinished_problem(largest, upload.size, unfinished=others["count"], held=others["bytes"])
-        _require(refusal, Reason.FORBIDDEN)
+        _require(refusal, UploadRefusal.FORBIDDEN)
     free, promised = receiving.free_bytes(), _promised(upload, now)
-    _require(rules.room_problem(upload.size - upload.offset, free=free, promised=promised), Reason.NO_ROOM)
+    _require(rules.room_problem(upload.size - upload.offset, free=free, promised=promised), UploadRefusal.NO_ROOM)
 
 
 def _is_first(upload: Upload, among: QuerySet[Upload]) -> bool:
@@ -309,10 +309,10 @@ def receive_part(
         _require_receiving(upload)
         if offset != upload.offset:
             sentence = f"This part begins at byte {offset}, but {upload.offset} bytes are here. Continue from there."
-            raise NotPossible(sentence, code=Reason.WRONG_OFFSET)
+            raise NotPossible(sentence, code=UploadRefusal.WRONG_OFFSET)
         if length is not None and length > upload.size - offset:
             raise NotPossible(
-                f"The upload was announced with {upload.size} bytes; this is more.", code=Reason.TOO_LARGE
+                f"The upload was announced with {upload.size} bytes; this is more.", code=UploadRefusal.TOO_LARGE
             )
         _require_room(upload, timezone.now())
         part = UploadPart(file, offset, upload.size)
@@ -337,7 +337,7 @@ def _require_no_maintenance() -> None:
         NotPossible: maintenance has begun.
     """
     if maintenance := find_seen():
-        raise NotPossible(maintenance.sentence, code=Reason.AWAY)
+        raise NotPossible(maintenance.sentence, code=UploadRefusal.AWAY)
 
 
 def _pass_on(upload: Upload) -> None:
@@ -351,7 +351,7 @@ def _pass_on(upload: Upload) -> None:
     except StorageAway as error:
         log.error("Upload %s is not complete: %s", upload.pk, error)
         sentence = "The portal's store of files does not answer just now. What was received is kept; continue later."
-        raise NotPossible(sentence, code=Reason.AWAY) from error
+        raise NotPossible(sentence, code=UploadRefusal.AWAY) from error
 
 
 def _keep(upload: Upload, end: int) -> None:
@@ -360,7 +360,7 @@ def _keep(upload: Upload, end: int) -> None:
     upload.offset, upload.last_byte_at, upload.expires_at = end, now, now + rules.UNFINISHED_LASTS
     receiving_still = Upload.objects.filter(pk=upload.pk, state=Upload.State.RECEIVING)
     if not receiving_still.update(offset=end, last_byte_at=now, expires_at=upload.expires_at):
-        raise NotPossible("This upload was discarded meanwhile. Upload the file again.", code=Reason.GONE)
+        raise NotPossible("This upload was discarded meanwhile. Upload the file again.", code=UploadRefusal.GONE)
 
 
 def submit_again(*, upload: Upload, now: datetime, by: Any) -> Upload:
@@ -371,7 +371,7 @@ def submit_again(*, upload: Upload, now: datetime, by: Any) -> Upload:
     """
     if upload.offset < upload.size:
         raise NotPossible(
-            f"{upload.size - upload.offset} bytes of this upload have not come yet.", code=Reason.UNFINISHED
+            f"{upload.size - upload.offset} bytes of this upload have not come yet.", code=UploadRefusal.UNFINISHED
         )
     return _finish(upload, now, by)
 
@@ -425,8 +425,8 @@ def submit_upload(*, upload: Upload, now: datetime, by: Any = None) -> Submissio
         return upload.submission
     by = by or upload.created_by
     edition, team = _lock_owner(upload.edition_id, upload.team_id)
-    _require(submission_problem(edition, team, by=by, now=now), Reason.FORBIDDEN)
-    _require(rules.size_problem(edition, upload.size), Reason.TOO_LARGE)
+    _require(submission_problem(edition, team, by=by, now=now), UploadRefusal.FORBIDDEN)
+    _require(rules.size_problem(edition, upload.size), UploadRefusal.TOO_LARGE)
     upload.system = upload.system or _new_system(upload, edition, team, by)
     upload.state, upload.refusal = Upload.State.COMPLETE, ""
     upload.save(update_fields=["state", "refusal", "system"])
@@ -445,7 +445,7 @@ def _import_upload(upload: Upload, by: Any) -> None:
     """
     by = by or upload.created_by
     wanted = upload.imported_as | {"upload": str(upload.pk), "sha256": upload.claimed_sha256}
-    _require(_import_problem(by, wanted), Reason.FORBIDDEN)
+    _require(_import_problem(by, wanted), UploadRefusal.FORBIDDEN)
     wanted |= {"folder": upload.file_name}
     try:
         if "test" in wanted:
@@ -453,7 +453,7 @@ def _import_upload(upload: Upload, by: Any) -> None:
         else:
             start_import(by=by, **wanted)
     except NotPossible as error:
-        raise NotPossible(str(error), code=Reason.FORBIDDEN) from error
+        raise NotPossible(str(error), code=UploadRefusal.FORBIDDEN) from error
     upload.state, upload.refusal = Upload.State.COMPLETE, ""
     upload.save(update_fields=["state", "refusal"])
 
@@ -492,7 +492,7 @@ def abandon_upload(*, upload: Upload, by: Any) -> Upload:
     """
     locked = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if locked.state == Upload.State.COMPLETE and locked.edition_id is not None:
-        raise NotPossible(f"{SUBMITTED} Withdraw the submission instead.", code=Reason.FINISHED)
+        raise NotPossible(f"{SUBMITTED} Withdraw the submission instead.", code=UploadRefusal.FINISHED)
     if not _is_failed_test(locked):
         require_unfinished(locked)
     locked.state = Upload.State.ABANDONED
@@ -551,7 +551,7 @@ def _promised(upload: Upload, now: datetime) -> int:
     return int(coming.exclude(pk=upload.pk).aggregate(bytes=Sum(held, default=0))["bytes"])
 
 
-def _require(sentence: str, reason: Reason) -> None:
+def _require(sentence: str, reason: UploadRefusal) -> None:
     if sentence:
         raise NotPossible(sentence, code=reason)
 
@@ -559,7 +559,7 @@ def _require(sentence: str, reason: Reason) -> None:
 def _require_receiving(upload: Upload) -> None:
     require_unfinished(upload)
     if upload.state != Upload.State.RECEIVING:
-        raise NotPossible("Every byte of this upload is here already.", code=Reason.FINISHED)
+        raise NotPossible("Every byte of this upload is here already.", code=UploadRefusal.FINISHED)
 
 
 def require_unfinished(upload: Upload) -> None:
@@ -569,10 +569,10 @@ def require_unfinished(upload: Upload) -> None:
         NotPossible: it was discarded, has expired, is a submission, or imported.
     """
     if upload.state == Upload.State.COMPLETE:
-        raise NotPossible(IMPORTED if upload.edition_id is None else SUBMITTED, code=Reason.FINISHED)
+        raise NotPossible(IMPORTED if upload.edition_id is None else SUBMITTED, code=UploadRefusal.FINISHED)
     if upload.state == Upload.State.ABANDONED:
-        raise NotPossible("This upload was discarded. Upload the file again.", code=Reason.GONE)
+        raise NotPossible("This upload was discarded. Upload the file again.", code=UploadRefusal.GONE)
     if upload.state == Upload.State.EXPIRED or upload.expires_at <= timezone.now():
         raise NotPossible(
-            "This upload was not finished in time and has expired. Upload the file again.", code=Reason.GONE
+            "This upload was not finished in time and has expired. Upload the file again.", code=UploadRefusal.GONE
         )

@@ -1,8 +1,8 @@
 """What every encoder of speakers is to the rest: a description that costs nothing, and a model loaded when needed.
 
-An `Engine` says what it is, where its weights come from and what it needs; `load` makes the `SpeakerEncoder`, and is
-the only place that imports heavy libraries. Conventions: samples are int16, mono, shape (n,); vectors float32, shape
-(d,), not normalised; they are normalised when they are scored.
+An `EncoderEngine` says what it is, where its weights come from and what it needs; `load` makes the `SpeakerEncoder`,
+and is the only place that imports heavy libraries. Conventions: samples are int16, mono, shape (n,); vectors are
+float32, shape (d,), not normalised; they are normalised when they are scored.
 Every encoder first asks of an utterance the rate of the model, enough length, and some sound.
 """
 
@@ -36,7 +36,7 @@ class SpeakerEncoder(Protocol):
 
 
 @dataclass(frozen=True)
-class Engine:
+class EncoderEngine:
     """An encoder as the registry knows it.
 
     Attributes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from common.arrays import Samples
-from speech.encoders.contract import RATE_HZ, Device, Engine, SpeakerEncoder, Vectors, check_utterances
+from speech.encoders.contract import RATE_HZ, Device, EncoderEngine, SpeakerEncoder, Vectors, check_utterances
 from speech.model_files import store
 from speech.model_files.catalogue import read_engine
 from speech.model_files.checkpoints import load_state
@@ -89,7 +89,7 @@ def load_encoder(device: Device = "cpu") -> SpeakerEncoder:
     return LogMelEncoder(network, device)
 
 
-ENGINE = read_engine(Engine, __file__, "ecapa-voxceleb", load=load_encoder, dimension=DIMENSION)
+ENGINE = read_engine(EncoderEngine, __file__, "ecapa-voxceleb", load=load_encoder, dimension=DIMENSION)
 
 
 def _batches(places: Sequence[int], sizes: Sequence[int], most: int) -> list[list[int]]:

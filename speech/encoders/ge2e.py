@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from common.arrays import Floats32, Samples
-from speech.encoders.contract import RATE_HZ, Device, Engine, SpeakerEncoder, Vectors, check_utterances, unusable
+from speech.encoders.contract import RATE_HZ, Device, EncoderEngine, SpeakerEncoder, Vectors, check_utterances, unusable
 from speech.features.mel import slaney_triangles
 from speech.model_files.catalogue import read_engine
 from speech.model_files.devices import require_torch_device
@@ -163,4 +163,4 @@ def _load(device: Device) -> SpeakerEncoder:
     return Ge2eEncoder(network, device)
 
 
-ENGINE = read_engine(Engine, __file__, "ge2e", load=_load, dimension=DIMENSION)
+ENGINE = read_engine(EncoderEngine, __file__, "ge2e", load=_load, dimension=DIMENSION)

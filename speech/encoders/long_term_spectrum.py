@@ -13,7 +13,7 @@ import numpy as np
 
 from common.arrays import Floats, Samples
 from common.errors import InputError
-from speech.encoders.contract import Device, Engine, SpeakerEncoder, Vectors, check_utterances
+from speech.encoders.contract import Device, EncoderEngine, SpeakerEncoder, Vectors, check_utterances
 from speech.model_files.catalogue import read_engine
 
 BANDS = 40
@@ -132,4 +132,4 @@ def _load(device: Device) -> SpeakerEncoder:
     return LongTermSpectrum()
 
 
-ENGINE = read_engine(Engine, __file__, "long-term-spectrum", load=_load, dimension=DIMENSION)
+ENGINE = read_engine(EncoderEngine, __file__, "long-term-spectrum", load=_load, dimension=DIMENSION)

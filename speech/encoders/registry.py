@@ -9,19 +9,19 @@ from __future__ import annotations
 from common.errors import InputError
 from common.packages import missing_packages
 from speech.encoders import ecapa_voxceleb, ge2e, long_term_spectrum, wespeaker
-from speech.encoders.contract import Device, Engine, SpeakerEncoder
+from speech.encoders.contract import Device, EncoderEngine, SpeakerEncoder
 from speech.model_files.store import is_here, missing_sentence
 
 DEFAULT = "wespeaker-resnet34"
 _ENGINES = (wespeaker.ENGINE, ecapa_voxceleb.ENGINE, ge2e.ENGINE, long_term_spectrum.ENGINE)
 
 
-def engines() -> dict[str, Engine]:
+def engines() -> dict[str, EncoderEngine]:
     """Every encoder by its name, the default first."""
     return {engine.name: engine for engine in _ENGINES}
 
 
-def find_engine(name: str) -> Engine:
+def find_engine(name: str) -> EncoderEngine:
     """The encoder of a name.
 
     Raises:
@@ -33,7 +33,7 @@ def find_engine(name: str) -> Engine:
     return known[name]
 
 
-def explain_missing(engine: Engine) -> str:
+def explain_missing(engine: EncoderEngine) -> str:
     """What keeps an encoder from running here, in one sentence; empty where nothing does."""
     if sentence := missing_packages(engine.title, *engine.packages):
         return sentence

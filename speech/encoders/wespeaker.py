@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from common.arrays import Floats32, Samples
-from speech.encoders.contract import RATE_HZ, Device, Engine, SpeakerEncoder, Vectors, check_utterances
+from speech.encoders.contract import RATE_HZ, Device, EncoderEngine, SpeakerEncoder, Vectors, check_utterances
 from speech.features.mel import FilterbankOptions, log_mel_filterbank
 from speech.model_files.catalogue import read_engine
 from speech.model_files.devices import open_session
@@ -62,4 +62,4 @@ def _load(device: Device) -> SpeakerEncoder:
     return WeSpeakerEncoder(open_session(find("wespeaker-resnet34"), device))
 
 
-ENGINE = read_engine(Engine, __file__, "wespeaker-resnet34", load=_load, dimension=DIMENSION)
+ENGINE = read_engine(EncoderEngine, __file__, "wespeaker-resnet34", load=_load, dimension=DIMENSION)

@@ -34,8 +34,8 @@ class Recognizer(Protocol):
 
 
 @dataclass(frozen=True)
-class Engine:
-    """A recogniser as the registry knows it; attributes as in `speech.encoders.contract.Engine`."""
+class RecognizerEngine:
+    """A recogniser as the registry knows it; attributes as in `speech.encoders.contract.EncoderEngine`."""
 
     name: str
     version: str
@@ -78,7 +78,7 @@ def check_rate(rate_hz: int, title: str) -> None:
         )
 
 
-def check_language(language: str, engine: Engine) -> None:
+def check_language(language: str, engine: RecognizerEngine) -> None:
     """Refuse a language that a recogniser does not know.
 
     Raises:

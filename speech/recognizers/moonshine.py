@@ -23,7 +23,7 @@ from common.errors import InputError
 from common.hashes import compute_sha256
 from common.packages import describe_missing
 from speech.model_files.catalogue import read_engine
-from speech.recognizers.contract import ENGLISH, RATE_HZ, Device, Engine, check_language, check_rate
+from speech.recognizers.contract import ENGLISH, RATE_HZ, Device, RecognizerEngine, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 PACKAGE = "moonshine_voice"
@@ -169,4 +169,4 @@ def _library(path: Path) -> Any:
     return library
 
 
-ENGINE = read_engine(Engine, __file__, "moonshine-tiny", load=load)
+ENGINE = read_engine(RecognizerEngine, __file__, "moonshine-tiny", load=load)

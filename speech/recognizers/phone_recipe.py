@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Self
 
-from common.recipe_values import Value, change_values
+from common.recipe_values import RecipeValue, change_values
 
 ENCODER = "whisper-base"
 FRAMES_PER_S = 50
@@ -19,16 +19,20 @@ FEWEST = 20  # utterances to learn from
 class PhoneRecipe:
     """The values of a training."""
 
-    layer: Annotated[int, Value("layer of Whisper base whose frames go in", 1, 6)] = 4
-    width: Annotated[int, Value("numbers for each frame in the network", 16, 2048)] = 256
-    blocks: Annotated[int, Value("blocks of convolutions in the network", 1, 16)] = 4
-    steps: Annotated[int, Value("updates of the weights, in whole epochs, at least one", 1, 1e6)] = 400
-    batch_s: Annotated[float, Value("speech of a batch, in seconds", 30, 3600)] = 160.0
-    learning_rate: Annotated[float, Value("the highest, reached after a tenth of the steps", 1e-5, 0.1)] = 0.002
-    dropout: Annotated[float, Value("share of the numbers of a block that is left out while it learns", 0, 0.9)] = 0.1
-    masked_s: Annotated[float, Value("longest stretch that is masked, twice in each utterance", 0, 5)] = 0.3
-    held_out: Annotated[float, Value("share of the utterances that is only measured", 0, 0.5)] = 0.05
-    most_s: Annotated[float, Value("seconds of speech that are used at most, drawn by utterance", 60, 3.6e6)] = 18_000.0
+    layer: Annotated[int, RecipeValue("layer of Whisper base whose frames go in", 1, 6)] = 4
+    width: Annotated[int, RecipeValue("numbers for each frame in the network", 16, 2048)] = 256
+    blocks: Annotated[int, RecipeValue("blocks of convolutions in the network", 1, 16)] = 4
+    steps: Annotated[int, RecipeValue("updates of the weights, in whole epochs, at least one", 1, 1e6)] = 400
+    batch_s: Annotated[float, RecipeValue("speech of a batch, in seconds", 30, 3600)] = 160.0
+    learning_rate: Annotated[float, RecipeValue("the highest, reached after a tenth of the steps", 1e-5, 0.1)] = 0.002
+    dropout: Annotated[
+        float, RecipeValue("share of the numbers of a block that is left out while it learns", 0, 0.9)
+    ] = 0.1
+    masked_s: Annotated[float, RecipeValue("longest stretch that is masked, twice in each utterance", 0, 5)] = 0.3
+    held_out: Annotated[float, RecipeValue("share of the utterances that is only measured", 0, 0.5)] = 0.05
+    most_s: Annotated[float, RecipeValue("seconds of speech that are used at most, drawn by utterance", 60, 3.6e6)] = (
+        18_000.0
+    )
 
     def changed(self, **values: object) -> Self:
         """The recipe with other values.

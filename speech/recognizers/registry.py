@@ -10,7 +10,7 @@ from common.errors import InputError
 from common.packages import missing_packages
 from speech.model_files.store import is_here, missing_sentence
 from speech.recognizers import moonshine, torchaudio_ctc, whisper
-from speech.recognizers.contract import Device, Engine, Recognizer
+from speech.recognizers.contract import Device, Recognizer, RecognizerEngine
 
 DEFAULT = moonshine.ENGINE.name
 _ENGINES = {engine.name: engine for engine in (moonshine.ENGINE, whisper.ENGINE, torchaudio_ctc.ENGINE)}
@@ -18,12 +18,12 @@ _ENGINES = {engine.name: engine for engine in (moonshine.ENGINE, whisper.ENGINE,
 _OWN_NEEDS = {moonshine.ENGINE.name: moonshine.missing, torchaudio_ctc.ENGINE.name: torchaudio_ctc.missing}
 
 
-def engines() -> dict[str, Engine]:
+def engines() -> dict[str, RecognizerEngine]:
     """Every recogniser by its name, the default first."""
     return dict(_ENGINES)
 
 
-def find_engine(name: str) -> Engine:
+def find_engine(name: str) -> RecognizerEngine:
     """The recogniser of a name.
 
     Raises:
@@ -34,7 +34,7 @@ def find_engine(name: str) -> Engine:
     return _ENGINES[name]
 
 
-def explain_missing(engine: Engine) -> str:
+def explain_missing(engine: RecognizerEngine) -> str:
     """Why a recogniser cannot run here, as one sentence that says what to do; empty where it can."""
     if own := _OWN_NEEDS.get(engine.name):
         return own()

@@ -22,7 +22,7 @@ from common.errors import InputError
 from common.packages import missing_packages
 from speech.model_files.catalogue import read_engine
 from speech.model_files.store import folder
-from speech.recognizers.contract import ENGLISH, Device, Engine, check_language, check_rate
+from speech.recognizers.contract import ENGLISH, Device, RecognizerEngine, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 FILE = "wav2vec2_fairseq_base_ls960_asr_ls960.pth"
@@ -106,4 +106,4 @@ def load(device: Device) -> CtcRecognizer:
     return CtcRecognizer(model.eval().to(device), PIPELINE.get_labels(), device)
 
 
-ENGINE = read_engine(Engine, __file__, "torchaudio-wav2vec2", load=load)
+ENGINE = read_engine(RecognizerEngine, __file__, "torchaudio-wav2vec2", load=load)

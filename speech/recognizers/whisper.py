@@ -25,7 +25,7 @@ from common.errors import InputError, MachineError
 from speech.model_files.catalogue import read_engine
 from speech.model_files.devices import use_one_thread_for_products
 from speech.model_files.store import find
-from speech.recognizers.contract import CHINESE, ENGLISH, RATE_HZ, Device, Engine, check_language, check_rate
+from speech.recognizers.contract import CHINESE, ENGLISH, RATE_HZ, Device, RecognizerEngine, check_language, check_rate
 from speech.recognizers.long_recordings import list_pieces
 
 WEIGHTS = "whisper-base"
@@ -138,4 +138,4 @@ def _most_tokens(seconds: float) -> int:
     return min(MOST_TOKENS - len(_PROMPT) - 1, TOKENS_BESIDES + round(TOKENS_PER_S * seconds))
 
 
-ENGINE = read_engine(Engine, __file__, "whisper-base", load=load)
+ENGINE = read_engine(RecognizerEngine, __file__, "whisper-base", load=load)

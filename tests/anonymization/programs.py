@@ -5,7 +5,7 @@ import textwrap
 
 import numpy as np
 
-from anonymization.methods.contract import Item, PseudoSpeaker
+from anonymization.methods.contract import PseudoSpeaker, VoicedUtterance
 from anonymization.methods.external.method import load_command
 
 # What programs of the tests begin with that are called with folders: their arguments, and a way to write speech.
@@ -70,4 +70,4 @@ def noise(n, seed=0):
 
 
 def items(*lengths):
-    return [Item(noise(length, seed), voice()) for seed, length in enumerate(lengths)]
+    return [VoicedUtterance(noise(length, seed), voice()) for seed, length in enumerate(lengths)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from anonymization.conformance import check_method
-from anonymization.methods.contract import Item, Method, find_missing_members
+from anonymization.methods.contract import Method, VoicedUtterance, find_missing_members
 from anonymization.methods.external.method import load_command
 from anonymization.methods.external.sandbox import find_missing_protections
 from anonymization.methods.registry import find_method
@@ -46,7 +46,11 @@ def ring(samples, rate, frequency_hz):
 
 def batch(method, vowels):
     voices = plan_voices(method.parameters, seed=1, role="trial", split="dev", speakers=["a", "b"]).voices
-    return [Item(vowels, voices["a"]), Item(vowels[:5000], voices["b"]), Item(vowels[5000:], voices["a"])]
+    return [
+        VoicedUtterance(vowels, voices["a"]),
+        VoicedUtterance(vowels[:5000], voices["b"]),
+        VoicedUtterance(vowels[5000:], voices["a"]),
+    ]
 
 
 def check_rings(method, vowels):

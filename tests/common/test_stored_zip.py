@@ -7,13 +7,13 @@ import zlib
 import pytest
 
 from common import stored_zip as module
-from common.stored_zip import Member, count_bytes, stored_zip
+from common.stored_zip import ZipMember, count_bytes, stored_zip
 
 FILES = {"a/1.wav": b"one" * 1000, "a/empty.wav": b"", "b/ä ö.wav": bytes(range(256)) * 50}
 
 
 def lines_of(files):
-    members = (Member(path, f"key-{n}", len(data), zlib.crc32(data)) for n, (path, data) in enumerate(files.items()))
+    members = (ZipMember(path, f"key-{n}", len(data), zlib.crc32(data)) for n, (path, data) in enumerate(files.items()))
     return [member.line() for member in members]
 
 

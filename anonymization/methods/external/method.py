@@ -33,11 +33,11 @@ import numpy as np
 
 from anonymization.methods.audio_conversion import convert_audio
 from anonymization.methods.contract import (
-    Item,
     MethodError,
     Options,
     OptionValue,
     Parameter,
+    VoicedUtterance,
     complete_options,
     validate_samples,
     validate_voice,
@@ -121,7 +121,7 @@ class ExternalCommand(description.Description):
         return ""
 
     def anonymize_batch(
-        self, items: Sequence[Item], rate: int, *, options: Options | None = None, threads: int = 1
+        self, items: Sequence[VoicedUtterance], rate: int, *, options: Options | None = None, threads: int = 1
     ) -> list[Samples]:
         if missing := self.missing():
             raise MethodError(missing)
@@ -144,14 +144,14 @@ class ExternalCommand(description.Description):
             _watch.get().note(f"{self.name}: {which}.")
         return outputs
 
-    def _calls(self, items: Sequence[Item]) -> list[list[tuple[int, Item]]]:
+    def _calls(self, items: Sequence[VoicedUtterance]) -> list[list[tuple[int, VoicedUtterance]]]:
         """Which items go into one call of the command, with their places."""
         sounding = [(index, item) for index, item in enumerate(items) if item.samples.size]
         if not self.gains_by_batches:
             return [[each] for each in sounding]
         if not self.has_voice_in_command:
             return [sounding] if sounding else []
-        by_voice: dict[str, list[tuple[int, Item]]] = {}
+        by_voice: dict[str, list[tuple[int, VoicedUtterance]]] = {}
         for index, item in sounding:
             by_voice.setdefault(item.pseudo_speaker.key, []).append((index, item))
         return list(by_voice.values())
@@ -162,7 +162,7 @@ class _Call:
     """One call of the command for some items of a batch."""
 
     method: ExternalCommand
-    items: list[tuple[int, Item]]
+    items: list[tuple[int, VoicedUtterance]]
     rate: int
     options: dict[str, OptionValue]
     threads: int
@@ -257,7 +257,7 @@ class _Call:
             return check_folder(output, names)
         return "" if all(os.path.lexists(output / name) for name in names) else "It ended without writing {output}."
 
-    def _write_input(self, path: Path, item: Item) -> int:
+    def _write_input(self, path: Path, item: VoicedUtterance) -> int:
         """How many samples the command is given."""
         rate = self.method.rate_hz or self.rate
         samples = item.samples if rate == self.rate else resample(item.samples, self.rate, rate)
@@ -336,13 +336,13 @@ def name_file(index: int) -> str:
     return f"{index + 1:06d}.wav"
 
 
-def find_key(item: Item) -> str:
+def find_key(item: VoicedUtterance) -> str:
     """The key of the voice: 64 hexadecimal digits, those of the SHA-256 of what a file of voices has instead."""
     key = item.pseudo_speaker.key
     return key if _KEY.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def derive_seed(item: Item) -> int:
+def derive_seed(item: VoicedUtterance) -> int:
     """A number below 2^31 that follows from the voice."""
     return int(find_key(item)[:8], 16) >> 1
 
@@ -356,7 +356,7 @@ def write_wav(path: Path, samples: Samples, rate: int) -> None:
         file.writeframes(np.ascontiguousarray(samples, dtype="<i2").data)
 
 
-def write_manifest(path: Path, items: Sequence[tuple[int, Item]], parameters: Sequence[Parameter]) -> None:
+def write_manifest(path: Path, items: Sequence[tuple[int, VoicedUtterance]], parameters: Sequence[Parameter]) -> None:
     """One line for each utterance: its name without suffix, the key of its voice, its seed, its parameters."""
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")

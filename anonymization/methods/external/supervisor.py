@@ -33,7 +33,7 @@ _PR_SET_CHILD_SUBREAPER, _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP = 36, 1, 24
 _CAPABILITY_VERSION_3 = 0x20080522
 
 
-class Supervisor:
+class CommandSupervisor:
     """One run of one command; `report` is what becomes of it.
 
     The report: `end` is one of exit, signal, time, memory, processes, disk, unmeasured, stopped, left-running and
@@ -295,7 +295,7 @@ def _drop_capabilities() -> None:
 def main() -> None:
     """Read the plan, run it, write the report; nobody to report to means to leave nothing behind."""
     plan = json.load(sys.stdin)
-    report = Supervisor(plan).run()
+    report = CommandSupervisor(plan).run()
     if os.getppid() != plan["parent"]:
         leftovers.remove_folder(plan["work"], last=[Path(folder).name for folder in plan["write"]])
         return

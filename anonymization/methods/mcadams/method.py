@@ -18,11 +18,11 @@ from typing import Literal
 import numpy as np
 
 from anonymization.methods.contract import (
-    Item,
     Method,
     MethodError,
     Options,
     OptionValue,
+    VoicedUtterance,
     complete_options,
     validate_samples,
     validate_voice,
@@ -136,7 +136,7 @@ class _McAdamsMethod(Method):
     """A `Method` that filters the utterances of a batch together."""
 
     def anonymize_batch(
-        self, items: Sequence[Item], rate: int, *, options: Options | None = None, threads: int = 1
+        self, items: Sequence[VoicedUtterance], rate: int, *, options: Options | None = None, threads: int = 1
     ) -> list[Samples]:
         for item in items:
             validate_voice(self, item.pseudo_speaker)

@@ -33,7 +33,7 @@ _MARGIN_S = 0.05
 _WHOLE = 1e-6
 
 
-class Layout(NamedTuple):
+class GrainLayout(NamedTuple):
     """Which grain goes where.
 
     times: float64, shape (k,): when each grain is centred in the output, rising from 0 to the end or later.
@@ -58,11 +58,11 @@ def shift_by_psola(source: PitchSource, ratio: float, *, keep_formants: bool = F
     return _render(source, marks, layout, 1.0 if keep_formants else ratio)
 
 
-def lay_out(marks: PitchMarks, ratio: float, *, keep_formants: bool) -> Layout:
+def lay_out(marks: PitchMarks, ratio: float, *, keep_formants: bool) -> GrainLayout:
     """Place grains so that output and input stay at the same time while periods get shorter by `ratio`."""
 
-    def lay(room: int) -> tuple[int, Layout]:
-        layout = Layout(np.empty(room), np.empty(room, np.int64), np.empty(room, np.bool_), np.empty(room))
+    def lay(room: int) -> tuple[int, GrainLayout]:
+        layout = GrainLayout(np.empty(room), np.empty(room, np.int64), np.empty(room, np.bool_), np.empty(room))
         return _lay_grains(marks.times, marks.is_voiced, marks.is_onset, ratio, keep_formants, *layout), layout
 
     room, _ = lay(0)
@@ -70,7 +70,7 @@ def lay_out(marks: PitchMarks, ratio: float, *, keep_formants: bool) -> Layout:
     return layout._replace(reach=layout.reach[:-1])
 
 
-def _render(source: PitchSource, marks: PitchMarks, layout: Layout, speed: float) -> Floats32:
+def _render(source: PitchSource, marks: PitchMarks, layout: GrainLayout, speed: float) -> Floats32:
     """Mix the grains of a layout, taken from the source played `speed` times as fast, block by block."""
     output = np.zeros(source.samples.size, np.float32)
     intervals = layout.times.size - 1

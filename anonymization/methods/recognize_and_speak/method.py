@@ -24,11 +24,11 @@ import numpy as np
 
 from anonymization.methods.contract import (
     Described,
-    Item,
     MethodError,
     OptionValue,
     PseudoSpeaker,
     TargetPool,
+    VoicedUtterance,
     VoiceRequest,
     validate_samples,
 )
@@ -91,7 +91,7 @@ class RecognizeAndSpeak(Described):
         mixture = {name: round(float(share), 4) for name, share in zip(names, shares, strict=True) if share > 0}
         return PseudoSpeaker(key, {}, mixture=mixture)
 
-    def _anonymize(self, item: Item, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:  # noqa: ARG002 - of others
+    def _anonymize(self, item: VoicedUtterance, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:  # noqa: ARG002 - of others
         """Digital silence stays, and what holds no word becomes silence of its length: no sound of it is kept."""
         samples = item.samples
         validate_samples(self.name, samples, rate, low_hz=RATE_HZ, high_hz=RATE_HZ)

@@ -44,7 +44,7 @@ from evaluation.app.runs.services import load_run
 from evaluation.attackers.training.corpus import TrainingUtterance
 from evaluation.attackers.training.recipe import TRAINING_ENGINE, TrainingRecipe, find_missing_libraries
 from evaluation.attackers.training.train import TrainingPlan, plan_training, train
-from evaluation.attackers.training.trained_attacker import CHECKPOINT, EpochRecord, Estimate, TrainedAttacker
+from evaluation.attackers.training.trained_attacker import CHECKPOINT, EpochRecord, TrainedAttacker, TrainingEstimate
 from evaluation.formats.results import Speech
 from portal.challenges.models import DataSet, Utterance
 from portal.core.labels import roughly
@@ -247,7 +247,7 @@ class _Turn:
         else:
             self.context.progress(f"Seed {self.seed}: {stage}", done, total)
 
-    def report(self, estimate: Estimate) -> None:
+    def report(self, estimate: TrainingEstimate) -> None:
         """Say early how long it takes; an epoch that no job may take is refused before it has begun in earnest."""
         further = (self.n_seeds - self.position - 1) * self.plan.steps
         left_s = estimate.seconds_left + further * estimate.seconds_per_step

@@ -172,7 +172,7 @@ def data_set_gone(name: str) -> JobFailure:
 
 
 @dataclass
-class Pace:
+class EnginePace:
     """How much speech an engine has heard in a job and how long that took; in s. Estimates of later jobs rest on it."""
 
     engine: str
@@ -213,7 +213,7 @@ def extract_data_set(context: JobContext, run: EvaluationRun, extractor: Extract
     data_set = EvaluationContext(run.submission).data_sets.get(name)
     if data_set is None:
         raise data_set_gone(name)
-    pace = Pace(extractor.cache.engine)
+    pace = EnginePace(extractor.cache.engine)
     for speech in extractor.speeches:
         recordings = list_recordings(run.submission, data_set, speech)
         silent = [one for one in recordings if not one.audio]
@@ -227,7 +227,7 @@ def extract_data_set(context: JobContext, run: EvaluationRun, extractor: Extract
 
 
 def extract(
-    context: JobContext, extractor: Extractor[Any], recordings: Iterable[Recording], stage: str, pace: Pace
+    context: JobContext, extractor: Extractor[Any], recordings: Iterable[Recording], stage: str, pace: EnginePace
 ) -> list[Problem]:
     """Work on each recording that has no result yet; what could not be used, all of it at once.
 

@@ -16,7 +16,7 @@ from evaluation.app.attacks import handlers as attacks
 from evaluation.app.models import EvaluationRun
 from evaluation.app.recognition import handlers as recognition
 from evaluation.app.runs.context import EvaluationContext, list_recordings
-from evaluation.app.runs.feature_cache import Extractor, Pace, extract, vector_cache
+from evaluation.app.runs.feature_cache import EnginePace, Extractor, extract, vector_cache
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION
 from evaluation.app.runs.portal_results import PortalResults
 from evaluation.app.submission_evaluation.selectors import ORIGINALS, list_parts
@@ -112,4 +112,4 @@ def _extract(context: JobContext, evaluation: EvaluationContext, extractor: Extr
     for name in names:
         originals = list_recordings(evaluation.submission, evaluation.data_sets[name], Speech.ORIGINAL)
         stage = f"{extractor.stage} of {name}"[:80]
-        context.problems += extract(context, extractor, originals, stage, Pace(extractor.cache.engine))
+        context.problems += extract(context, extractor, originals, stage, EnginePace(extractor.cache.engine))

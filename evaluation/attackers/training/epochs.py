@@ -189,7 +189,7 @@ class TrainingCallbacks:
 
     progress: Progress = ignore_progress
     epoch: Callable[[trained_attacker.EpochRecord], None] = ignore_progress
-    estimate: Callable[[trained_attacker.Estimate], None] = ignore_progress
+    estimate: Callable[[trained_attacker.TrainingEstimate], None] = ignore_progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +342,9 @@ class _Fitting:
         self._judged = True
         per_step = seconds / max(1, steps - _WARM_STEPS if steps > _WARM_STEPS else steps)
         looked_at = _VALIDATION_COST * self.segments.held_out.mean() / (1 - self.segments.held_out.mean())
-        self.callbacks.estimate(trained_attacker.Estimate(per_step, left, per_step * left * (1 + float(looked_at))))
+        self.callbacks.estimate(
+            trained_attacker.TrainingEstimate(per_step, left, per_step * left * (1 + float(looked_at)))
+        )
 
     def _windows(self, rows: Indices, random: np.random.Generator) -> tuple[Indices, int]:
         """Where the window of each row begins in its piece, and how many frames it has."""

@@ -204,7 +204,7 @@ def train(
     progress: Progress = ignore_progress,
     *,
     on_epoch: Callable[[trained_attacker.EpochRecord], None] = ignore_progress,
-    on_estimate: Callable[[trained_attacker.Estimate], None] = ignore_progress,
+    on_estimate: Callable[[trained_attacker.TrainingEstimate], None] = ignore_progress,
     device: Device = "cpu",
     system: str = "",
 ) -> trained_attacker.TrainedAttacker:
@@ -274,7 +274,7 @@ def _train(
         heard = [utterances[place] for place in used]
         back_end = fit_back_end(fitted.encoder, heard, recipe, device, partial(progress, "back end"))
     targets = segments.targets if recipe.target_head != "none" else ()
-    description = trained_attacker.Description(
+    description = trained_attacker.AttackerDescription(
         recipe, seed, segments.sources, targets, mean, final, fitted.kept_epoch, key, system=system
     )
     trained_attacker.save_trained(folder, fitted.encoder, fitted.epochs, description, back_end)

@@ -76,7 +76,7 @@ class EpochRecord:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TrainingEstimate:
     """How long a training will take, judged by its first steps.
 
     Attributes:
@@ -219,7 +219,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Description:
+class AttackerDescription:
     """What a folder says about its weights.
 
     Attributes:
@@ -253,7 +253,7 @@ class TrainedAttacker:
     def __init__(
         self,
         encoder: EcapaTdnn | XvectorTdnn,
-        description: Description,
+        description: AttackerDescription,
         epochs: tuple[EpochRecord, ...],
         folder: Path,
         device: Device,
@@ -308,7 +308,7 @@ def save_trained(
     folder: Path,
     encoder: nn.Module,
     epochs: Sequence[EpochRecord],
-    description: Description,
+    description: AttackerDescription,
     back_end: Plda | None = None,
 ) -> None:
     """Write a finished training; the description comes last and makes the folder whole."""
@@ -335,7 +335,7 @@ def is_finished(folder: Path) -> bool:
     return (folder / DESCRIPTION).is_file()
 
 
-def read_description(folder: Path) -> Description:
+def read_description(folder: Path) -> AttackerDescription:
     """What a folder says about its weights, without loading them.
 
     Raises:
@@ -360,7 +360,9 @@ def read_description(folder: Path) -> Description:
             "back_end_sha256": given.get("back_end_sha256", ""),
             "system": str(given.get("system", "")),
         }
-        return Description(**values, **{name: given[name] for name in ("seed", "kept_epoch", "key", "model_sha256")})
+        return AttackerDescription(
+            **values, **{name: given[name] for name in ("seed", "kept_epoch", "key", "model_sha256")}
+        )
     except InputError:
         raise
     except (ValueError, KeyError, TypeError, OSError) as error:

@@ -11,21 +11,21 @@ from listening.analysis.answers.pairs import MEAN_AGAINST_ALL, MEAN_RATING, STRE
 from listening.analysis.answers.scales import DIFFERENCE, MEAN
 from listening.analysis.figures.detection import plot_values
 from listening.analysis.figures.labels import count, interval, listed, number, sentence, slug
-from listening.analysis.figures.view import Figure, Record, View, group_rows, has_interval, weigh_pairs
+from listening.analysis.figures.view import Record, ResultsView, StudyFigure, group_rows, has_interval, weigh_pairs
 
 _OF_CONDITIONS = (MEAN, STRENGTH, MEAN_AGAINST_ALL, AVERAGE_RECALL)
 _OF_PAIRS = {WINS: 0.5, MEAN_RATING: 0.0, DIFFERENCE: 0.0, RIGHT: 0.5}  # with what they are where nothing differs
 _LEVELS = (0.05, 0.01, 0.001)
 
 
-def answer_figures(view: View) -> Iterator[Figure]:
+def answer_figures(view: ResultsView) -> Iterator[StudyFigure]:
     """Yield of each question its conditions, its pairs, and for more than two conditions which differ."""
     rows = [row for row in view.rows("common", "estimates") if row["value"] is not None]
     for (question, measure), held in group_rows(rows, "question", "measure").items():
         yield from (replace(figure, task=question) for figure in _of_measure(view, question, measure, held))
 
 
-def _of_measure(view: View, question: str, measure: str, held: Sequence[Record]) -> Iterator[Figure]:
+def _of_measure(view: ResultsView, question: str, measure: str, held: Sequence[Record]) -> Iterator[StudyFigure]:
     name = f"{slug(question)}-{slug(measure)}"
     if measure in _OF_CONDITIONS and (measure != MEAN_AGAINST_ALL or len(held) > 2):  # of two it is that of their pair
         ordered = sorted(held, key=lambda row: (-float(row["value"]), str(row["condition"])))
@@ -38,7 +38,9 @@ def _of_measure(view: View, question: str, measure: str, held: Sequence[Record])
             yield from _matrix(view, f"matrix-{name}", question, held, _OF_PAIRS[measure])
 
 
-def _values(view: View, name: str, question: str, measure: str, rows: Sequence[Record], alike: float | None) -> Figure:
+def _values(
+    view: ResultsView, name: str, question: str, measure: str, rows: Sequence[Record], alike: float | None
+) -> StudyFigure:
     shown = [(_name(row), row) for row in rows]
     columns = [("value", [number(row["value"]) for row in rows])]
     if any(row["letters"] for row in rows):
@@ -62,7 +64,9 @@ def _values(view: View, name: str, question: str, measure: str, rows: Sequence[R
     )
 
 
-def _matrix(view: View, name: str, question: str, pairs: Sequence[Record], alike: float) -> Iterator[Figure]:
+def _matrix(
+    view: ResultsView, name: str, question: str, pairs: Sequence[Record], alike: float
+) -> Iterator[StudyFigure]:
     """Yield each condition against each other, by the p-values that decide."""
     tested = [row for row in pairs if row["adjusted"] is not None]
     if not tested:
@@ -91,7 +95,7 @@ def _write_p(p: float | None) -> str:
     return "< 0.001" if p is not None and p < 0.001 else number(p, 3)
 
 
-def _title(view: View, question: str) -> str:
+def _title(view: ResultsView, question: str) -> str:
     asked = view.results.questions.get(question)
     return asked.title if asked else sentence(question)
 

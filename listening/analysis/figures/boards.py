@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from evaluation.figures.scatter_plots import MapPlot, MapPoint
 from listening.analysis.figures.detection import plot_values
 from listening.analysis.figures.labels import count, find_free, listed, number, sentence, short_names, slug
-from listening.analysis.figures.view import Figure, Record, View, group_rows, has_interval
+from listening.analysis.figures.view import Record, ResultsView, StudyFigure, group_rows, has_interval
 from listening.analysis.reading.inputs import ORIGINAL
 
 
-def grouping_figures(view: View) -> Iterator[Figure]:
+def grouping_figures(view: ResultsView) -> Iterator[StudyFigure]:
     """Yield one figure of all measures, by where groups come from and which samples count; beside each, chance."""
     rows = [row for row in view.rows("common", "grouping") if row["value"] is not None]
     if not rows:
@@ -43,12 +43,12 @@ def grouping_figures(view: View) -> Iterator[Figure]:
     )
 
 
-def _p_value(row: Record, view: View) -> str:
+def _p_value(row: Record, view: ResultsView) -> str:
     is_few = int(row["listeners"] or 0) < int(view.results.settings.get("least_clusters") or 0)
     return "–" if is_few else number(row["p"], 3)
 
 
-def map_figures(view: View) -> Iterator[Figure]:
+def map_figures(view: ResultsView) -> Iterator[StudyFigure]:
     """Yield an averaged map for each board that several listeners filled, and for each system where boards have one
     listener: what listeners placed close to each other lies close."""
     boards = group_rows((row for row in view.rows("common", "map") if row["x"] is not None), "board")
@@ -59,7 +59,7 @@ def map_figures(view: View) -> Iterator[Figure]:
         yield _make_map(view, names[-1], place, board, rows, fits.get(board, {}))
 
 
-def _make_map(view: View, name: str, place: int, board: str, rows: Sequence[Record], fit: Record) -> Figure:
+def _make_map(view: ResultsView, name: str, place: int, board: str, rows: Sequence[Record], fit: Record) -> StudyFigure:
     present = {str(row["system"]) for row in rows}
     systems = [name for name in view.names if name in present]
     speakers = sorted({str(row["speaker"]) for row in rows})

@@ -18,9 +18,9 @@ from listening.analysis.figures.labels import interval, listed, percent, sentenc
 from listening.analysis.figures.view import (
     ALL_FORMATS,
     EVERY_SYSTEM,
-    Figure,
     Record,
-    View,
+    ResultsView,
+    StudyFigure,
     find_limits,
     group_rows,
     has_interval,
@@ -43,7 +43,7 @@ PAIRS = {
 }
 
 
-def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+def eer_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
     """Yield the figure of the equal error rate of each system of a task."""
     records = {name: row for name, row in view.by_system(scores, "detection", task).items() if row["eer"] is not None}
     if not records:
@@ -69,7 +69,7 @@ def eer_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
     )
 
 
-def eer_difference_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+def eer_difference_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
     """Yield which systems differ in the equal error rate of a task that compares voices."""
     rows = [row for row in view.rows(scores, "eer_differences", task) if row["is_told_apart"] is not None]
     if not rows or not view.compares_voices(scores, task):
@@ -99,7 +99,7 @@ def eer_difference_figures(view: View, scores: Scores, task: str) -> Iterator[Fi
     )
 
 
-def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+def det_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
     """Yield the DET curves of all systems, and one figure of each system before the others in grey."""
     points = {system: rows for (system,), rows in group_rows(view.rows(scores, "det", task), "system").items()}
     rates = {name: row for name, row in view.by_system(scores, "detection", task).items() if name in points}
@@ -123,7 +123,7 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         else ("False alarms: system taken for original, %", "Misses: original taken for processed, %")
     )
 
-    def figure(system: str | None, panels: list[list[int]], grey: Sequence[int], heads: list[str]) -> Figure:
+    def figure(system: str | None, panels: list[list[int]], grey: Sequence[int], heads: list[str]) -> StudyFigure:
         shown = [name for name in names if system is None or name in (ORIGINAL, system)]
         rows = [rates[name] for name in shown]
         has_words = system is not None and has_interval(rows, "eer")
@@ -151,7 +151,7 @@ def det_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
         yield figure(names[place], [own], [other for other in range(len(names)) if other not in own], [])
 
 
-def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
+def pair_det_figures(view: ResultsView, scores: Scores) -> Iterator[StudyFigure]:
     """Yield the curve of each kind of pairs over all systems; of single systems where a board has but those."""
     points = group_rows(view.rows(scores, "pair_det"), "pairs", "system")
     if any(system == EVERY_SYSTEM for _, system in points):
@@ -188,7 +188,7 @@ def pair_det_figures(view: View, scores: Scores) -> Iterator[Figure]:
     )
 
 
-def pair_eer_figures(view: View, scores: Scores) -> Iterator[Figure]:
+def pair_eer_figures(view: ResultsView, scores: Scores) -> Iterator[StudyFigure]:
     """Yield the figure of equal error rates of telling same speakers by closeness, by kind of pairs and system."""
     rows = [row for row in view.rows(scores, "pair_detection") if row["eer"] is not None]
     if not rows:
@@ -221,7 +221,7 @@ def pair_eer_figures(view: View, scores: Scores) -> Iterator[Figure]:
     )
 
 
-def transcription_figures(view: View) -> Iterator[Figure]:
+def transcription_figures(view: ResultsView) -> Iterator[StudyFigure]:
     """Yield the figure of the word error rate of listeners by system, the recogniser's beside it."""
     found = (row for row in view.rows("common", "transcription") if row["wer"] is not None)
     records = {str(row["system"]): row for row in found}
@@ -363,7 +363,7 @@ def _detection_size(rows: Sequence[Record]) -> str:
     )
 
 
-def _rate_text(view: View, row: Record, name: str = "eer") -> str:
+def _rate_text(view: ResultsView, row: Record, name: str = "eer") -> str:
     return f"{view.labels[row['system']]} {percent(row[name])} %{interval(row, name, percent)}"
 
 

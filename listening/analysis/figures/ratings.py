@@ -16,12 +16,12 @@ from common.arrays import Floats
 from common.rounding import range_in_words
 from evaluation.figures.histogram import Bin, HistogramPanel, HistogramPlot
 from evaluation.figures.row_plots import HOLLOW, WARNING, Marks, MatrixPlot, RowPanel, RowPlot, Rows, Violin, ViolinPlot
-from evaluation.figures.scatter_plots import CountPlot, Measure
+from evaluation.figures.scatter_plots import CellAxis, CountPlot
 from listening.analysis.figures.labels import count, interval, listed, number, percent, sentence, short_group
 from listening.analysis.figures.view import (
-    Figure,
     Record,
-    View,
+    ResultsView,
+    StudyFigure,
     group_rows,
     has_interval,
     ordered,
@@ -50,7 +50,7 @@ _MEASURES = {
 }
 
 
-def violin_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+def violin_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
     """Yield how the scores of each system are distributed: violin, box, median, and mean with its interval.
 
     For verifiability violins are split: pairs of one speaker above the line, of two speakers below it. As figure 6 of
@@ -143,7 +143,7 @@ def _list_bins(rows: Sequence[Record]) -> list[Bin]:
     return sorted((float(row["lower"]), float(row["upper"]), 100 * float(row["share"] or 0)) for row in rows)
 
 
-def histogram_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+def histogram_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
     """Yield scores as small multiples: same and different speakers of each system, or the originals beside each.
 
     As figures 7 and 8 of the results of VoicePrivacy 2022.
@@ -229,7 +229,7 @@ def _find_mode(bins: Sequence[Record]) -> str:
     return f"{number(middle, 0 if middle == round(middle) else 2)} ({percent(fullest['share'], 0)} %)"
 
 
-def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+def significance_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
     """Yield which systems differ: every system against every other, by the p-values that decide."""
     rows = [row for row in view.rows(scores, "differences", task) if None not in (row["difference"], row["decisive_p"])]
     if not rows:
@@ -270,7 +270,7 @@ def significance_figures(view: View, scores: Scores, task: str) -> Iterator[Figu
     )
 
 
-def scatter_figures(view: View, scores: Scores) -> Iterator[Figure]:
+def scatter_figures(view: ResultsView, scores: Scores) -> Iterator[StudyFigure]:
     """Yield figures of two measures of each utterance, for each pair whose correlation is known.
 
     No single utterance is named. The correlations stand above with their intervals.
@@ -288,8 +288,8 @@ def scatter_figures(view: View, scores: Scores) -> Iterator[Figure]:
 
 
 def _scatter(
-    view: View, scores: Scores, row: Record, utterances: Sequence[Record], x: str, y: str, name: str
-) -> Figure:
+    view: ResultsView, scores: Scores, row: Record, utterances: Sequence[Record], x: str, y: str, name: str
+) -> StudyFigure:
     values = {column: np.array([float(one[column]) for one in utterances]) for column in (x, y)}
     axes = {column: _make_measure(view, scores, column, values[column]) for column in (x, y)}
     places = []
@@ -322,19 +322,19 @@ def _scatter(
     )
 
 
-def _make_measure(view: View, scores: Scores, column: str, values: Floats) -> Measure:
+def _make_measure(view: ResultsView, scores: Scores, column: str, values: Floats) -> CellAxis:
     """Return the axis of a measure, with the cells in which its values are counted."""
     if column == _WER:
         # The last cell, without width, holds those in which every word was recognised; the first all those below 0.
         below = [-1 / _CELLS] if values.min() < 0 else []
-        return Measure("1 − WER of the recogniser", np.array([*below, *np.linspace(0, 1, _CELLS + 1), 1.0]), (0, 1))
+        return CellAxis("1 − WER of the recogniser", np.array([*below, *np.linspace(0, 1, _CELLS + 1), 1.0]), (0, 1))
     if column == "pitch_correlation":
-        return Measure("Pitch correlation ρF0", np.linspace(-1, 1, _CELLS + 1), (-1, 1))
+        return CellAxis("Pitch correlation ρF0", np.linspace(-1, 1, _CELLS + 1), (-1, 1))
     low, high = view.scale(scores, column)
     # Raw ratings have a cell for each level, so that an utterance with one rating stands on it.
     has_levels = 2 <= round(high - low) <= _CELLS
     edges = np.arange(low - 0.5, high + 1) if has_levels else np.linspace(low, high, _CELLS + 1)
-    return Measure(view.score_words(scores, column), edges, (low, high))
+    return CellAxis(view.score_words(scores, column), edges, (low, high))
 
 
 _TOKEN = 8
@@ -345,7 +345,7 @@ _LEFT_WORDS = {
 }
 
 
-def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
+def listener_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
     """Yield how each listener used the scores, and whether they agree with those of all others, sorted by agreement.
 
     Those left out are hollow, those that a screening rule would catch are named.
@@ -382,7 +382,7 @@ def listener_figures(view: View, scores: Scores, task: str) -> Iterator[Figure]:
     )
 
 
-def _plot_listeners(view: View, scores: Scores, task: str, rows: Sequence[Record]) -> RowPlot:
+def _plot_listeners(view: ResultsView, scores: Scores, task: str, rows: Sequence[Record]) -> RowPlot:
     names = [str(row["listener"]) for row in rows]
     short = [name if len(name) <= _TOKEN + 4 else name[:_TOKEN] + "…" for name in names]
     left = "inconsistency" if scores == "normalised" else "mean"

@@ -40,7 +40,7 @@ _NAMES_NO_SYSTEM = frozenset({"correlations"})
 
 
 @dataclass(frozen=True)
-class Figure:
+class StudyFigure:
     """A figure.
 
     Attributes:
@@ -104,7 +104,7 @@ class Figure:
         }
 
 
-class View:
+class ResultsView:
     """Looks up what a figure needs; each table is read once."""
 
     def __init__(self, results: Results) -> None:
@@ -195,20 +195,20 @@ class View:
         plot: Plot,
         intervals: bool | None = None,
         **more: Any,
-    ) -> Figure:
+    ) -> StudyFigure:
         """Return a figure of these results.
 
         Args:
             caption: sentences; empty ones are left out. Which scores these are is said first where ratings of a task
                 are shown, then where `intervals` come from, or that there are none, and at last the simulation.
-            more: fields of `Figure`.
+            more: fields of `StudyFigure`.
         """
         kind = self.kind_words(scores, more["task"]) if "task" in more else ""
         origin = "" if intervals is None else self.interval_words(are_drawn=intervals, are_widened="task" in more)
         simulated = "Simulated: no listener gave these answers." if self.is_simulated else ""
         sentences = " ".join(one for one in (kind, *caption, origin, simulated) if one)
         more["reading"] = next(filter(None, caption), "")
-        return Figure(scores, name, title, sentences, alt, plot, is_simulated=self.is_simulated, **more)
+        return StudyFigure(scores, name, title, sentences, alt, plot, is_simulated=self.is_simulated, **more)
 
     def score_words(self, scores: Scores, task: str) -> str:
         """Return what the axis of scores is called."""

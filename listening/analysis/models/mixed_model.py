@@ -47,7 +47,7 @@ _MOST_NEWTON_STEPS, _REACHED = 12, 1e-11
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class MixedModelFit:
     """Attributes:
     effects, errors: shape (columns of X,), fixed effects and their standard errors.
     variances: shape (parts,), of the random parts, in the order given. `residual`: variance of e.
@@ -94,7 +94,7 @@ class _Solution:
     residual: float
 
 
-def fit_reml(y: Floats, x: Floats, parts: Sequence[Ints]) -> Fit:
+def fit_reml(y: Floats, x: Floats, parts: Sequence[Ints]) -> MixedModelFit:
     """Return the model with the given columns and random parts.
 
     Args:
@@ -117,7 +117,7 @@ def fit_reml(y: Floats, x: Floats, parts: Sequence[Ints]) -> Fit:
     effects = best.effects * scale + centre * _intercept(x)
     errors = np.sqrt(best.residual * np.diag(best.covariance)) * scale
     free = products.count - products.fixed
-    return Fit(
+    return MixedModelFit(
         effects, errors, variances, best.residual * scale**2, best.deviance + 2 * free * np.log(scale), is_converged
     )
 
@@ -425,7 +425,7 @@ def _determines(first: Ints, second: Ints) -> bool:
     return bool(np.unique(first).size == np.unique(pairs).size)
 
 
-def _fitted(model: Model) -> tuple[Fit | None, str]:
+def _fitted(model: Model) -> tuple[MixedModelFit | None, str]:
     """Return the fit, or why there is none."""
     if not model.parts:
         return None, "The random parts cannot be distinguished, so there is no mixed model."
@@ -445,7 +445,7 @@ def _fitted(model: Model) -> tuple[Fit | None, str]:
     return fit, ""
 
 
-def _effect_rows(model: Model, fit: Fit | None, why_not: str, settings: Settings) -> list[Row]:
+def _effect_rows(model: Model, fit: MixedModelFit | None, why_not: str, settings: Settings) -> list[Row]:
     """Return the reference first, with what is to be said about the whole model."""
     from scipy.stats import norm
 
@@ -465,7 +465,7 @@ def _effect_rows(model: Model, fit: Fit | None, why_not: str, settings: Settings
     return rows
 
 
-def _reference_note(model: Model, fit: Fit) -> str:
+def _reference_note(model: Model, fit: MixedModelFit) -> str:
     said = ["Reference." if model.systems[0] == ORIGINAL else "Reference, as there is no original speech."]
     units = {"position": "per trial of position", "class": "for pairs of one speaker"}
     for name, place in zip(model.covariates, range(len(model.systems), model.x.shape[1]), strict=True):
@@ -473,7 +473,7 @@ def _reference_note(model: Model, fit: Fit) -> str:
     return " ".join([*said, *model.covariate_notes])
 
 
-def _variance_rows(model: Model, fit: Fit | None, why_not: str) -> list[Row]:
+def _variance_rows(model: Model, fit: MixedModelFit | None, why_not: str) -> list[Row]:
     names = [*model.parts, RESIDUAL]
     values = dict.fromkeys(names) if fit is None else dict(zip(names, [*fit.variances, fit.residual], strict=True))
     total = sum(value for value in values.values() if value is not None)

@@ -63,7 +63,7 @@ class ScreeningFinding:
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class ListenerPanel:
     """What the rules look at.
 
     Attributes:
@@ -95,7 +95,7 @@ class Panel:
         return (highest - lowest) / 4
 
 
-def low_variance(panel: Panel) -> Iterator[ScreeningFinding]:
+def low_variance(panel: ListenerPanel) -> Iterator[ScreeningFinding]:
     """Yield findings by P.808: variance of a session under 0.1 on five points. Of several sessions the least counts."""
     ratings = panel.scored.ratings
     for task in panel.scored.tasks:
@@ -114,7 +114,7 @@ def low_variance(panel: Panel) -> Iterator[ScreeningFinding]:
                 yield ScreeningFinding(name, task, min(variances), limit, min(variances) < limit)
 
 
-def disagrees(panel: Panel) -> Iterator[ScreeningFinding]:
+def disagrees(panel: ListenerPanel) -> Iterator[ScreeningFinding]:
     """Yield findings of agreement (`measure_agreement`) under 0.3 *and* under min(0.7, mean − SD) of everybody.
 
     P.913 leaves out below min(0.7, mean r − SD r) alone. That is meant for laboratories, where r is above 0.9: with few
@@ -144,7 +144,7 @@ def disagrees(panel: Panel) -> Iterator[ScreeningFinding]:
             yield ScreeningFinding(name, task, value, limit, value < limit, remark if is_between else "")
 
 
-def gold_missed(panel: Panel) -> Iterator[ScreeningFinding]:
+def gold_missed(panel: ListenerPanel) -> Iterator[ScreeningFinding]:
     """Yield findings by P.808: control trials off their known answer by over one point of five.
 
     Caught with more than half.
@@ -164,7 +164,7 @@ def gold_missed(panel: Panel) -> Iterator[ScreeningFinding]:
             yield ScreeningFinding(name, "", np.nan, GOLD_SHARE, False, why)
 
 
-def _control_trials(panel: Panel) -> tuple[dict[str, dict[tuple[str, str], bool]], set[str]]:
+def _control_trials(panel: ListenerPanel) -> tuple[dict[str, dict[tuple[str, str], bool]], set[str]]:
     """Return by listener, session and item whether a control trial was missed; and who was judged by a median."""
     golden: Ratings = panel.ratings.rows(panel.ratings.purpose == GOLD)
     given = _ratings_of_control_items(golden)
@@ -197,7 +197,7 @@ def count_missed_controls(ratings: Ratings, scale: Scale, settings: Settings, go
     return {"control_trials": len(looked_at), "controls_missed": sum(looked_at)} if looked_at else {}
 
 
-def bridge_outlier(panel: Panel) -> Iterator[ScreeningFinding]:
+def bridge_outlier(panel: ListenerPanel) -> Iterator[ScreeningFinding]:
     """Yield findings by BT.500 on the bridge set, all tasks together: over 5 % of ratings far off, on both sides.
 
     Of each item mean, standard deviation and kurtosis b over listeners; far off is 2 SD if 2 ≤ b ≤ 4, else √20 SD. With
@@ -226,7 +226,7 @@ def bridge_outlier(panel: Panel) -> Iterator[ScreeningFinding]:
         )
 
 
-def vote_outliers(panel: Panel) -> Iterator[ScreeningFinding]:
+def vote_outliers(panel: ListenerPanel) -> Iterator[ScreeningFinding]:
     """Yield findings by P.808: ratings at |z| ≥ 3.29 among more than five of an item.
 
     The toolkit drops them; here, listeners with > 5 % are caught.
@@ -324,7 +324,7 @@ STANDING = "standing"
 
 
 # By the names under which the data dictionary describes them.
-RULES: Mapping[str, Callable[[Panel], Iterable[ScreeningFinding]]] = {
+RULES: Mapping[str, Callable[[ListenerPanel], Iterable[ScreeningFinding]]] = {
     "low-variance": low_variance,
     "disagrees": disagrees,
     "gold-missed": gold_missed,
@@ -411,12 +411,12 @@ def make_effect_tables(
 
 def _panel(
     ratings: Ratings, scale: Scale, settings: Settings, gold: Gold, comparing: frozenset[str] = COMPARING
-) -> Panel:
+) -> ListenerPanel:
     counting = score_ratings(ratings, scale, settings, RAW, comparing=comparing)
     every = score_ratings(ratings, scale, settings, RAW, comparing=comparing, with_excluded=True)
     everyone: Scored = add_left_out(counting, every)
     stands = (ratings.excluded == "") | ~np.isin(ratings.listener, counting.listeners)
-    return Panel(everyone, ratings.rows(stands & (ratings.purpose != PRACTICE)), scale, gold)
+    return ListenerPanel(everyone, ratings.rows(stands & (ratings.purpose != PRACTICE)), scale, gold)
 
 
 def _sessions(ratings: Ratings) -> dict[str, str]:

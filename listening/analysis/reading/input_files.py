@@ -34,9 +34,9 @@ from listening.analysis.reading.inputs import (
     PRACTICE,
     SCORED,
     Answers,
-    Columns,
+    InputColumns,
     Inputs,
-    Objective,
+    ObjectiveRows,
     Placements,
     Ratings,
     Scale,
@@ -45,7 +45,14 @@ from listening.analysis.reading.inputs import (
     Transcripts,
     parse_settings,
 )
-from listening.analysis.reading.text_tables import Problems, TextTable, map_cells, parse_number, read_text, split_table
+from listening.analysis.reading.text_tables import (
+    TableProblems,
+    TextTable,
+    map_cells,
+    parse_number,
+    read_text,
+    split_table,
+)
 from listening.questions import parse_question
 
 GREATEST_RATING = 1_000_000  # squares of squares of what lies beyond are no numbers any more
@@ -65,7 +72,7 @@ def parse_study(data: Mapping[str, Any], name: str) -> StudyFacts:
     kinds: dict[str, type] = dict.fromkeys(("name", "title", "form"), str)
     kinds |= {"tasks": list, "scale": dict, "is_simulated": bool, "labels": dict, "design": dict, "attribution": str}
     kinds |= {"questions": list}
-    problems = Problems(name)
+    problems = TableProblems(name)
     for key, kind in kinds.items():
         if not isinstance(data.get(key), kind):
             problems.add(f"{key} as {_WORDS[kind]}", repr(data.get(key))[:60], _TAKE_AS_MADE)
@@ -142,7 +149,7 @@ _RULES: Mapping[type[Any], Sequence[tuple[str, _Rule]]] = {
         *((name, _NAME) for name in ("listener", "question", "item", "condition", "value")),
         *((name, _within(0, GREATEST_POSITION)) for name in ("order", "position")),
     ),
-    Objective: (
+    ObjectiveRows: (
         *(("system", _NAME), ("utterance", _NAME), ("errors", _WORDS_COUNTED), ("words", _WORDS_COUNTED)),
         ("pitch_correlation", _within(-1, 1, may_miss=True)),
     ),
@@ -168,7 +175,7 @@ def check_part(part: Any, table: TextTable, scale: Scale) -> None:
             report("rating", is_allowed, f"{low:g} to {high:g} for {task}")
             if task not in scale:
                 table.problems.add(f"a scale of {task} in study.json", "none", "Add it there.")
-    if isinstance(part, Objective):
+    if isinstance(part, ObjectiveRows):
         seen: Counter[tuple[str, str]] = Counter()
         again = []
         for line, key in zip(table.lines, zip(part.system.tolist(), part.utterance.tolist(), strict=True), strict=True):
@@ -184,12 +191,12 @@ PARTS: Mapping[str, type[Any]] = {
     "placements.csv": Placements,
     "transcripts.csv": Transcripts,
     "answers.csv": Answers,
-    "objective.csv": Objective,
+    "objective.csv": ObjectiveRows,
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Exclusions(Columns):
+class Exclusions(InputColumns):
     """One row an exclusion: its rule, the session, why, and whether it stands."""
 
     rule: Texts
@@ -200,7 +207,7 @@ class Exclusions(Columns):
 
 LONGEST_TEXT = 20_000
 
-Part = TypeVar("Part", bound=Columns)
+Part = TypeVar("Part", bound=InputColumns)
 
 
 def write_files(inputs: Inputs, settings: Settings) -> dict[str, bytes]:

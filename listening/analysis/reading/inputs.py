@@ -104,7 +104,7 @@ COMPARING = frozenset(one.key for one in load_preset(FIRST_PRESET).questions if 
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class InputColumns:
     """Columns of equal length."""
 
     @classmethod
@@ -127,7 +127,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Ratings(Columns):
+class Ratings(InputColumns):
     """One row a rating.
 
     Attributes:
@@ -162,7 +162,7 @@ class Ratings(Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Placements(Columns):
+class Placements(InputColumns):
     """One row a sample placed on a board.
 
     Attributes:
@@ -187,7 +187,7 @@ class Placements(Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Transcripts(Columns):
+class Transcripts(InputColumns):
     """One row a transcript: `text` as typed, `reference` what was said; `nothing`: the listener said so."""
 
     listener: Texts
@@ -203,7 +203,7 @@ class Transcripts(Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Answers(Columns):
+class Answers(InputColumns):
     """One row a recording in an answer to a question of any kind: a rated one, or each of those that were compared.
 
     Attributes:
@@ -238,7 +238,7 @@ class Answers(Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Objective(Columns):
+class ObjectiveRows(InputColumns):
     """One row an utterance of a system: what was computed on it.
 
     Attributes:
@@ -311,7 +311,7 @@ class Inputs:
     placements: Placements | None = None
     transcripts: Transcripts | None = None
     answers: Answers | None = None
-    objective: Objective | None = None
+    objective: ObjectiveRows | None = None
     exclusions: tuple[tuple[str, str, str, bool], ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)  # what evaluators read, by "kind-language-version.md"
 
@@ -352,7 +352,7 @@ class Scored:
         return sorted(names, key=lambda name: (name != ORIGINAL, name))
 
 
-_Part = TypeVar("_Part", Ratings, Placements, Transcripts, Answers, Objective)
+_Part = TypeVar("_Part", Ratings, Placements, Transcripts, Answers, ObjectiveRows)
 _FIRST = ("listener", "session", "position", "board", "item", "system")
 _ANSWERS = frozenset({"rating", "x", "y", "group", "declared", "text", "nothing", "value"})
 

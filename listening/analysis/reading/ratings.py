@@ -37,7 +37,7 @@ from listening.analysis.reading.inputs import (
     ORIGINAL,
     SCORED,
     Inputs,
-    Objective,
+    ObjectiveRows,
     Ratings,
     Scale,
     StudyFacts,
@@ -486,7 +486,7 @@ def read_ratings(source: Source, name: str, options: ReadOptions | None = None) 
     return vcc2020_inputs(table, options) if is_vcc2020(table) else plain_inputs(table, options)
 
 
-def read_objective(source: Source, name: str) -> Objective:
+def read_objective(source: Source, name: str) -> ObjectiveRows:
     """Return what was computed on each utterance of each system, from a CSV file.
 
     Needed are the columns ``system, utterance``; ``errors, words`` (of the recogniser) and ``pitch_correlation`` are
@@ -495,7 +495,7 @@ def read_objective(source: Source, name: str) -> Objective:
     Raises:
         ProblemsError: the file cannot be read, or lines of it; one sentence for each.
     """
-    names = [one.name for one in fields(Objective)]
+    names = [one.name for one in fields(ObjectiveRows)]
     table = split_table(read_text(source, name), name, lambda cell: cell.lower() in names)
     cells = {header.lower(): column for header, column in table.columns.items()}
     if missing := [one for one in names[:2] if one not in cells]:
@@ -510,7 +510,7 @@ def read_objective(source: Source, name: str) -> Objective:
         is_wrong = np.isnan(values[one]) & ~np.isin(np.char.lower(np.array(column, np.str_)), NO_RATING)
         table.report(is_wrong, column, f"a number or nothing in {one}", "Correct the cell.")
     table.problems.raise_any()
-    made = Objective.make(values)
+    made = ObjectiveRows.make(values)
     check_part(made, table, {})
     table.problems.raise_any()
     return made

@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z", re.ASC
 Value = TypeVar("Value")
 
 
-class Problems:
+class TableProblems:
     """Collects what is wrong with a file, of each kind the first lines and a count, and raises it all at once."""
 
     def __init__(self, name: str) -> None:
@@ -80,7 +80,7 @@ class TextTable:
     columns: Mapping[str, Sequence[str]]
     lines: Sequence[int]
     delimiter: str
-    problems: Problems
+    problems: TableProblems
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -160,7 +160,7 @@ def split_table(
     if not is_exact:
         rows = [[cell.strip() for cell in row] for row in rows]
     header = rows[0]
-    problems = Problems(name)
+    problems = TableProblems(name)
     for twice in (cell for cell, count in Counter(header).items() if cell and count > 1):
         problems.add("each column once", f"{twice!r} more than once", "Rename or remove one of them.", line=lines[0])
     problems.add_lines(
@@ -236,7 +236,7 @@ def _split(table: CsvText, name: str, longest_cell: int) -> tuple[list[int], lis
             f"{name}, line {error.line}: expected comma-separated cells, found “{error}”. "
             "A double quote that is not closed, or one within a cell, is the usual cause: double it."
         ) from None
-    problems = Problems(name)
+    problems = TableProblems(name)
     problems.add_lines(f"cells of at most {longest_cell} characters", long, "Close the quotes, or shorten the names.")
     problems.raise_any()
     return lines, rows

@@ -79,7 +79,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class CalibrationFit:
     """l = offset + slope · (score − centre) / spread, within [lowest, highest].
 
     Attributes:
@@ -146,7 +146,7 @@ def cross_validated_cost(
     return Cost(value, 0.5 * (target + nontarget), each)
 
 
-def fit(training: Judgements) -> Fit:
+def fit(training: Judgements) -> CalibrationFit:
     """Fit a logistic regression with classes of equal weight and one pseudo-count of each.
 
     Args:
@@ -158,7 +158,7 @@ def fit(training: Judgements) -> Fit:
     weights = np.where(training.is_target, 1 / targets, 1 / nontargets)
     spread = float(training.score.std())
     limits = -log(targets + 1), log(nontargets + 1)
-    base = Fit(0.0, 0.0, float(training.score.mean()), spread or 1.0, *limits)
+    base = CalibrationFit(0.0, 0.0, float(training.score.mean()), spread or 1.0, *limits)
     if spread == 0:
         return base
     design = np.stack([np.ones(training.score.size), (training.score - base.centre) / base.spread], axis=1)
@@ -193,7 +193,7 @@ def best_cost(target: Floats, nontarget: Floats) -> dict[str, float]:
     return {"min_cllr": 0.5 * float(cost), "rocch_eer": compute_rocch_eer(pools)}
 
 
-def _refitted(fitted: Fit, training: Judgements, draws: Floats) -> tuple[Floats, Floats]:
+def _refitted(fitted: CalibrationFit, training: Judgements, draws: Floats) -> tuple[Floats, Floats]:
     """Return the offset and slope of each resample, shape (resamples, 1): one Newton step from those of all."""
     standard = (training.score - fitted.centre) / fitted.spread
     chance = _sigmoid(fitted.offset + fitted.slope * standard)
@@ -217,7 +217,9 @@ def _refitted(fitted: Fit, training: Judgements, draws: Floats) -> tuple[Floats,
     return (np.where(defined, offset, fitted.offset)[:, None], np.where(defined, slope, fitted.slope)[:, None])
 
 
-def _resampled_sums(fitted: Fit, parameters: tuple[Floats, Floats], judged: Judgements, draws: Floats) -> Floats:
+def _resampled_sums(
+    fitted: CalibrationFit, parameters: tuple[Floats, Floats], judged: Judgements, draws: Floats
+) -> Floats:
     """Return the sum of the costs of targets and of nontargets in each resample, shape (2, resamples)."""
     people, person = np.unique(judged.listener, return_inverse=True)
     values, target, nontarget = count_by_class(judged.score, judged.is_target, person, people.size)

@@ -22,7 +22,7 @@ import numpy as np
 from common.arrays import Flags, Floats, Ints, Texts
 from common.tables import DataTable
 from listening.analysis.models.intervals import draw_listeners, percentile_interval
-from listening.analysis.reading.inputs import ORIGINAL, Objective, Scale, Scored, Settings
+from listening.analysis.reading.inputs import ORIGINAL, ObjectiveRows, Scale, Scored, Settings
 from listening.analysis.scoring.resampled import weighted_pearson, weighted_spearman
 from listening.analysis.tables import Row, make_table
 
@@ -78,7 +78,7 @@ class RatedUtterances:
         return np.asarray(self.counts[task].sum(0), np.int64)
 
 
-def make_objective_tables(scored: Scored, objective: Objective | None, settings: Settings) -> list[DataTable]:
+def make_objective_tables(scored: Scored, objective: ObjectiveRows | None, settings: Settings) -> list[DataTable]:
     """Return ``utterances``, ``correlations`` and ``disagreements``; of ratings alone without objective measures."""
     rated = join_utterances(scored, objective)
     return [
@@ -88,7 +88,7 @@ def make_objective_tables(scored: Scored, objective: Objective | None, settings:
     ]
 
 
-def index_objective(objective: Objective | None) -> dict[tuple[str, str], ObjectiveMeasures]:
+def index_objective(objective: ObjectiveRows | None) -> dict[tuple[str, str], ObjectiveMeasures]:
     """Return what was computed, by system and utterance; each has one row, see `input_files.check_part`."""
     if objective is None:
         return {}
@@ -97,7 +97,7 @@ def index_objective(objective: Objective | None) -> dict[tuple[str, str], Object
     return dict(zip(names, map(ObjectiveMeasures, *numbers), strict=True))
 
 
-def join_utterances(scored: Scored, objective: Objective | None) -> RatedUtterances:
+def join_utterances(scored: Scored, objective: ObjectiveRows | None) -> RatedUtterances:
     """Return utterances rated in one of `SUBJECTIVE`, with everything that is known of them."""
     ratings = scored.ratings
     asked = np.isin(ratings.task, SUBJECTIVE) & (ratings.utterance != "")

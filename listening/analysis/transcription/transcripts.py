@@ -37,7 +37,7 @@ from common.tables import DataTable
 from evaluation.metrics.number_words import NUMBER, number_readings
 from evaluation.metrics.word_errors import align_words
 from listening.analysis.models.intervals import draw_listeners, percentile_interval
-from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings, Transcripts
+from listening.analysis.reading.inputs import ORIGINAL, ObjectiveRows, Settings, Transcripts
 from listening.analysis.scoring.objective import ObjectiveMeasures, index_objective
 from listening.analysis.tables import Row, make_table
 
@@ -224,7 +224,7 @@ _SUMMED = ["substitutions", "deletions", "insertions", "keywords", "keywords_hea
 
 def make_transcription_tables(
     transcripts: Transcripts,
-    objective: Objective | None,
+    objective: ObjectiveRows | None,
     settings: Settings,
     language: str = ENGLISH,
     original: str = ORIGINAL,

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from evaluation.figures.style import for_page, leads_anywhere
-from listening.analysis.figures import Figure
+from listening.analysis.figures import StudyFigure
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.analysis.tables import ABOUT_LISTENERS
 from listening.app.results.labels import EVERY, METHOD
@@ -76,7 +76,7 @@ def shown_figures(
     ]
 
 
-def _shown(figure: Figure, reader: Reader, mark: str, drawn: Mapping[str, str]) -> ShownFigure:
+def _shown(figure: StudyFigure, reader: Reader, mark: str, drawn: Mapping[str, str]) -> ShownFigure:
     def address(extension: str, theme: str = "") -> str:  # SVG has a dark form
         url = reader.address("results-figure", figure.scores, figure.name, extension)
         return f"{url}?v={mark}" + (f"&theme={theme}" if theme else "")

@@ -67,7 +67,7 @@ class RatingsForm(forms.Form):
     )
 
 
-class ImportForm(RatingsForm):
+class RatingsImportForm(RatingsForm):
     """A file of ratings and what has to be known about it; every problem of the file is an error of its field."""
 
     edition = EditionField(

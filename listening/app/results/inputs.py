@@ -38,7 +38,7 @@ from listening.analysis.reading.inputs import (
     ORIGINAL,
     Answers,
     Inputs,
-    Objective,
+    ObjectiveRows,
     Placements,
     Ratings,
     StudyFacts,
@@ -423,7 +423,7 @@ def _imported(study: Study, reasons: Mapping[int, str], told: tuple[tuple[str, s
     return replace(inputs, study=facts, exclusions=exclusions, objective=_objective(study, systems, inputs), **columns)
 
 
-def _objective(study: Study, heard_systems: Mapping[str, Condition], inputs: Inputs) -> Objective | None:
+def _objective(study: Study, heard_systems: Mapping[str, Condition], inputs: Inputs) -> ObjectiveRows | None:
     """Return what was computed on the utterances of systems of the edition, where they are called as in its corpus."""
     systems = _submissions(heard_systems)
     if (
@@ -458,7 +458,7 @@ def collect_objective(
     heard: Mapping[str, set[str]],
     transcripts: Mapping[str, str],
     edition: Edition,
-) -> Objective | None:
+) -> ObjectiveRows | None:
     """Return one row for each utterance heard of a system of which anything is known; None where nothing is.
 
     Args:
@@ -482,7 +482,7 @@ def collect_objective(
             correlation = pitch.get((submission.pk, utterance)) if submission is not None else None
             if count is not None or correlation is not None:
                 rows.append((system, utterance, *(count or (np.nan, np.nan)), correlation))
-    return Objective.from_rows(rows) if rows else None
+    return ObjectiveRows.from_rows(rows) if rows else None
 
 
 def _of_originals(

@@ -17,7 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.http import Http404
 
 from common.tables import DataTable
-from listening.analysis.figures import Figure, list_figures
+from listening.analysis.figures import StudyFigure, list_figures
 from listening.analysis.tables import CONTENTS, Results
 from listening.app.models import Analysis, Condition, Study
 from listening.app.results.inputs import Changed, changed_parts, compute_basis
@@ -236,7 +236,7 @@ def parsed_results(key: str) -> Results:
 
 
 @lru_cache(maxsize=KEPT)
-def figures_in(key: str) -> tuple[Figure, ...]:
+def figures_in(key: str) -> tuple[StudyFigure, ...]:
     """Return the figures of stored results; nothing is drawn."""
     return tuple(list_figures(parsed_results(key)))
 

@@ -16,7 +16,7 @@ from listening.app.results.figures import Reader, ShownFigure
 from listening.app.results.labels import METHOD, SCORES, label_of
 from listening.app.results.opening import compare_letters, read_basis
 from listening.app.results.pages import find_decided_otherwise, tasks_of
-from listening.app.results.tables import Record, Shape, System, caption_of, shown_table
+from listening.app.results.tables import RatedSystem, Record, Shape, caption_of, shown_table
 
 ENDS = {"naturalness": "Naturalness", "intelligibility": "Intelligibility"}
 EXTREMES = 12  # utterances at either end
@@ -85,7 +85,7 @@ def _task(shape: Shape, task: str, name: str, figures: Sequence[ShownFigure]) ->
     }
 
 
-def _compare(own: System, others: Sequence[System], task: str, shape: Shape) -> dict[str, Any]:
+def _compare(own: RatedSystem, others: Sequence[RatedSystem], task: str, shape: Shape) -> dict[str, Any]:
     """Return the number of a task, what it rests on, and which systems cannot be told from this one."""
     is_rate = shape.results.questions[task].compares_voices
     rows = [one.detection if is_rate else one.all for one in (own, *others)]
@@ -110,7 +110,9 @@ _NUMBERS = (
 )
 
 
-def _numbers(own: System, original: System | None, others: Sequence[System], task: str, shape: Shape) -> Table:
+def _numbers(
+    own: RatedSystem, original: RatedSystem | None, others: Sequence[RatedSystem], task: str, shape: Shape
+) -> Table:
     """Return the system beside the originals and what the other systems reach."""
     rows = []
     for name, kind in _OF_RATES if shape.results.questions[task].compares_voices else _OF_MEANS:

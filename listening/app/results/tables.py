@@ -178,7 +178,7 @@ def _kind(column: Column, records: Sequence[Record]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class RatedSystem:
     """The numbers of a system in a task: its rows of `summary` by kind, and of `detection`."""
 
     name: str
@@ -194,19 +194,19 @@ class System:
         return self.summary.get(kind, {}) if kind else self.detection
 
 
-def read_systems(shape: Shape, task: str) -> list[System]:
+def read_systems(shape: Shape, task: str) -> list[RatedSystem]:
     """Return every system of a task; the original, if it was rated, first."""
     by_system: dict[str, dict[str, Record]] = {}
     for row in shape.records("summary", task=task):
         by_system.setdefault(str(row["system"]), {})[str(row["kind"])] = row
     rates = {str(row["system"]): row for row in shape.records("detection", task=task)}
     names = sorted({**by_system, **rates}, key=lambda name: name != ORIGINAL)
-    return [System(name, by_system.get(name, {}), rates.get(name, {})) for name in names]
+    return [RatedSystem(name, by_system.get(name, {}), rates.get(name, {})) for name in names]
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column: what it is called and means, and where its number stands (`kind` as in `System.row`).
+    """A column: what it is called and means, and where its number stands (`kind` as in `RatedSystem.row`).
 
     `style`: of its cells; `natural`: the order in which it sorts first, empty where it does not.
     """
@@ -218,7 +218,7 @@ class _Key:
     style: str = "num"
     natural: Order = "desc"
 
-    def value(self, one: System) -> Any:
+    def value(self, one: RatedSystem) -> Any:
         """Return what it sorts by."""
         if not self.column:
             return one.name if self.natural else None
@@ -304,7 +304,7 @@ def headline(shape: Shape, task: str, sorting: tuple[str, Order]) -> Table | Non
     )
 
 
-def _main(systems: Sequence[System], *, compares_voices: bool) -> str:
+def _main(systems: Sequence[RatedSystem], *, compares_voices: bool) -> str:
     """Return the number that a task is about, as far as its ratings give it."""
     if not compares_voices:
         return "mean"
@@ -313,7 +313,7 @@ def _main(systems: Sequence[System], *, compares_voices: bool) -> str:
     return "rate" if has_rates or not has_same else "same"
 
 
-def _ordered(systems: Sequence[System], key: _Key, order: Order, *, is_chosen: bool) -> list[System]:
+def _ordered(systems: Sequence[RatedSystem], key: _Key, order: Order, *, is_chosen: bool) -> list[RatedSystem]:
     """Return systems by a column, those without a value last; the original first unless the reader chose the order."""
     known = [one for one in systems if key.value(one) is not None]
     found = sorted(known, key=lambda one: key.value(one), reverse=order == "desc")
@@ -321,7 +321,9 @@ def _ordered(systems: Sequence[System], key: _Key, order: Order, *, is_chosen: b
     return found if is_chosen else sorted(found, key=lambda one: one.name != ORIGINAL)
 
 
-def _headline_cell(name: str, one: System, task: str, shape: Shape, main: str, original: System | None) -> Cell:
+def _headline_cell(
+    name: str, one: RatedSystem, task: str, shape: Shape, main: str, original: RatedSystem | None
+) -> Cell:
     key = KEYS[name]
     if name == "system":
         return replace(system_cell(one.name, shape), value=label_of(one.name, shape.system_labels))
@@ -335,7 +337,7 @@ def _headline_cell(name: str, one: System, task: str, shape: Shape, main: str, o
     return Cell(cell.text or labels.number(key.value(one), key.content), value=key.value(one))
 
 
-def _words(shape: Shape, one: System, task: str, main: str, original: System | None) -> str:
+def _words(shape: Shape, one: RatedSystem, task: str, main: str, original: RatedSystem | None) -> str:
     if main == "same" and one.detection.get("eer") is None:
         return ""
     if one.name == ORIGINAL and not shape.results.questions[task].compares_voices:
@@ -348,7 +350,7 @@ def in_words(rate: dict[str, Any]) -> str:
     return " ".join(render_to_string("listening/results/_in_words.html", {"words": rate}).split())
 
 
-def read_rate(shape: Shape, one: System, task: str, original: System | None) -> dict[str, Any]:
+def read_rate(shape: Shape, one: RatedSystem, task: str, original: RatedSystem | None) -> dict[str, Any]:
     """Return what the error rate of a system says, and where it compares no voices the test of its mean.
 
     By its interval where it has one; `is_like_original`: whether the mean does not differ significantly from that of

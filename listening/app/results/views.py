@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from common.errors import NotPossible, ProblemsError
 from listening.analysis.tables import DICTIONARY
 from listening.app.results import context, selectors, services
-from listening.app.results.forms import AnalyseForm, ImportForm
+from listening.app.results.forms import AnalyseForm, RatingsImportForm
 from listening.app.results.pages import organizer_actions, publication
 from listening.app.results.rules import ResultsPart
 from portal.accounts.access import member_page, open_page
@@ -181,7 +181,7 @@ def screen(request: HttpRequest, study: str) -> HttpResponse:
 def import_ratings(request: HttpRequest) -> HttpResponse:
     """Return a study of ratings that were collected elsewhere."""
     given = (request.POST, request.FILES) if request.method == "POST" else (None, None)
-    form = ImportForm(*given, user=request.user)
+    form = RatingsImportForm(*given, user=request.user)
     made = form.save() if form.is_valid() else None
     if isinstance(made, Job):
         return redirect(made)

@@ -446,7 +446,7 @@ def _named_in_lists(data_sets: list[DataSet]) -> dict[int, set[str] | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Presented:
+class PresentedSlot:
     """What a slot of a presentation presents; `system` is empty for the original, `file` until it is prepared."""
 
     system: str
@@ -468,7 +468,7 @@ class StoredPresentation:
     system: str
     is_target: bool | None
     expected: dict[str, Any]
-    samples: Mapping[str, Presented]
+    samples: Mapping[str, PresentedSlot]
 
     @property
     def is_scored(self) -> bool:
@@ -482,9 +482,9 @@ def read_presentations(study: Study) -> dict[int, StoredPresentation]:
         *("stimulus__item__sex", "stimulus__item__transcript", "stimulus__item__answer", "stimulus__source"),
         "stimulus__file",
     )
-    samples: dict[int, dict[str, Presented]] = defaultdict(dict)
+    samples: dict[int, dict[str, PresentedSlot]] = defaultdict(dict)
     for item, slot, system, *heard in sorted(rows, key=lambda row: slot_order(row[1])):
-        samples[item][slot] = Presented(system, *heard)
+        samples[item][slot] = PresentedSlot(system, *heard)
     told = ("pk", "key", "purpose", "condition__code", "is_target", "expected")
     return {
         pk: StoredPresentation(key, purpose, system, is_target, expected, samples[pk])

@@ -23,7 +23,7 @@ from evaluation.protocols.recipe_making import (
     WER,
     Choices,
     SpeechSet,
-    Trials,
+    TrialCounts,
     count_trials,
     explain_few_speakers,
     explain_little_training,
@@ -84,7 +84,7 @@ def rule_choices() -> list[tuple[str, str]]:
     ]
 
 
-class CorpusField(forms.ModelChoiceField):
+class CorpusChoiceField(forms.ModelChoiceField):
     """One of the corpora, each with what it holds."""
 
     def __init__(self, **options: Any) -> None:
@@ -98,7 +98,7 @@ class CorpusField(forms.ModelChoiceField):
 class StartForm(forms.Form):
     """Which speech, by which rules."""
 
-    corpus = CorpusField(
+    corpus = CorpusChoiceField(
         label="Speech",
         help_text="The original speech that teams anonymise.",
         widget=forms.RadioSelect,
@@ -110,7 +110,7 @@ class StartForm(forms.Form):
 
     def __init__(self, data: Any = None, *, user: Any, corpus: str = "") -> None:
         super().__init__(data)
-        field = cast("CorpusField", self.fields["corpus"])
+        field = cast("CorpusChoiceField", self.fields["corpus"])
         field.queryset = corpora_for_edition(user, None)
         field.extents = {
             one.corpus.pk: f"{one.speakers:,} speakers, {one.utterances:,} utterances, {duration(one.seconds)}"
@@ -317,7 +317,7 @@ class ChallengeForm(EditionForm):
 
     # What the page shows -----------------------------------------------------------------------------
 
-    def set_rows(self) -> list[tuple[BoundWidget, SpeechSet, Trials | None, BoundField]]:
+    def set_rows(self) -> list[tuple[BoundWidget, SpeechSet, TrialCounts | None, BoundField]]:
         """Each trial set with its box, its trials and its weight."""
         sets = self.trial_sets if self.is_proposed else ()
         return [

@@ -39,7 +39,7 @@ _SKIPPABLE = 0x184D2A50
 DAMAGE = (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, EOFError, ValueError)
 
 
-class Reader(Protocol):
+class ByteReader(Protocol):
     """A stream of unpacked bytes."""
 
     @property
@@ -110,7 +110,7 @@ PACKINGS = (
 )
 
 
-def open_packed(file: BinaryIO, packing: Packing, name: str) -> Reader:
+def open_packed(file: BinaryIO, packing: Packing, name: str) -> ByteReader:
     """The unpacked bytes of a file from its beginning.
 
     Args:

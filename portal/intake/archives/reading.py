@@ -28,7 +28,7 @@ from typing import BinaryIO
 
 from common.file_names import is_dropping, plain_name
 from common.problems import Problem, Severity
-from portal.intake.archives.decompression import PACKINGS, UNPACK_BYTES, PlainReader, Reader, open_packed
+from portal.intake.archives.decompression import PACKINGS, UNPACK_BYTES, ByteReader, PlainReader, open_packed
 from portal.intake.archives.limits import ArchiveLimits, Member, Meter, refuse
 from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, safe_path
 from portal.intake.archives.tars import BLOCK, TarReader, is_tar_header
@@ -122,7 +122,7 @@ def _entries(file: BinaryIO, listing: BinaryIO, meter: Meter) -> Iterator[Archiv
     return _tar_entries(PlainReader(file), meter, "something else" if head else "an empty file")
 
 
-def _tar_entries(reader: Reader, meter: Meter, otherwise: str) -> Iterator[ArchiveEntry]:
+def _tar_entries(reader: ByteReader, meter: Meter, otherwise: str) -> Iterator[ArchiveEntry]:
     first = b""
     while len(first) < BLOCK and (more := reader.read(BLOCK - len(first))):
         first += more

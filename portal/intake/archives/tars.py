@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from common.memory import format_size
-from portal.intake.archives.decompression import Reader, refuse_trailing
+from portal.intake.archives.decompression import ByteReader, refuse_trailing
 from portal.intake.archives.limits import LARGEST_TAR_HEADER_BYTES, Meter, refuse, refuse_damaged, refuse_truncated
 from portal.intake.archives.members import (
     ArchiveEntry,
@@ -63,7 +63,7 @@ class TarReader:
         first: what was already read of it.
     """
 
-    def __init__(self, reader: Reader, first: bytes, meter: Meter) -> None:
+    def __init__(self, reader: ByteReader, first: bytes, meter: Meter) -> None:
         self._reader, self._meter, self._waiting = reader, meter, first
 
     def entries(self) -> Iterator[ArchiveEntry]:

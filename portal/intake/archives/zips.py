@@ -81,7 +81,7 @@ _METHODS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ZipRecord:
     """What the list of contents says of one entry.
 
     Attributes:
@@ -135,7 +135,7 @@ class ZipDirectory:
         """Where the list begins, and the last entry ends."""
         return self._place.start
 
-    def in_order(self) -> Iterator[tuple[Record, int]]:
+    def in_order(self) -> Iterator[tuple[ZipRecord, int]]:
         """Each record in the order in which the entries lie in the file, and where the next entry begins."""
         order = self._order()
         for number, entry in enumerate(order):
@@ -158,7 +158,7 @@ class ZipDirectory:
         if len(self._records) != self._place.entries or at != self._place.end:
             refuse_contradiction(self._name, expected, f"{len(self._records):,}")
 
-    def _check_amounts(self, record: Record, total_size: int, total_packed: int) -> None:
+    def _check_amounts(self, record: ZipRecord, total_size: int, total_packed: int) -> None:
         check_size("member-too-large", record.path, self._limits.member_bytes, record.size)
         check_size("archive-too-large", self._name, self._limits.total_bytes, total_size)
         check_ratio(record.path, record.size, record.packed, self._limits)
@@ -176,7 +176,7 @@ class ZipDirectory:
     def _order(self) -> list[int]:
         return sorted(range(len(self._starts)), key=self._starts.__getitem__)
 
-    def _read(self, at: int) -> Record:
+    def _read(self, at: int) -> ZipRecord:
         self._file.seek(at)
         fixed = self._file.read(RECORD.size)
         if len(fixed) < RECORD.size or not fixed.startswith(_RECORD_MARK):
@@ -202,7 +202,7 @@ class ZipDirectory:
             refuse("empty-name", self._name)
         if is_folder and size:
             refuse_filled_folder(shown, size)
-        return Record(raw, path, name.is_guessed, is_folder, flags, method, crc, packed, size, start, length)
+        return ZipRecord(raw, path, name.is_guessed, is_folder, flags, method, crc, packed, size, start, length)
 
 
 def extra_fields(extra: bytes, name: str) -> dict[int, bytes]:
@@ -341,7 +341,7 @@ def zip_entries(file: BinaryIO, listing: BinaryIO, size: int, meter: Meter) -> I
 class _ZippedFile(MemberStream):
     """The bytes of one entry, with its header before them and what follows them."""
 
-    def __init__(self, file: BinaryIO, record: Record, following: int, meter: Meter) -> None:
+    def __init__(self, file: BinaryIO, record: ZipRecord, following: int, meter: Meter) -> None:
         super().__init__(record.size)
         self._file, self._record, self._following, self._meter = file, record, following, meter
         self._shown = shown_name(record.path) or meter.name

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.problems import ProblemList
-from evaluation.formats.kaldi import Parsed, Trial
+from evaluation.formats.kaldi import KaldiTrial, Parsed
 from portal.intake.corpora.draft import (
     CorpusDraft,
     DraftDataSet,
@@ -129,7 +129,7 @@ class _TrialLists:
         return _trial_list(enrolment, trial, "same-gender-product", targets, pairs - targets, None)
 
     def given(
-        self, enrolment: DraftDataSet, trial: DraftDataSet, parsed: Parsed[tuple[Trial, ...]], file: str
+        self, enrolment: DraftDataSet, trial: DraftDataSet, parsed: Parsed[tuple[KaldiTrial, ...]], file: str
     ) -> DraftTrialList:
         """A trial list from a file, its trials checked against speakers, genders and both sets.
 
@@ -200,7 +200,7 @@ def finish_draft(
     licence: str,
     problems: ProblemList,
     synthetic: bool = False,
-    given: Mapping[str, tuple[FilePlace, Parsed[tuple[Trial, ...]] | None]] | None = None,
+    given: Mapping[str, tuple[FilePlace, Parsed[tuple[KaldiTrial, ...]] | None]] | None = None,
 ) -> CorpusDraft:
     """The draft of a corpus with its trial lists.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from common.problems import Problem, ProblemList, has_errors
-from evaluation.formats.kaldi import Trial
+from evaluation.formats.kaldi import KaldiTrial
 from evaluation.metrics.word_errors import normalise_transcript
 from portal.intake.problem_codes import describe
 
@@ -90,7 +90,7 @@ class DraftTrialList:
     origin: Origin
     target_count: int
     nontarget_count: int
-    trials: tuple[Trial, ...] | None
+    trials: tuple[KaldiTrial, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class CorpusDraft:
                 DraftDataSet(name, role, split, tuple(names)) for name, role, split, names in told["data_sets"]
             ),
             trial_lists=tuple(
-                replace(DraftTrialList(*row), trials=row[-1] and tuple(Trial(*one) for one in row[-1]))
+                replace(DraftTrialList(*row), trials=row[-1] and tuple(KaldiTrial(*one) for one in row[-1]))
                 for row in told["trial_lists"]
             ),
             synthetic=told["synthetic"],

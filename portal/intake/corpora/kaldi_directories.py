@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from common.folders import AudioIndex, list_folders, stated_licence
 from common.problems import ProblemList, has_errors
 from evaluation.formats import kaldi
-from evaluation.formats.kaldi import Parsed, Trial
+from evaluation.formats.kaldi import KaldiTrial, Parsed
 from portal.intake.corpora.data_sets import data_set, finish_draft
 from portal.intake.corpora.draft import (
     CorpusDraft,
@@ -50,7 +50,7 @@ class KaldiSet:
     role: Role
     utterances: tuple[str, ...]
     place: FilePlace
-    trials: Parsed[tuple[Trial, ...]] | None = None
+    trials: Parsed[tuple[KaldiTrial, ...]] | None = None
 
 
 def find_directories(folder: Path) -> list[Path]:

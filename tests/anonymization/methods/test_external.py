@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.methods.contract import Item, MethodError, PseudoSpeaker, find_missing_members
+from anonymization.methods.contract import MethodError, PseudoSpeaker, VoicedUtterance, find_missing_members
 from anonymization.methods.external.method import load_command, read_output, watching
 from anonymization.methods.external.sandbox import find_missing_protections
 from tests.anonymization.programs import describe, items, make_command, noise, voice
@@ -93,9 +93,9 @@ def test_batch_of_folders_is_one_call_with_a_manifest(tmp_path):
         options=[LOUD, DEPTH, KIND],
     )
     batch = [
-        Item(noise(100), voice("0f" * 32, warmth=0.25)),
-        Item(noise(0), voice(warmth=1.5)),
-        Item(noise(9), voice(warmth=2.0)),
+        VoicedUtterance(noise(100), voice("0f" * 32, warmth=0.25)),
+        VoicedUtterance(noise(0), voice(warmth=1.5)),
+        VoicedUtterance(noise(9), voice(warmth=2.0)),
     ]
     with pytest.raises(MethodError, match="It ended with exit code 1"):
         command.anonymize_batch(batch, 16_000, options={"loud": True}, threads=2)
@@ -133,7 +133,7 @@ def test_voice_in_the_command_makes_a_call_for_each_voice(tmp_path):
         parameters=[WARMTH],
     )
     voices = [voice("aa" * 32, warmth=0.5), voice("bb" * 32, warmth=1.25), voice("aa" * 32, warmth=0.5)]
-    outputs = command.anonymize_batch([Item(noise(50), each) for each in voices], 16_000)
+    outputs = command.anonymize_batch([VoicedUtterance(noise(50), each) for each in voices], 16_000)
     assert [output.tolist() for output in outputs] == [[50, 2], [125, 1], [50, 2]]
 
 

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from anonymization.methods.contract import Item, MethodError, PseudoSpeaker
+from anonymization.methods.contract import MethodError, PseudoSpeaker, VoicedUtterance
 from anonymization.methods.mcadams.method import METHODS, mcadams, mcadams_batch
 from anonymization.methods.mcadams.parameters import McAdamsParameters
 
@@ -20,7 +20,8 @@ def noise(n):
 
 def make_items():
     return [
-        Item(noise(n), PseudoSpeaker(str(n), {"alpha": float(alpha)})) for n, alpha in zip(LENGTHS, ALPHAS, strict=True)
+        VoicedUtterance(noise(n), PseudoSpeaker(str(n), {"alpha": float(alpha)}))
+        for n, alpha in zip(LENGTHS, ALPHAS, strict=True)
     ]
 
 

@@ -22,7 +22,7 @@ from anonymization.app.models import AnonymizationRun
 from anonymization.app.selectors import list_paces
 from anonymization.app.services import start_trials
 from anonymization.app.voice_assignment import find_pseudo_speaker, list_planned_voices
-from anonymization.methods.contract import Item, MethodError, Option, complete_options
+from anonymization.methods.contract import MethodError, Option, VoicedUtterance, complete_options
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import guaranteed_distance, voice_distance
 from evaluation.app.models import EvaluationRun, UtteranceMeasure
@@ -143,7 +143,7 @@ class _Cable:
 
     def __init__(self, monkeypatch, batches):
         self.kept, self.batches = [], batches
-        original = job_body.Work._keep
+        original = job_body.AnonymizationWork._keep
 
         def keep(work, outcomes):
             if len(self.kept) == self.batches:
@@ -152,7 +152,7 @@ class _Cable:
             self.kept.append([outcome.task.name for outcome in outcomes])
             original(work, outcomes)
 
-        monkeypatch.setattr(job_body.Work, "_keep", keep)
+        monkeypatch.setattr(job_body.AnonymizationWork, "_keep", keep)
 
     @property
     def names(self):
@@ -162,18 +162,18 @@ class _Cable:
 def test_cancelled_run_keeps_what_was_finished_and_can_be_continued(demo, monkeypatch):
     anonymize(demo, sets=("demo_trials_m",))
     job = Job.objects.get(kind="anonymize")
-    original = job_body.Work._keep
+    original = job_body.AnonymizationWork._keep
 
     def cancel_then_keep(work, outcomes):
         original(work, outcomes)
         work._check.__self__.cancel_wanted.set()
 
-    monkeypatch.setattr(job_body.Work, "_keep", cancel_then_keep)
+    monkeypatch.setattr(job_body.AnonymizationWork, "_keep", cancel_then_keep)
     ended = execute(job.pk)
     kept = set(SubmittedFile.objects.values_list("pk", flat=True))
     assert (ended.state, ended.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
     assert len(kept) == 1
-    monkeypatch.setattr(job_body.Work, "_keep", original)
+    monkeypatch.setattr(job_body.AnonymizationWork, "_keep", original)
     run_again(ended, by=None)
     assert [job.state for job in run_waiting_jobs()] == [JobState.SUCCEEDED] * 2
     assert SubmittedFile.objects.count() == 6
@@ -294,7 +294,9 @@ class Backwards:
         return ""
 
     def anonymize(self, samples, rate, pseudo_speaker, *, options=None, threads=1):
-        return self.anonymize_batch([Item(samples, pseudo_speaker)], rate, options=options, threads=threads)[0]
+        return self.anonymize_batch([VoicedUtterance(samples, pseudo_speaker)], rate, options=options, threads=threads)[
+            0
+        ]
 
     def anonymize_batch(self, items, rate, *, options=None, threads=1):  # noqa: ARG002
         self.batches.append(len(items))

@@ -8,7 +8,7 @@ import pytest
 import soundfile
 from django.utils import timezone
 
-from anonymization.methods.contract import Item
+from anonymization.methods.contract import VoicedUtterance
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from evaluation.app.attacker_training.handlers import _Turn
@@ -222,7 +222,7 @@ def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(mon
         samples, rate_hz = read_pcm16(next(recordings))
         utterance.audio, utterance.samples = store_samples(samples), samples.size
         utterance.save()
-        [changed] = METHOD.anonymize_batch([Item(samples, voice)], rate_hz)
+        [changed] = METHOD.anonymize_batch([VoicedUtterance(samples, voice)], rate_hz)
         texts |= dict.fromkeys((samples.size, changed.size), utterance.transcript)
         members[f"wav/{utterance.name}.wav"] = wav_of(changed)
     listener = Listener(texts)

@@ -7,7 +7,7 @@ import pytest
 
 from common.problems import Severity
 from evaluation.formats import kaldi
-from evaluation.formats.kaldi import Trial
+from evaluation.formats.kaldi import KaldiTrial
 
 # protocol: utterances, model speakers, target, nontarget, SHA-256 of the sorted ids, of the trials
 TRIAL_SETS = {
@@ -149,7 +149,7 @@ def test_a_faulty_line_is_reported_and_left_out(read, text, code):
 
 def test_all_problems_are_found_at_once_and_capped():
     parsed = kaldi.read_trials(io.StringIO("1 a target\n" + "wrong\n" * 15000), "trials")
-    assert parsed.content == (Trial("1", "a", True),)
+    assert parsed.content == (KaldiTrial("1", "a", True),)
     *rows, rest = parsed.problems
     assert [problem.line for problem in rows] == list(range(2, 10_002))
     assert (rest.line, rest.found, rest.count) == (None, "5000 more", 5000)

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evaluation.attackers.trial_scores import score_trials
-from evaluation.formats.kaldi import Trial, read_enrolls, read_trials, read_utt2spk
+from evaluation.formats.kaldi import KaldiTrial, read_enrolls, read_trials, read_utt2spk
 from evaluation.formats.scores import read_scores
 from evaluation.metrics.detection import det_curve, kaldi_eer
 from evaluation.metrics.inversion import invert_embeddings
@@ -42,7 +42,7 @@ def vectors_of(side: str, part: str) -> dict[str, Floats]:
 
 
 @cache
-def trials_of(gender: str) -> tuple[Trial, ...]:
+def trials_of(gender: str) -> tuple[KaldiTrial, ...]:
     return read_trials(FOLDER / "data" / f"libri_dev_trials_{gender}" / "trials").content
 
 

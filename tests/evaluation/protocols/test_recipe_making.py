@@ -9,7 +9,7 @@ from evaluation.protocols.recipe_making import (
     Engines,
     SpeakerShare,
     SpeechSet,
-    Trials,
+    TrialCounts,
     explain_few_speakers,
     explain_little_training,
     explain_no_gain,
@@ -39,7 +39,10 @@ def part(name, split="", *, speakers=WOMEN + MEN, trials=True):
     for gender in dict.fromkeys(one.gender for one in speakers):
         of_gender = tuple(one for one in speakers if one.gender == gender)
         number = len(of_gender)
-        given = {"split": split, "trials": Trials(number, 4 * number, 4 * number * (number - 1)) if trials else None}
+        given = {
+            "split": split,
+            "trials": TrialCounts(number, 4 * number, 4 * number * (number - 1)) if trials else None,
+        }
         sets.append(trial_set(f"{name}_trials_{gender}", of_gender, enrolment=enrolled.name, **given))
     return sets
 
@@ -47,8 +50,8 @@ def part(name, split="", *, speakers=WOMEN + MEN, trials=True):
 TRAINING = SpeechSet("libri_train", "training", "", tuple(SpeakerShare(f"t{one}", "f", 8) for one in range(10)))
 DEMO = [
     SpeechSet("demo_enrolls", "enrolment", "test", WOMEN + MEN),
-    trial_set("demo_trials_f", WOMEN, enrolment="demo_enrolls", split="test", trials=Trials(3, 12, 24)),
-    trial_set("demo_trials_m", MEN, enrolment="demo_enrolls", split="test", trials=Trials(2, 8, 8)),
+    trial_set("demo_trials_f", WOMEN, enrolment="demo_enrolls", split="test", trials=TrialCounts(3, 12, 24)),
+    trial_set("demo_trials_m", MEN, enrolment="demo_enrolls", split="test", trials=TrialCounts(2, 8, 8)),
 ]
 CORPORA = {
     "demo": DEMO,
@@ -60,7 +63,7 @@ CORPORA = {
     "one subset in two splits": [*part("a", "dev"), *part("b", "test"), *part("b2", "test")],
     "mixed": [
         SpeechSet("all", "enrolment", "test", WOMEN + MEN),
-        trial_set("everybody", WOMEN + MEN, enrolment="all", split="test", trials=Trials(5, 20, 80)),
+        trial_set("everybody", WOMEN + MEN, enrolment="all", split="test", trials=TrialCounts(5, 20, 80)),
     ],
 }
 
@@ -140,7 +143,7 @@ def test_few_speakers_of_the_ranked_split_are_told():
 
 def test_full_product_counts_pairs_of_one_gender():
     enrolment = SpeechSet("e", "enrolment", "", (*WOMEN[:2], *MEN))
-    assert full_product(SpeechSet("t", "trial", "", WOMEN), enrolment) == Trials(2, 8, 16)
+    assert full_product(SpeechSet("t", "trial", "", WOMEN), enrolment) == TrialCounts(2, 8, 16)
     recipe = made(CORPORA["no trial lists"])
     assert recipe.data_sets["tones_trials_f"].nontargets == 24
 

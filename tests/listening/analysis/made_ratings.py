@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from listening.analysis.reading.inputs import ORIGINAL, SCORED, Inputs, Objective, Ratings, StudyFacts
+from listening.analysis.reading.inputs import ORIGINAL, SCORED, Inputs, ObjectiveRows, Ratings, StudyFacts
 from tests.listening.rated import RATED, questions_of
 
 SYSTEMS = {ORIGINAL: 8.5, "T01": 6.5, "T02": 5.0, "T03": 5.0}
@@ -72,7 +72,7 @@ def made_inputs(**more):
     ratings = made_ratings()
     of = sorted(set(zip(ratings.system.tolist(), ratings.utterance.tolist(), strict=True)))
     numbers = np.random.default_rng(2)
-    objective = Objective(
+    objective = ObjectiveRows(
         np.array([system for system, _ in of]),
         np.array([utterance for _, utterance in of]),
         numbers.integers(0, 4, len(of)).astype(float),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from listening.analysis.analyse import analyse
-from listening.analysis.reading.inputs import BRIDGE, Inputs, Objective, Settings, StudyFacts
+from listening.analysis.reading.inputs import BRIDGE, Inputs, ObjectiveRows, Settings, StudyFacts
 from listening.analysis.tables import BY_SCORES, COMMON, CONTENTS, Results
 from tests.listening.analysis.made_answers import all_kinds
 from tests.listening.analysis.made_ratings import made_inputs
@@ -80,7 +80,7 @@ def inputs_of(form):
         return Inputs(facts, placements=made_up_placements(spread=0.15))
     transcripts = made_up_transcripts()
     of = sorted(set(zip(transcripts.system.tolist(), transcripts.utterance.tolist(), strict=True)))
-    objective = Objective(
+    objective = ObjectiveRows(
         np.array([system for system, _ in of]),
         np.array([name for _, name in of]),
         np.arange(len(of)) % 3.0,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings
+from listening.analysis.reading.inputs import ORIGINAL, ObjectiveRows, Settings
 from listening.analysis.scoring.objective import make_objective_tables
 from tests.listening.analysis.made_ratings import columns_of, made_inputs
 from tests.listening.analysis.rated import scored_of
@@ -13,7 +13,7 @@ SETTINGS = Settings(resamples=200)
 def objective_of(rows):
     """From (system, utterance, errors, words, pitch correlation)."""
     columns = list(zip(*rows, strict=True))
-    return Objective(*(np.array(one) for one in columns[:2]), *(np.array(one, float) for one in columns[2:]))
+    return ObjectiveRows(*(np.array(one) for one in columns[:2]), *(np.array(one, float) for one in columns[2:]))
 
 
 def tables_of(ratings, objective, kind="raw", settings=SETTINGS):

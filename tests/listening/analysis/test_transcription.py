@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from listening.analysis.reading.inputs import ORIGINAL, Objective, Settings, Transcripts
+from listening.analysis.reading.inputs import ORIGINAL, ObjectiveRows, Settings, Transcripts
 from listening.analysis.transcription.transcripts import make_transcription_tables
 from tests.listening.analysis.made_ratings import fill
 
@@ -59,7 +59,7 @@ def made_up_transcripts(listeners=12, seed=1, missed=(("original", 0.1), ("T01",
 def objective_of(rows):
     columns = list(zip(*rows, strict=True))
     texts = [np.array(column) for column in columns[:2]]
-    return Objective(*texts, *(np.array(column, float) for column in columns[2:]), np.full(len(rows), np.nan))
+    return ObjectiveRows(*texts, *(np.array(column, float) for column in columns[2:]), np.full(len(rows), np.nan))
 
 
 def plain_distance(said, heard):

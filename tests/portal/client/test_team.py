@@ -20,7 +20,7 @@ from portal.accounts.tokens import create_token
 from portal.challenges.models import Corpus
 from portal.challenges.services import prepare_data_files
 from portal.client.api import open_portal
-from portal.client.data import ARRIVING, NOTE, DataFile
+from portal.client.data import ARRIVING, NOTE, OfferedFile
 from portal.client.main import main
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
@@ -171,7 +171,7 @@ def test_data_of_another_kind_are_never_unpacked_outside(vp, fetched, monkeypatc
     """What the portal would have to be to harm the machine of a team."""
     evil = zip_of({"../outside.txt": b"x"})
     row = {"name": "evil.zip", "bytes": len(evil), "sha256": hashlib.sha256(evil).hexdigest(), "url": "/x"}
-    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [DataFile(**row)])
+    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [OfferedFile(**row)])
     monkeypatch.setattr("portal.client.api.Portal.download", lambda *given: given[2].write_bytes(evil))
     code, _, said = vp("data", "autumn")
     assert (code, "Tell the organizer." in said) == (2, True), said
@@ -180,12 +180,12 @@ def test_data_of_another_kind_are_never_unpacked_outside(vp, fetched, monkeypatc
     def fill(*given):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [DataFile(**row | {"name": "full.zip"})])
+    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [OfferedFile(**row | {"name": "full.zip"})])
     monkeypatch.setattr("portal.client.api.Portal.download", fill)
     code, _, said = vp("data", "autumn")
     assert (code, said.startswith("autumn: it cannot be written, “No space left on device”.")) == (2, True), said
     monkeypatch.setattr("portal.client.api.Portal.download", lambda *given: given[2].write_bytes(evil))
-    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [DataFile(**row | {"sha256": "0" * 64})])
+    monkeypatch.setattr("portal.client.data.list_files", lambda *_: [OfferedFile(**row | {"sha256": "0" * 64})])
     code, _, said = vp("data", "autumn")
     assert (code, "expected the SHA-256" in said) == (2, True), said
 

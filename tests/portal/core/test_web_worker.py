@@ -31,7 +31,7 @@ class Server(BaseApplication):
     def load_config(self):
         for name, value in SETTINGS.items():
             self.cfg.set(name, value)
-        self.cfg.set("worker_class", web_worker.Worker)
+        self.cfg.set("worker_class", web_worker.WebWorker)
 
     def load(self):
         return application

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from portal.intake.corpora.draft import Trial
+from portal.intake.corpora.draft import KaldiTrial
 from portal.intake.corpora.reading import check_utterance_audio
 from speech.audio.files import AudioError, inspect_audio
 
@@ -146,7 +146,7 @@ def trial_pairs(draft, trial_list):
     for model in models:
         for name, speaker in trials:
             if gender_of[model] == gender_of[speaker]:
-                yield Trial(model, name, model == speaker)
+                yield KaldiTrial(model, name, model == speaker)
 
 
 def check_audio(utterances):

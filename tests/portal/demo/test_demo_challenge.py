@@ -5,7 +5,7 @@ import pytest
 from evaluation.protocols.recipe_making import Engines
 from portal.accounts.models import User
 from portal.demo import challenge
-from portal.demo.terminal import Screen
+from portal.demo.terminal import TerminalScreen
 from speech.encoders import long_term_spectrum
 from tests.portal.factories import make_corpus, make_organizer
 
@@ -19,8 +19,8 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def say(said: list[str]) -> Screen:
-    return Screen(said.append, moves=False)
+def say(said: list[str]) -> TerminalScreen:
+    return TerminalScreen(said.append, moves=False)
 
 
 def lack(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -10,7 +10,7 @@ from portal.challenges.models import Corpus, Edition
 from portal.core.labels import Missing
 from portal.core.models import AuditEvent
 from portal.editions import selectors
-from portal.editions.selectors import Offer
+from portal.editions.selectors import EngineOffer
 from portal.jobs.models import Job
 from tests.portal.factories import make_corpus, make_job, make_organizer
 
@@ -23,9 +23,9 @@ def engines(monkeypatch):
     """What runs here is the same on every machine of a test."""
     lacking = [Missing(["WeSpeaker"], "its file is missing")]
     offers = {
-        "offer_attackers": Offer(ATTACKERS, lacking),
-        "offer_recognizers": Offer({"whisper-base": "Whisper base"}, (), {"whisper-base": ("en",)}),
-        "offer_trainings": Offer({"small": "Small"}),
+        "offer_attackers": EngineOffer(ATTACKERS, lacking),
+        "offer_recognizers": EngineOffer({"whisper-base": "Whisper base"}, (), {"whisper-base": ("en",)}),
+        "offer_trainings": EngineOffer({"small": "Small"}),
     }
     for name, offer in offers.items():
         monkeypatch.setattr(selectors, name, lambda offer=offer: offer)

@@ -24,7 +24,7 @@ def prepare(folder):
     from portal.corpora.services import start_import
     from portal.demo import archives
     from portal.demo.challenge import make_demo_edition
-    from portal.demo.terminal import Screen
+    from portal.demo.terminal import TerminalScreen
     from portal.jobs.runner import execute
     from tests.portal.factories import make_organizer, make_team, make_user
 
@@ -32,7 +32,7 @@ def prepare(folder):
     settings.IMPORT_ROOTS = [SPEECH]
     job = start_import(folder=str(SPEECH), name="speech", is_synthetic=True, by=organizer)
     assert execute(job.pk).state == "succeeded"
-    screen = Screen(lambda _: None, moves=False)
+    screen = TerminalScreen(lambda _: None, moves=False)
     edition = make_demo_edition(corpus=Corpus.objects.get(), organizer=organizer, with_models=False, say=screen)
     sets = edition.corpus.data_sets.filter(name__in=edition.recipe.data_sets).order_by("name")
     utterances = archives.read_utterances(sets)

@@ -53,7 +53,14 @@ from portal.demo.studies import (
     release_samples,
     run_demo_study,
 )
-from portal.demo.terminal import QuietMail, Screen, answer_to_network, finish_jobs, network_address, wait_for_mails
+from portal.demo.terminal import (
+    QuietMail,
+    TerminalScreen,
+    answer_to_network,
+    finish_jobs,
+    network_address,
+    wait_for_mails,
+)
 from portal.jobs.models import ACTIVE_STATES, Job
 from portal.submissions.models import System
 from portal.systems.services import start_baseline
@@ -78,7 +85,7 @@ class Command(BaseCommand):
         folder: Path = (options["speech"] or DEMO_CORPUS).absolute()
         if not folder.is_dir():
             raise CommandError(f"There is no folder {folder}. Name one with make demo SPEECH=<folder with a manifest>.")
-        screen = Screen(self._print, moves=self.stdout.isatty())
+        screen = TerminalScreen(self._print, moves=self.stdout.isatty())
         guide = _Guide(folder, screen, options, synthetic=options["speech"] is None)
         with hold(settings.DATA_DIR, settings.ADDRESS):
             require_free(settings.ADDRESS)
@@ -114,7 +121,7 @@ class Command(BaseCommand):
 class _Guide:
     """Does, beside the running portal, what an organizer would do."""
 
-    def __init__(self, folder: Path, say: Screen, options: dict[str, Any], *, synthetic: bool) -> None:
+    def __init__(self, folder: Path, say: TerminalScreen, options: dict[str, Any], *, synthetic: bool) -> None:
         self.folder = folder
         self.synthetic = synthetic
         self.with_models = not options["without_models"]
