@@ -114,8 +114,8 @@ def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
     token = selectors.token_for(user, pk)
     if request.method != "POST":
         trail = [("Your account", reverse("accounts:profile")), ("Access tokens", reverse("accounts:tokens"))]
-        told = "Programs that use it are refused at once. This cannot be undone."
-        return ask_first(request, f"Revoke the token “{token.name}”?", told, action="Revoke", trail=trail)
+        question = f"Revoke the token “{token.name}”?"
+        return ask_first(request, "accounts/revoke_token.html", question, action="Revoke", trail=trail)
     tokens.revoke_token(token=token, by=user, now=timezone.now())
     messages.success(request, f"The token “{token.name}” is revoked: no program can use it any more.")
     return redirect("accounts:tokens")

@@ -41,18 +41,20 @@ class AskFirst:
 
 def ask_first(
     request: HttpRequest,
+    template: str,
     question: str,
-    sentence: str,
     *,
     action: str,
     trail: Sequence[tuple[str, str]],
     problem: str = "",
+    **context: Any,
 ) -> HttpResponse:
     """The page that asks before something is done, or says why it cannot be; its button posts to the same address.
 
     Args:
+        template: extends ``confirm.html`` and says what comes of it, by `context`.
         trail: names and addresses of the pages above; “Go back” leads to the last one.
     """
-    context: dict[str, Any] = {"question": question, "sentences": [sentence], "problems": [problem] if problem else []}
-    context |= {"action": action, "kind": "danger", "trail": trail, "back": trail[-1][1]}
-    return render(request, "confirm.html", context)
+    context |= {"question": question, "problems": [problem] if problem else [], "action": action}
+    context |= {"kind": "danger", "trail": trail, "back": trail[-1][1]}
+    return render(request, template, context)

@@ -17,62 +17,14 @@ from django.urls import Resolver404, resolve
 
 from portal.core.steps import Step
 from portal.core.storage import StorageAway
+from portal.core.texts import render_lines
 
 log = logging.getLogger(__name__)
 # Evaluators have pages of their own, in their languages.
 show_not_found_to_evaluator = Step("listening.app.sessions.views.not_found")
 OF_EVALUATORS = "/listen/"
-NOTHING_CHANGED = "Nothing was changed."
-# Of each status: what happened as a heading, in a sentence, and what to do.
-PAGES = {
-    400: (
-        "The portal did not understand this request",
-        NOTHING_CHANGED,
-        "Go back, reload the page and try again.",
-    ),
-    403: (
-        "Your account may not do this",
-        NOTHING_CHANGED,
-        "If you should be able to do this, ask an organizer to give your account the right.",
-    ),
-    404: (
-        "This page was not found",
-        "The address is wrong, this page was removed, or your account may not see it.",
-        "Check the address.",
-    ),
-    405: (
-        "This address is not a page",
-        f"It only takes what a button of the portal sends. {NOTHING_CHANGED}",
-        "Go to the page that it belongs to and use the button there.",
-    ),
-    413: (
-        "This is too large",
-        f"What was sent is larger than this page takes. {NOTHING_CHANGED}",
-        "Go back and send less, or send a large file as an upload.",
-    ),
-    429: (
-        "Too many attempts",
-        "There were too many attempts from your address or for this account.",
-        "Wait a few minutes, then try again.",
-    ),
-    500: (
-        "An internal error occurred",
-        "The error is not yours, and it was recorded. What you sent before is kept; the last step may be missing.",
-        "Try again in a minute. If it happens again, tell the organizers what you did and when.",
-    ),
-    503: (
-        "The portal is busy",
-        "It cannot do this at the moment.",
-        "Try again in a minute.",
-    ),
-}
 FILES_AWAY = "The store of files does not answer just now. What you sent before is kept."
 AGAIN_S = 10
-EXPIRED = (
-    "Please send it again",
-    f"The form has expired, or you have logged in or out in another window since. {NOTHING_CHANGED}",
-    "Go back, reload the page and send the form again. If that does not help, allow cookies for this portal.",
-)
 
 
 def error_page(request: HttpRequest, status: int, happened: str = "") -> HttpResponse:
@@ -85,9 +37,10 @@ def error_page(request: HttpRequest, status: int, happened: str = "") -> HttpRes
     )
 
 
-def _context(status: int, happened: str = "") -> dict[str, Any]:
-    title, general, to_do = PAGES[status]
-    is_bare = status in {400, 500}  # who asks may be unknown by then
+def _context(status: int, happened: str = "", *, is_expired: bool = False) -> dict[str, Any]:
+    """Return what the page says: a heading, what happened and what to do."""
+    title, general, to_do = render_lines("error.txt", {"status": status, "is_expired": is_expired})
+    is_bare = is_expired or status in {400, 500}  # who asks may be unknown by then
     return {"status": status, "title": title, "happened": happened or general, "to_do": to_do, "is_bare": is_bare}
 
 
@@ -119,9 +72,7 @@ def too_many_attempts(request: HttpRequest) -> HttpResponse:
 
 def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001
     """In place of Django's page for a form without its token."""
-    title, happened, to_do = EXPIRED
-    context = {"status": 403, "title": title, "happened": happened, "to_do": to_do, "is_bare": True}
-    return render(request, "error.html", context, status=403)
+    return render(request, "error.html", _context(403, is_expired=True), status=403)
 
 
 def internal_error() -> HttpResponse:

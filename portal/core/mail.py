@@ -12,8 +12,8 @@ from urllib.parse import urljoin
 from django.conf import settings
 from django.core.mail.backends.console import EmailBackend as ConsoleBackend
 from django.core.mail.message import EmailMessage
-from django.template import Context
-from django.template.loader import get_template
+
+from portal.core.texts import render_text
 
 NOT_SENT = (SMTPException, OSError)
 
@@ -40,8 +40,7 @@ class Mail(NamedTuple):
 
 def render_mail(template: str, context: Mapping[str, Any]) -> Mail:
     """A mail from a template in plain text: its first line is the subject."""
-    rendered: str = get_template(template).template.render(Context(dict(context), autoescape=False))  # type: ignore[attr-defined]
-    subject, _, text = rendered.strip().partition("\n")
+    subject, _, text = render_text(template, context).partition("\n")
     return Mail(subject.strip(), re.sub(r"\n{3,}", "\n\n", text.strip()))
 
 

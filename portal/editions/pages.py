@@ -9,8 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from django.http import HttpRequest
-from django.template import Context
-from django.template.loader import get_template
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -46,6 +44,7 @@ from portal.challenges.selectors import (
 )
 from portal.core.labels import MISSING, duration, moment_cell, name_language
 from portal.core.models import AuditEvent
+from portal.core.texts import render_lines
 from portal.corpora.selectors import DataSetRow, data_set_rows
 from portal.editions.selectors import describe_engines
 from portal.teams.models import Team
@@ -83,10 +82,7 @@ class NextStep:
 
     @cached_property
     def lines(self) -> list[str]:
-        text = get_template("home/next_step.txt").template.render(  # type: ignore[attr-defined]
-            Context({"kind": self.kind, **self.facts}, autoescape=False)
-        )
-        return [stripped for line in text.splitlines() if (stripped := line.strip())]
+        return render_lines("home/next_step.txt", {"kind": self.kind, **self.facts})
 
     @property
     def title(self) -> str:
@@ -142,8 +138,8 @@ def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
     return context
 
 
-def _unensured(edition: Edition) -> Iterator[str]:
-    """Sentences for the organizer about what a rank rests on and an accepted archive may lack."""
+def _unensured(edition: Edition) -> Iterator[tuple[str, list[str]]]:
+    """Yield files that an accepted archive may lack, and what the rank rests on from these."""
     if edition.recipe.evaluation.by_portal:  # computes what ranks from speech, which it requires
         return
     required = {SCORES: edition.scores_required, SPEECH: edition.audio_required and edition.corpus is not None}
@@ -155,8 +151,7 @@ def _unensured(edition: Edition) -> Iterator[str]:
     for label, kinds in needed.items():
         if not any(required.get(kind) for kind in kinds):
             lacking.setdefault(kinds[0], []).append(label)
-    for kind, labels in lacking.items():
-        yield f"{PARTS[kind]} are not required, but the rank rests on {' and '.join(labels)} from these."
+    yield from ((PARTS[kind], labels) for kind, labels in lacking.items())
 
 
 def _rules(edition: Edition) -> Rules | None:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from django.core.paginator import Paginator
 from django.db.models import Count, F, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
@@ -24,6 +24,7 @@ from common.tables import Column, Table, number_columns, number_table, plain_tab
 from evaluation.protocols.ranking.policy import SEVERAL_IN_WORDS, make_policy
 from portal.challenges.models import Edition, Role
 from portal.challenges.rules import Phase, publishes_at_once, submission_phase
+from portal.core.confirmation import ask_first
 from portal.corpora.forms import UploadForm
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ARCHIVE_FORMATS
 from portal.intake.report import describe_kept
@@ -205,48 +206,22 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
     }
 
 
-def withdrawing(submission: Submission, relation: Relation) -> dict[str, Any]:
-    """Return what a page says before a submission is withdrawn."""
-    problem = withdrawal_problem(submission, relation)
+def ask_to_withdraw(request: HttpRequest, submission: Submission, relation: Relation) -> HttpResponse:
+    """Return the page that asks before a submission is withdrawn."""
     later = submission.system.submissions.filter(version__gt=submission.version).order_by("version")
     facts = [("Title", submission.system.title), ("State", submission.get_state_display().capitalize())]
     facts += [("Later versions", ", ".join(f"version {one.version}" for one in later))] if later else []
-    return {
-        "question": f"Withdraw {submission}?",
-        "trail": [(str(page), page.get_absolute_url()) for page in (submission.system, submission)],
-        "problems": [problem] if problem else [],
-        "sentences": [
-            *_consequences(submission),
-            "Its files and its report stay for its team and the organizers. A withdrawal cannot be undone.",
-        ],
-        "facts_title": "The submission",
-        "facts": facts,
-        "action": "Withdraw",
-        "kind": "danger",
-        "back": submission.get_absolute_url(),
-    }
-
-
-def _consequences(submission: Submission) -> list[str]:
-    """Return what a withdrawal changes for this submission."""
-    if submission.state == Submission.State.REFUSED:
-        return [
-            "It was refused, so no leaderboard shows it, and it does not count against the quota. Later versions "
-            "inherit nothing from it any more."
-        ]
-    found = ["It leaves the leaderboard, its jobs under way are cancelled, and later versions inherit nothing from it."]
-    if submission.heard_as.exists():
-        found.append(
-            "Published results of listening tests in which it was heard are hidden until they are analysed and "
-            "published without it."
-        )
-    if submission.system.team is not None:
-        found.append(
-            "It still counts against the quota of the team, because it was evaluated."
-            if submission.evaluated_at
-            else "It no longer counts against the quota of the team, because it was not evaluated."
-        )
-    return found
+    return ask_first(
+        request,
+        "submissions/withdraw.html",
+        f"Withdraw {submission}?",
+        action="Withdraw",
+        trail=[(str(page), page.get_absolute_url()) for page in (submission.system, submission)],
+        problem=withdrawal_problem(submission, relation),
+        submission=submission,
+        facts_title="The submission",
+        facts=facts,
+    )
 
 
 def _is_on_behalf(submission: Submission) -> bool:

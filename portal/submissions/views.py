@@ -119,7 +119,7 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     submission = submission_for(request.user, pk)
     relation = relation_to(request.user, submission.system)
     if request.method != "POST":
-        return render(request, "confirm.html", pages.withdrawing(submission, relation))
+        return pages.ask_to_withdraw(request, submission, relation)
     return _act(request, submission, services.withdraw, f"{submission} is withdrawn.", relation=relation)
 
 

@@ -96,21 +96,3 @@ def team_trail(team: Team) -> list[tuple[str, str]]:
     """Return a team and the pages above its own, each with its name and address."""
     editions = ("Editions", reverse("editions:list"))
     return [editions, *((str(page), page.get_absolute_url()) for page in (team.edition, team))]
-
-
-def withdrawing(team: Team) -> dict[str, Any]:
-    """What a page says before a team is withdrawn."""
-    is_over = team.state == Team.State.WITHDRAWN
-    return {
-        "question": f"Withdraw {team}?",
-        "trail": team_trail(team),
-        "problems": ["This team is withdrawn already."] if is_over else [],
-        "sentences": [
-            f"{team} can submit nothing more to {team.edition}, and its open invitations are revoked.",
-            "What it submitted stays as it is; each submission is withdrawn on its own page, after the leaderboard is "
-            "published by the organizer only. This cannot be undone.",
-        ],
-        "action": "Withdraw the team",
-        "kind": "danger",
-        "back": team.get_absolute_url(),
-    }

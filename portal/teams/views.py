@@ -111,8 +111,8 @@ def remove_member(request: HttpRequest, pk: int, membership: int) -> HttpRespons
     is_organizer = team.edition.organizers.filter(pk=request.user.pk).exists()
     if request.method != "POST":
         problem = removing_problem(team, chosen, is_organizer=is_organizer)
-        told = f"{chosen.user} then sees nothing of the team, and can return only with a new invitation."
-        return _ask(request, team, f"Remove {chosen.user} from {team}?", told, action="Remove", problem=problem)
+        question = f"Remove {chosen.user} from {team}?"
+        return _ask(request, team, "remove_member", question, action="Remove", problem=problem, person=chosen.user)
     said = f"{chosen.user} does not belong to the team any more."
     return _act(request, team, said, services.remove_member, membership=chosen, is_organizer=is_organizer)
 
@@ -123,8 +123,7 @@ def transfer(request: HttpRequest, pk: int, membership: int) -> HttpResponse:
     team = selectors.steered_team_for(request.user, pk)
     chosen = selectors.get_member(team, membership)
     if request.method != "POST":
-        told = "The owner invites, removes and withdraws. Only the new owner or an organizer can hand the team back."
-        return _ask(request, team, f"Hand {team} over to {chosen.user}?", told, action="Hand over")
+        return _ask(request, team, "hand_over", f"Hand {team} over to {chosen.user}?", action="Hand over")
     said = f"{chosen.user} owns the team now."
     return _act(request, team, said, services.transfer_team, membership=chosen)
 
@@ -136,8 +135,7 @@ def leave(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         own = selectors.membership_for(request.user, team)
         problem = leaving_problem(team, is_owner=own is not None and own.role == Membership.Role.OWNER)
-        told = "You can return only with a new invitation."
-        return _ask(request, team, f"Leave {team}?", told, action="Leave the team", problem=problem)
+        return _ask(request, team, "leave", f"Leave {team}?", action="Leave the team", problem=problem)
     if not _done(request, services.leave_team, team=team):
         return redirect(team)
     messages.success(request, f"You left the team {team}.")
@@ -149,7 +147,8 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     """What goes with a withdrawal; withdraws."""
     team = selectors.steered_team_for(request.user, pk)
     if request.method != "POST":
-        return render(request, "confirm.html", pages.withdrawing(team))
+        problem = "This team is withdrawn already." if team.state == Team.State.WITHDRAWN else ""
+        return _ask(request, team, "withdraw", f"Withdraw {team}?", action="Withdraw the team", problem=problem)
     return _act(request, team, "The team is withdrawn.", services.withdraw_team, team=team)
 
 
@@ -175,8 +174,8 @@ def _team_page(request: HttpRequest, pk: int, form: InvitationForm) -> HttpRespo
     return render(request, "teams/detail.html", context, status=422 if form.errors else 200)
 
 
-def _ask(request: HttpRequest, team: Team, question: str, told: str, **given: Any) -> HttpResponse:
-    return ask_first(request, question, told, trail=pages.team_trail(team), **given)
+def _ask(request: HttpRequest, team: Team, page: str, question: str, **given: Any) -> HttpResponse:
+    return ask_first(request, f"teams/{page}.html", question, trail=pages.team_trail(team), team=team, **given)
 
 
 def _act(request: HttpRequest, team: Any, said: str, service: Callable[..., Any], /, **given: Any) -> HttpResponse:

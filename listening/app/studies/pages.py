@@ -25,7 +25,7 @@ from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.interface_words import count_missing, ships_words
 from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan
-from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS, places_for_one_network
+from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS
 from listening.app.studies.services import DESIGN_JOB, missing_for_launch
 from listening.app.studies.settings import (
     DEFAULT_PARAMETERS,
@@ -113,13 +113,14 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     """Return everything on the page of a study."""
     prefetch_related_objects([study], "data_sets")
     is_undesigned = study.state == State.DRAFT and not study.is_designed
+    is_planned = study.state in (State.DRAFT, State.PREPARED)
     is_busy = _is_busy(study)
     blocks = study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True)))
     places = blocks["made"] or study.evaluators
     verdict = judge_plan(study) if is_undesigned and not is_busy else PlanVerdict([], is_tried=False)
     heard = list(selectors.heard_submissions(study).values()) if verdict.problems else []
     size = request.GET.get("size", "") if is_undesigned and not verdict.problems else ""
-    link, note = evaluator_link(study, request)
+    link = evaluator_link(study, request)
     is_confirmed = study.platform == Study.Platform.PROLIFIC and bool(study.platform_settings.get("confirm_by_api"))
     still = selectors.sessions_under_way(study).filter(held_block__isnull=False)  # for which the analysis waits
     return {
@@ -133,21 +134,26 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "ways": find_ways_out(study, systems=heard, data_sets=study.data_sets.all()) if heard else [],
         "size_note": explain_size(study, size) if size in SIZES else None,
         "systems": _systems(study),
-        "left_out": selectors.systems_left_out(study) if study.state in (State.DRAFT, State.PREPARED) else [],
-        "plan": plan_facts(study),
+        "left_out": selectors.systems_left_out(study) if is_planned else [],
+        "plan": describe_plan(study),
         "before": _before(study),
-        "platform": _platform(study, places),
+        "codes": sorted(study.platform_settings.get("codes", {})),
         "share": rules.places_for_one_network(study, places),
         "is_narrow": rules.is_too_narrow_for_a_room(study, places),
         "places": places,
         "missing": missing_for_launch(study) if study.state == State.PREPARED else [],
-        "too_small": _explain_smallness(study, places, verdict) if study.state in (State.DRAFT, State.PREPARED) else [],
+        "fewest": FEWEST_FOR_INTERVALS,
+        "is_too_few": is_planned and places < FEWEST_FOR_INTERVALS,
+        "is_rated_once": is_planned and _is_rated_once(study, verdict),
         "stimuli": _stimuli(study),
         "unprepared": study.stimulus_files.filter(file="").count() if study.is_launched else 0,
         "results_are": rules.describe_published_results(study),
         "taken_back": selectors.was_taken_back(study),
         "link": link,
-        "link_note": note,
+        "person_parameter": study.platform_settings.get("parameters", {}).get("person")
+        or DEFAULT_PARAMETERS["own"]["person"],
+        "own_signs": OWN_SIGNS,
+        "is_local": request.get_host().rpartition(":")[0] in ONLY_HERE,
         "kept": selectors.describe_keeping(study, timezone.now()) if study.state == State.CLOSED else None,
         "link_picture": _draw_code(link) if study.state in LAUNCHED and study.platform == Study.Platform.OWN else "",
         "cannot_confirm": is_confirmed and not settings.PROLIFIC_TOKEN,
@@ -159,73 +165,36 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _explain_smallness(study: Study, places: int, verdict: PlanVerdict) -> list[str]:
-    """Return what the results of a study could not say because it has too few evaluators or ratings of each item."""
+def _is_rated_once(study: Study, verdict: PlanVerdict) -> bool:
+    """Return whether one evaluator alone hears each item."""
     items = study.presentations.filter(purpose=Presentation.Purpose.SCORED).annotate(ratings=Count("trials"))
     most = items.aggregate(most=Max("ratings"))["most"]
-    found = [TOO_FEW] if places < FEWEST_FOR_INTERVALS else []
-    is_counted = not study.is_crossed and study.form != Study.Form.LINKABILITY
-    is_once = verdict.is_heard_once or (most == 1 and is_counted)
-    return found + ([RATED_ONCE] if is_once else [])
+    return verdict.is_heard_once or (most == 1 and not study.is_crossed and study.form != Study.Form.LINKABILITY)
 
 
-def evaluator_link(study: Study, request: HttpRequest) -> tuple[str, str]:
-    """Return the address for evaluators as it is given to the platform of the study, and what to say beside it."""
+def evaluator_link(study: Study, request: HttpRequest) -> str:
+    """Return the address for evaluators as it is given to the platform of the study."""
     address = request.build_absolute_uri(reverse("listen:join", args=[study.link_key]))
-    if study.platform == Study.Platform.PROLIFIC:
-        names = DEFAULT_PARAMETERS["prolific"] | study.platform_settings.get("parameters", {})
-        query = "&".join(f"{name}={PROLIFIC_PLACES[part]}" for part, name in names.items())
-        return f"{address}?{query}", "This is the address to give Prolific, which fills in the parts in braces."
-    if study.platform == Study.Platform.MTURK:
-        return address, "This is the address of an external question; Mechanical Turk adds its parameters."
-    person = study.platform_settings.get("parameters", {}).get("person") or DEFAULT_PARAMETERS["own"]["person"]
-    note = (
-        f"For a personal link for each evaluator add ?{person}= and an ID that nobody can guess, of letters, digits and"
-        f" {' '.join(OWN_SIGNS)}."
-    )
-    if request.get_host().rpartition(":")[0] in ONLY_HERE:
-        words = "Only this machine can open this address; {} says how phones can. {}"
-        docs = f"{reverse('docs:page', args=['operator'])}#listening-tests"
-        note = format_html(words, format_html('<a href="{}">the documentation for operators</a>', docs), note)
-    return address, note
+    if study.platform != Study.Platform.PROLIFIC:
+        return address
+    names = DEFAULT_PARAMETERS["prolific"] | study.platform_settings.get("parameters", {})
+    return f"{address}?{'&'.join(f'{name}={PROLIFIC_PLACES[part]}' for part, name in names.items())}"
 
 
-def plan_facts(study: Study) -> list[tuple[str, str]]:
-    """Return the plan of a study in words."""
-    is_rating = study.form == Study.Form.RATING
-    tasks = [one.title for one in study.asked] if study.is_crossed else study.asked_keys
-    facts = [("What evaluators do", study.form_title), ("Tasks", ", ".join(tasks))]
-    if len(study.asked) > 1:
-        facts.append(("Pages", capfirst(study.get_pages_display())))
-    if study.orders != Orders.AS_LISTED:
-        facts.append(("Order of questions", capfirst(study.get_orders_display())))
-    if scales := list(dict.fromkeys(_scale_in_words(one) for one in study.asked if one.is_judged)):
-        facts.append(("Scale", ", ".join(scales)))
-    if study.form == Study.Form.LINKABILITY:
-        boards = "a plane" if study.board_dimensions == 2 else "a line"
-        facts.append(("Boards", f"{study.board_samples} samples on {boards}"))
-    plays, more = study.plays_at_most, sum(study.certificate.get("waves", [])[1:])
-    facts += [
-        ("Plays of a sample", f"at most {plays}" if plays else "as often as wanted"),
-        ("Role play", capfirst(study.get_role_play_display())),
-        ("Languages", ", ".join(map(language_name, study.languages))),
-        ("Evaluators", f"{study.evaluators}{f', and {more} added' if more else ''}"),
-        ("Trials of each", _trials(study)),
-    ]
-    if study.practice_trials or study.gold_trials if study.is_crossed else is_rating:
-        counts = (study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge")
-        facts.append(("Besides", ", ".join(f"{count} {kind}" for count, kind in counts if count) or "none"))
-    if study.relaxations:
-        facts.append(("Rules to relax", "; ".join(RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS)))
-    if study.against:
-        facts.append(("Pairs", f"each other condition with {study.against}"))
-    if study.items_at_most:
-        facts.append(("Utterances", f"at most {study.items_at_most}"))
-    if study.has_own_recordings:
-        return [*facts, ("Recordings", study.recordings.get("archive", "")), ("Seed", str(study.seed))]
-    chosen = sorted(study.data_sets.all(), key=lambda one: (one.role, one.name))
-    sets = ", ".join(one.name for one in chosen)
-    return [*facts, ("Data sets", sets or "none yet"), ("Seed", str(study.seed))]
+def describe_plan(study: Study) -> dict[str, Any]:
+    """Return what the plan of a study says beyond its fields."""
+    counts = (study.practice_trials, "practice"), (study.gold_trials, "control"), (study.bridge_trials, "bridge")
+    has_others = study.practice_trials or study.gold_trials if study.is_crossed else study.form == Study.Form.RATING
+    return {
+        "tasks": [one.title for one in study.asked] if study.is_crossed else study.asked_keys,
+        "is_in_order": study.orders == Orders.AS_LISTED,
+        "scales": list(dict.fromkeys(_scale_in_words(one) for one in study.asked if one.is_judged)),
+        "languages": list(map(language_name, study.languages)),
+        "added": sum(study.certificate.get("waves", [])[1:]),
+        "besides": [f"{count} {kind}" for count, kind in counts if count] or ["none"] if has_others else [],
+        "relaxations": [RELAXATIONS[one] for one in study.relaxations if one in RELAXATIONS],
+        "data_sets": sorted(study.data_sets.all(), key=lambda one: (one.role, one.name)),
+    }
 
 
 def _scale_in_words(question: AskedQuestion) -> str:
@@ -337,22 +306,15 @@ def _is_busy(study: Study) -> bool:
     return True
 
 
-def launching(study: Study) -> dict[str, Any]:
-    """Return what a page says before a study is launched."""
+def ask_to_launch(study: Study) -> dict[str, Any]:
+    """Return what the page shows that asks before a study is launched."""
     counts = [("Evaluators", study.blocks.count()), ("Trials of each", study.trials_per_evaluator)]
     counts.append(("Minutes of each", selectors.expected_effort(study)["minutes"]))
-    fixed = "conditions" if study.has_own_recordings else "systems, data sets"
-    told = _asking(study, [State.PREPARED], "launched")
-    told["problems"] += [sentence for sentence, _ in missing_for_launch(study)]
-    return told | {
+    asked = _asking(study, [State.PREPARED], "launched")
+    asked["problems"] += [sentence for sentence, _ in missing_for_launch(study)]
+    return asked | {
         "question": f"Launch {study}?",
-        "sentences": [
-            "Evaluators can then begin, and the plan cannot change any more: "
-            f"{fixed}, numbers, questions and screening.",
-            "“Edit” can still change title, languages, pay, what evaluators are told before they consent, "
-            "completion codes and how long a place is kept.",
-            *filter(None, (explain_english_words(study, language) for language in study.languages)),
-        ],
+        "languages": [count_english_words(study, language) for language in study.languages],
         "facts_title": "What is launched",
         "are_counts": True,
         "facts": [(name, f"{count:,}") for name, count in counts],
@@ -361,21 +323,13 @@ def launching(study: Study) -> dict[str, Any]:
     }
 
 
-def forgetting(study: Study) -> dict[str, Any]:
-    """Return what a page says before personal data of evaluators is deleted."""
-    told = _asking(study, [State.CLOSED], "emptied of personal data")
-    if not told["problems"] and not selectors.knows_people(study):
-        told["problems"] = ["No personal data of its evaluators is here."]
-    sentences = [
-        f"This deletes {rules.PERSONAL_DATA} of all its evaluators. It cannot be undone.",
-        "Answers and results stay, without a link to a person.",
-    ]
-    return told | {
-        "question": f"Delete personal data of {study}?",
-        "sentences": [*sentences, *(["Pay everybody first."] if study.pay_per_hour else [])],
-        "action": "Delete personal data",
-        "kind": "danger",
-    }
+def ask_to_forget(study: Study) -> dict[str, Any]:
+    """Return what the page shows that asks before personal data of evaluators is deleted."""
+    asked = _asking(study, [State.CLOSED], "emptied of personal data")
+    if not asked["problems"] and not selectors.knows_people(study):
+        asked["problems"] = ["No personal data of its evaluators is here."]
+    title = "Delete personal data"
+    return asked | {"question": f"{title} of {study}?", "data": rules.PERSONAL_DATA, "action": title, "kind": "danger"}
 
 
 def _asking(study: Study, states: Iterable[State], action: str) -> dict[str, Any]:
@@ -387,7 +341,7 @@ def _asking(study: Study, states: Iterable[State], action: str) -> dict[str, Any
         problems.append(str(reason))
     address = study.get_absolute_url()
     trail = [("Listening tests", reverse("studies:list")), (str(study), address)]
-    return {"trail": trail, "problems": problems, "back": address}
+    return {"study": study, "trail": trail, "problems": problems, "back": address}
 
 
 def close_page(study: Study) -> dict[str, Any]:
@@ -414,16 +368,10 @@ def close_page(study: Study) -> dict[str, Any]:
     }
 
 
-def explain_english_words(study: Study, language: str) -> str:
-    """Return what evaluators read in English for want of a translation, as a sentence; empty where that is nothing."""
+def count_english_words(study: Study, language: str) -> dict[str, Any]:
+    """Return how many words of buttons and hints evaluators read in English for want of a translation."""
     missing, total = (0, 0) if ships_words(language) else count_missing(study, language)
-    are = "is" if missing == 1 else "are"
-    which = f"{missing} of the {total} words of buttons and hints {are} not translated"
-    return (
-        f"{language_name(language)}: {which}, so evaluators read {'it' if missing == 1 else 'them'} in English."
-        if missing
-        else ""
-    )
+    return {"name": language_name(language), "missing": missing, "total": total}
 
 
 def language_name(code: str) -> str:
@@ -432,52 +380,19 @@ def language_name(code: str) -> str:
     return str(known.get("name", code))
 
 
-def _trials(study: Study) -> str:
-    if study.form == Study.Form.LINKABILITY:
-        return f"{study.trials_per_evaluator} board{'s' if study.trials_per_evaluator > 1 else ''}"
-    if study.is_crossed:
-        return str(study.trials_per_evaluator)
-    return f"{study.trials_per_evaluator}, of which {study.originals_per_evaluator} original"
-
-
-def _before(study: Study) -> list[tuple[str, str]]:
+def _before(study: Study) -> dict[str, Any]:
+    """Return what comes before the trials, or why that cannot be read."""
     try:
         screening = parse_screening(study.screening)
         questions = parse_questionnaire(study.questionnaire, screening=screening)
     except ProblemsError as error:
-        return [("Problems", str(error))]
-    heard = {"none": "none", "huggins": "Huggins pitch", "woods": "antiphase", "both": "both"}[screening.headphones]
-    gate = " (a gate)" if screening.headphones_gate == "gate" and screening.headphones != "none" else ""
-    others = [(one, getattr(screening, one)) for one in OPTIONAL_CHECKS if one in screening.checks]
-    return [
-        ("Questions", ", ".join(one.name.replace("_", " ") for one in questions) or "none"),
-        ("Sound test", "yes" if screening.sound else "no"),
-        ("Headphone check", f"{heard}{gate}"),
-        *((f"{one.capitalize()} check", {"flag": "yes", "gate": "yes (a gate)"}[found]) for one, found in others),
-        ("Native languages", ", ".join(map(language_name, screening.native_languages)) or "any"),
-        *([("Hearing", "no known difficulty")] if screening.normal_hearing else []),
-        ("Missed control trials", "end the session" if screening.gold_gate == "gate" else "are flagged"),
-    ]
-
-
-def _platform(study: Study, places: int) -> list[tuple[str, str]]:
-    share = places_for_one_network(study, places)
-    codes = study.platform_settings.get("codes", {})
-    facts = [("Evaluators come from", capfirst(study.get_platform_display()))]
-    if study.platform == Study.Platform.PROLIFIC:
-        facts.append(("Completion codes", ", ".join(sorted(codes)) or "none yet; the launch needs one"))
-    return [
-        *facts,
-        ("Pay", f"{study.pay_per_hour} {study.currency} per hour" if study.pay_per_hour else "unpaid"),
-        ("Responsible", study.responsible or "nobody yet; the launch needs it"),
-        ("Contact", study.contact or "none yet; the launch needs one"),
-        (
-            "Personal data is kept",
-            f"{study.keep_months} months" if study.keep_months else "unknown; the launch needs it",
-        ),
-        ("An inactive participant's place is released", f"after {study.lease_minutes} min"),
-        ("Places for one network address", f"at most {min(places, share)} of {places}; {share} may begin in an hour"),
-    ]
+        return {"problem": error}
+    return {
+        "screening": screening,
+        "questions": [one.name.replace("_", " ") for one in questions],
+        "checks": [(one, getattr(screening, one)) for one in OPTIONAL_CHECKS if one in screening.checks],
+        "languages": list(map(language_name, screening.native_languages)),
+    }
 
 
 def _stimuli(study: Study) -> list[tuple[str, str]]:
@@ -494,18 +409,8 @@ def _stimuli(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-NOTE = (
-    "Half the width of a 95 % interval, where the EER is near {eer} %, taking into account that ratings of one person "
-    "are alike. A smaller difference between two systems will not be significant. The EER of a question that compares "
-    "no voices says how well its ratings tell original from anonymised speech: at 50 % not at all."
-)
 FEWEST_FOR_INTERVALS = Settings().least_clusters
-RATED_ONCE = "One evaluator hears each item, so that agreement between evaluators cannot be computed."
 WIDEST = 0.25  # half an interval of a rate that is given as a number
-TOO_FEW = (
-    f"The results of fewer than {FEWEST_FOR_INTERVALS} evaluators are points without intervals. Plan at least "
-    f"{FEWEST_FOR_INTERVALS} for comparisons."
-)
 
 
 def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_S) -> dict[str, Any]:
@@ -539,8 +444,7 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
         page |= _effort(tried, list(map(str, heard)), selectors.mean_length(study, data_sets))
     except ProblemsError as error:  # no system
         return page | {"plan_problems": verdict.problems or error.problems}
-    page["notes"] += [RATED_ONCE] if verdict.is_heard_once else []
-    return page
+    return page | {"is_rated_once": verdict.is_heard_once}
 
 
 def _form_problems(form: StudyForm) -> list[str]:
@@ -569,17 +473,6 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
         pay_per_hour=float(tried.pay_per_hour),
     )
     is_enough = tried.evaluators >= FEWEST_FOR_INTERVALS
-    counted = tried.trials_per_evaluator + tried.trials_beside
-    notes = [
-        f"One evaluator: {before_min:.0f} min before the trials, then {counted} trials of about "
-        f"{seconds_of_trial(tried, mean_s):.0f} s each, with recordings of {mean_s:.1f} s on average."
-    ]
-    if is_enough and any(row.eer_half_width > WIDEST for row in plan.rows):
-        notes.insert(0, f"{_half_width(1).capitalize()} points: the EER cannot be estimated from so few ratings.")
-    if not is_enough and (plan.rows or tried.is_crossed):
-        notes.insert(0, TOO_FEW)
-    elif plan.rows:
-        notes.insert(0, NOTE.format(eer=round(100 * TYPICAL_EER)))
     return {
         "stats": [
             {"label": "One evaluator", "value": f"{plan.minutes:.0f}", "unit": "min"},
@@ -589,7 +482,18 @@ def _effort(tried: Study, systems: list[str], mean_s: float) -> dict[str, Any]:
             else {"label": "Pay", "value": "unpaid"},
         ],
         "precision": _precision_table(systems, tried.asked, plan.rows, with_widths=is_enough) if plan.rows else None,
-        "notes": notes,
+        "effort": {
+            "before_min": f"{before_min:.0f}",
+            "trials": tried.trials_per_evaluator + tried.trials_beside,
+            "trial_s": f"{seconds_of_trial(tried, mean_s):.0f}",
+            "mean_s": f"{mean_s:.1f}",
+        },
+        "fewest": FEWEST_FOR_INTERVALS,
+        "is_too_few": not is_enough and (plan.rows or tried.is_crossed),
+        "has_intervals": is_enough and plan.rows,
+        "is_too_wide": is_enough and any(row.eer_half_width > WIDEST for row in plan.rows),
+        "widest": round(100 * WIDEST),
+        "typical_eer": round(100 * TYPICAL_EER),
     }
 
 

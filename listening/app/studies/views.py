@@ -63,7 +63,7 @@ def study_action(
         @(study_page if asks else study_post)
         def acting(request: HttpRequest, study: Study) -> HttpResponse:
             if asks and request.method != "POST":
-                return render(request, "confirm.html", asks(study))
+                return render(request, "listening/studies/launch.html", asks(study))
             try:
                 made = act(study, request.user)
             except ValidationError as error:
@@ -178,7 +178,7 @@ def preview(study: Study, by: Any) -> Any:
     return services.preview_session(study=study, by=by)
 
 
-@study_action(asks=pages.launching)
+@study_action(asks=pages.ask_to_launch)
 def launch(study: Study, by: Any) -> None:
     services.launch_study(study=study, by=by, now=timezone.now())
 
@@ -217,7 +217,10 @@ def extend(request: HttpRequest, study: Study) -> HttpResponse:
         said = "A block for 1 more evaluator is" if many == 1 else f"Blocks for {many} more evaluators are"
         messages.success(request, f"{said} open.")
         return redirect(study)
-    refusal = f"Its state is “{study.get_state_display()}”; only a launched study gets more evaluators."
-    context = {"study": study, "form": form, "blocks": study.blocks.count()}
-    context["refusal"] = "" if study.state in rules.LAUNCHED else refusal
+    context = {
+        "study": study,
+        "form": form,
+        "blocks": study.blocks.count(),
+        "can_extend": study.state in rules.LAUNCHED,
+    }
     return render(request, "listening/studies/extend.html", context, status=422 if form.errors else 200)

@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 
 from listening.app.models import Study, StudyText
 from listening.app.studies.interface_words import list_words, ships_words, translations_of
-from listening.app.studies.pages import explain_english_words, language_name
+from listening.app.studies.pages import count_english_words, language_name
 from listening.app.studies.selectors import shown_text
 from listening.texts import LANGUAGES, direction_of
 
@@ -37,7 +37,7 @@ def words_page(study: Study, language: str) -> dict[str, Any]:
     return _common(study, StudyText.Kind.WORDS, language) | {
         "rows": rows,
         "direction": direction_of(language),
-        "in_english": explain_english_words(study, language),
+        "words": count_english_words(study, language),
         "counts_forms": any(word.form > 1 for word, _ in rows),
     }
 

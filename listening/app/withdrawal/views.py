@@ -20,7 +20,7 @@ from listening.app.sessions.pages import choose_language, list_languages, sessio
 from listening.app.sessions.services import study_for_withdrawal
 from listening.app.sessions.views import session_view, visitor_address
 from listening.app.studies.interface_words import speak
-from listening.app.studies.pages import forgetting
+from listening.app.studies.pages import ask_to_forget
 from listening.app.studies.views import study_page
 from listening.app.withdrawal import services
 from portal.core.clock import read_clock
@@ -75,7 +75,7 @@ def withdraw_by_code(request: HttpRequest) -> HttpResponse:
 def forget(request: HttpRequest, study: Study) -> HttpResponse:
     """Ask first; a post deletes what leads to the evaluators of a closed study."""
     if request.method != "POST":
-        return render(request, "confirm.html", forgetting(study))
+        return render(request, "listening/studies/forget.html", ask_to_forget(study))
     try:
         services.forget_people(study=study, by=request.user)
         messages.success(request, "Personal data is deleted; answers and results stay.")

@@ -7,6 +7,7 @@ from django.test import Client, RequestFactory
 
 from portal.api.problems import bad_request, server_error
 from portal.core import errors
+from portal.core.texts import render_lines
 from tests.portal.factories import make_edition, make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +32,7 @@ def test_each_status_has_a_page_that_says_what_happened_and_what_to_do(status, a
     response = answer()
     page = response.content.decode()
     assert response.status_code == status
-    for sentence in errors.PAGES[status]:
+    for sentence in render_lines("error.txt", {"status": status}):
         assert sentence in page
     assert '<a href="/">Go to the home page</a>' in page
 
