@@ -13,8 +13,6 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from common.errors import InputError, ProblemsError
-from common.memory import format_size
-from common.tables import Cell, Column, Table, number_columns, plain_table
 from evaluation.metrics.catalogue import ESTIMATORS, find_metric
 from evaluation.protocols.ranking.policy import (
     SCORES,
@@ -42,8 +40,7 @@ from portal.challenges.selectors import (
     may_see_corpus,
     passes_speech_on,
 )
-from portal.core.labels import MISSING, duration, moment_cell, name_language
-from portal.core.models import AuditEvent
+from portal.core.labels import name_language
 from portal.core.texts import render_lines
 from portal.corpora.selectors import DataSetRow, data_set_rows
 from portal.editions.selectors import describe_engines
@@ -207,7 +204,6 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
     user = request.user
     is_organizer = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
     team, access = team_of(user, edition), data_access(user, edition)
-    sets = _asked_rows(edition)
     files = list(data_files_for(user, edition))
     job = find_data_job(edition) if access.may_accept else None
     steps = [] if is_organizer or access.may_accept else [*_steps(user, edition, team, now)]
@@ -217,9 +213,8 @@ def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str
         "access": access,
         "licence_texts": list_licence_texts(access.terms),
         "is_shared": passes_speech_on(edition),
-        "sets": _asked_table(sets),
-        "files": _file_table(edition, files),
-        "has_files": bool(files),
+        "sets": _asked_rows(edition),
+        "files": files,
         "job": job,
         "is_under_way": job is not None and not job.has_ended,
         "checksums": CHECKSUMS,
@@ -237,37 +232,6 @@ def _asked_rows(edition: Edition) -> list[DataSetRow]:
     return data_set_rows(DataSetOfCorpus.objects.filter(pk__in=wanted))
 
 
-def _asked_table(rows: list[DataSetRow]) -> Table:
-    columns = [Column("set", "Data set"), Column("role", "Role"), *number_columns("Speakers", "Recordings", "Length")]
-    cells: Iterable[list[Cell | str]] = (
-        [
-            row.data_set.name,
-            ", ".join(filter(None, [row.data_set.get_role_display(), row.data_set.split])),
-            f"{row.speakers:,}",
-            f"{row.with_audio:,}",
-            duration(row.seconds),
-        ]
-        for row in rows
-    )
-    caption = "Data sets that teams anonymise"
-    return plain_table("Data sets", columns, cells, caption=caption, is_caption_hidden=True, styles="strip")
-
-
-def _file_table(edition: Edition, files: Iterable[DataFile]) -> Table:
-    columns = [Column("file", "File"), Column("what", "What it is"), *number_columns("Size", "SHA-256")]
-    cells: Iterable[list[Cell | str]] = (
-        [
-            Cell(one.name, link=reverse("editions:data-file", args=[edition.name, one.name])),
-            one.get_kind_display().capitalize(),
-            format_size(one.bytes),
-            Cell(f"{one.sha256[:12]}…", title=one.sha256),
-        ]
-        for one in files
-    )
-    caption = "Files of the data sets"
-    return plain_table("Files to download", columns, cells, caption=caption, is_caption_hidden=True, styles="strip")
-
-
 def name_archive(edition: Edition) -> str:
     """Return the name of the one archive of all recordings and lists."""
     return f"{edition.name}-data.zip"
@@ -276,28 +240,6 @@ def name_archive(edition: Edition) -> str:
 def checksum_lines(files: Iterable[DataFile]) -> Iterator[str]:
     """The lines of a file that ``sha256sum -c`` reads."""
     return (f"{one.sha256}  {one.name}\n" for one in files)
-
-
-def audit_table(rows: Iterable[tuple[AuditEvent, str, str]]) -> Table:
-    """Who did what, each with what it is called and its details."""
-    columns = [Column("time", "Time (UTC)"), Column("who", "Who"), Column("action", "Action")]
-    columns += [Column(head.lower(), head, kind="text") for head in ("What", "Details")]
-    return plain_table(
-        "Audit log",
-        columns,
-        (
-            [
-                moment_cell(event.at, "%Y-%m-%d %H:%M:%S"),
-                str(event.actor or "the portal"),
-                action,
-                str(event.subject),
-                details or MISSING,
-            ]
-            for event, action, details in rows
-        ),
-        caption="Who did what, newest first",
-        is_caption_hidden=True,
-    )
 
 
 @dataclass(frozen=True)
@@ -342,46 +284,14 @@ class Rules:
         return any(one.role == "recognition" for one in self.data_sets)
 
     @property
-    def metric_table(self) -> Table:
-        heads = ("Metric", "Estimator", "Decides the rank")
-        return plain_table(
-            "Metrics of the recipe",
-            (Column(head, head) for head in heads),
-            (
-                (label, ESTIMATORS.get(estimator, estimator) or MISSING, decides)
-                for label, estimator, decides in self.metrics
-            ),
-            caption="Metrics",
-            is_caption_hidden=True,
-            styles="strip",
-        )
-
-    @property
-    def set_table(self) -> Table:
-        return plain_table(
-            "Data sets of the recipe",
-            [
-                Column("set", "Data set"),
-                Column("what", "What it is"),
-                *number_columns("Speakers", "Utterances", "Trials"),
-            ],
-            (
-                [one.name, self._what(one), *map(_count, (one.speakers, one.utterances, one.trials))]
-                for one in self.data_sets
-            ),
-            caption="Data sets of the recipe; a dash: the recipe does not say",
-            is_caption_hidden=True,
-            styles="strip",
-        )
+    def set_rows(self) -> list[tuple[DataSet, str]]:
+        """Each data set and what it is, in words."""
+        return [(data_set, self._what(data_set)) for data_set in self.data_sets]
 
     def _what(self, one: DataSet) -> str:
         is_spoken = one.role not in ROLES_WITHOUT_LANGUAGE and len(self.track.languages) > 1
         languages = [name_language(one.language)] if is_spoken else []
         return ", ".join(filter(None, [one.role, one.split, GENDERS.get(one.gender or "", ""), *languages]))
-
-
-def _count(number: int | None) -> str:
-    return MISSING if number is None else f"{number:,}"
 
 
 def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = None) -> Rules:
@@ -402,9 +312,7 @@ def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = N
         recipe=recipe,
         track=chosen,
         data_sets=tuple(one for one in recipe.data_sets.values() if one.role != "joint"),
-        metrics=tuple(
-            (find_metric(one.key, one.estimator).label, one.estimator, _decides(one, policy)) for one in recipe.metrics
-        ),
+        metrics=tuple(_describe_metric(one, policy) for one in recipe.metrics),
         averages=tuple(line for average in chosen.averages for line in _average_lines(average)),
         sentences=tuple(policy_in_words(policy)) if policy else (),
         policy=policy,
@@ -412,10 +320,11 @@ def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = N
     )
 
 
-def _decides(rule: MetricRule, policy: LeaderboardPolicy | None) -> str:
-    if any((gate.metric, gate.estimator) == (rule.key, rule.estimator) for gate in (policy.gates if policy else ())):
-        return "by a minimum"
-    return "yes" if rule.primary else "no"
+def _describe_metric(rule: MetricRule, policy: LeaderboardPolicy | None) -> tuple[str, str, str]:
+    """Return the label of a metric, its estimator, and whether it decides the rank."""
+    gates = {(gate.metric, gate.estimator) for gate in policy.gates} if policy else set()
+    decides = "by a minimum" if (rule.key, rule.estimator) in gates else "yes" if rule.primary else "no"
+    return find_metric(rule.key, rule.estimator).label, ESTIMATORS.get(rule.estimator, rule.estimator), decides
 
 
 def _average_lines(average: Average) -> Iterator[AverageLine]:

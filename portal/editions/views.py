@@ -223,7 +223,7 @@ def audit(request: HttpRequest, edition: str) -> HttpResponse:
     page = Paginator(audit_log.select_events(chosen, team), EVENTS_ON_A_PAGE).get_page(request.GET.get("page"))
     rows = [(event, audit_log.describe_action(event), audit_log.describe_details(event)) for event in page.object_list]
     context = {"edition": chosen, "team": team, "teams": chosen.teams.all(), "page": page, "rows": rows}
-    return render(request, "editions/audit.html", context | {"trail": pages.audit_table(rows)})
+    return render(request, "editions/audit.html", context)
 
 
 @member_read

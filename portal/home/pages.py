@@ -36,7 +36,7 @@ from portal.home.next_steps import (
 )
 from portal.jobs.checks import check_all_beside
 from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState
-from portal.jobs.pages import jobs_table, queues_table
+from portal.jobs.pages import group_jobs
 from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
 from portal.leaderboard.pages import leaderboard_summary
 from portal.leaderboard.selectors import leaderboard_for
@@ -126,7 +126,7 @@ def home_page(user: Any) -> dict[str, Any]:
     if user.is_organizer or user.is_staff:
         active = listed_jobs_for(user).filter(state__in=ACTIVE_STATES).order_by("state", "created_at")
         jobs: Any = with_estimates(active.annotate(under_way=Window(Count("pk")))[:SHOWN])
-        page |= {"jobs": jobs, "job_table": jobs_table(jobs), "jobs_under_way": jobs[0].under_way if jobs else 0}
+        page |= {"jobs": jobs, "job_groups": group_jobs(jobs), "jobs_under_way": jobs[0].under_way if jobs else 0}
     if user.is_organizer:
         corpora, systems = summaries(corpora_for(user).filter(archived_at=None)), list(listed_systems_for(user))
         baselines = [system for system in systems if system.edition_id is None]
@@ -145,7 +145,7 @@ def home_page(user: Any) -> dict[str, Any]:
         queues = queue_states()
         checks = check_all_beside(queues)
         if any(checks.values()) or not user.is_organizer:  # who organises, too, looks at Operations for what is well
-            page |= {"queues": queues, "queue_table": queues_table(queues), "checks": checks}
+            page |= {"queues": queues, "checks": checks}
         page["steps"] = [*waiting_people_step(waiting().count()), *page["steps"]]
         page["steps"] += operator_steps(
             has_organizer=user.is_organizer or User.objects.filter(is_organizer=True).exists()

@@ -253,6 +253,11 @@ class QueueState:
         return [worker for worker in self.workers if not worker.is_silent]
 
     @property
+    def places(self) -> int:
+        """How many jobs its workers run at a time."""
+        return sum(worker.capacity.processes for worker in self.living)
+
+    @property
     def is_starved(self) -> bool:
         """A job waits for longer than `STARVED_AFTER`, and no running worker serves the queue, or one with room takes
         nothing: between two jobs each has room for a moment.

@@ -16,7 +16,7 @@ from portal.core.downloads import problem_response
 from portal.jobs import selectors, services
 from portal.jobs.kinds import find_obstacle
 from portal.jobs.models import Job, JobState
-from portal.jobs.pages import job_facts, jobs_table, result_facts
+from portal.jobs.pages import group_jobs, job_facts, result_facts
 from portal.jobs.rules import MAX_ATTEMPTS, can_cancel, can_run_again
 
 PAGE_SIZE = 25
@@ -99,7 +99,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
     return {
         "page": page,
         "jobs": rows,
-        "listing": jobs_table(rows, titles),
+        "groups": group_jobs(rows, titles),
         "state": state if state in JobState.values else "",
         "states": JobState.choices,
         "purpose": purpose if purpose in purposes else "",
@@ -115,7 +115,7 @@ def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
         "job": job,
         "max_attempts": MAX_ATTEMPTS,
         "events": selectors.events_for(request.user, job),
-        "followers": jobs_table(followers) if followers else None,
+        "followers": group_jobs(followers),
         "can_cancel": can_cancel(job),
         "can_run_again": can_run_again(job),
         "obstacle": find_obstacle(job) if can_run_again(job) else None,

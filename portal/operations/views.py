@@ -19,7 +19,7 @@ from portal.accounts.access import operator_page
 from portal.core.clock import read_clock
 from portal.core.version import code_version
 from portal.jobs.checks import check_all_beside
-from portal.jobs.pages import ended_table, queues_table, workers_table
+from portal.jobs.pages import group_ended, list_workers
 from portal.jobs.selectors import count_ended, queue_states
 from portal.operations.metrics import CONTENT_TYPE, write_metrics
 
@@ -30,8 +30,7 @@ def operations(request: HttpRequest) -> HttpResponse:
     """Queues with the age of their oldest waiting job, and the health of each part."""
     queues = queue_states()
     context: dict[str, Any] = {"queues": queues, "checks": check_all_beside(queues), "version": code_version()}
-    context |= {"queue_table": queues_table(queues), "worker_table": workers_table(queues)}
-    context |= {"ended_table": ended_table(count_ended()), "activity": _describe_activity()}
+    context |= {"workers": list_workers(queues), "ended": group_ended(count_ended()), "activity": _describe_activity()}
     return render(request, "operations/operations.html", context)
 
 
