@@ -4,36 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.urls import reverse
-
-from common.tables import Cell, Column, Table, plain_table
+from common.tables import Cell
 from portal.accounts.models import User
-from portal.core.labels import MISSING, moment_cell
-
-COLUMNS = (
-    Column("name", "Name", kind="text"),
-    Column("email", "E-mail", kind="text"),
-    Column("roles", "Roles"),
-    Column("state", "State"),
-    Column("since", "Since"),
-    Column("last", "Last log-in (UTC)"),
-)
 
 
-def people_table(people: Iterable[User]) -> Table:
-    """A page of the accounts, each with a link to its own page."""
-    rows = (
-        [
-            Cell(str(user), link=reverse("people:person", args=[user.pk])),
-            user.email,
-            roles_in_words(user),
-            state_cell(user),
-            moment_cell(user.date_joined),
-            moment_cell(user.last_login, "%Y-%m-%d %H:%M") if user.last_login else MISSING,
-        ]
-        for user in people
-    )
-    return plain_table("People", COLUMNS, rows, caption="Accounts by name", is_caption_hidden=True, is_page=True)
+def people_rows(people: Iterable[User]) -> list[tuple[User, str, Cell]]:
+    """Return accounts with their roles and state."""
+    return [(user, roles_in_words(user), state_cell(user)) for user in people]
 
 
 def roles_in_words(user: User) -> str:

@@ -39,7 +39,7 @@ from portal.accounts.forms import (
     TokenForm,
 )
 from portal.accounts.models import User
-from portal.accounts.pages import people_table, roles_in_words, state_cell
+from portal.accounts.pages import people_rows, roles_in_words, state_cell
 from portal.core.confirmation import ask_first
 from portal.core.errors import error_page
 from portal.core.fields import posted, show_form
@@ -150,7 +150,7 @@ def people_list(request: HttpRequest) -> HttpResponse:
     """Everybody who has an account, by name, role or state on request."""
     words, kind = request.GET.get("q", "").replace("\0", "").strip(), request.GET.get("show", "")
     page = Paginator(selectors.find_people(words, kind), PEOPLE_ON_A_PAGE).get_page(request.GET.get("page"))
-    context = {"page": page, "table": people_table(page.object_list), "words": words, "kind": kind}
+    context: dict[str, Any] = {"page": page, "rows": people_rows(page.object_list), "words": words, "kind": kind}
     context |= {"kinds": (selectors.WAITING, *selectors.KINDS), "waiting": selectors.waiting().count()}
     return render(request, "people/list.html", context)
 

@@ -19,7 +19,7 @@ from portal.challenges.models import Corpus, Gender, Utterance
 from portal.challenges.selectors import corpora_for, managed_corpora_for
 from portal.core.fields import posted, show_form
 from portal.core.signed_urls import voice_sources
-from portal.corpora import pages, selectors, services
+from portal.corpora import selectors, services
 from portal.corpora.forms import LAYOUT_NAMES, CorpusForm, CorpusImportForm
 
 PAGE_SIZE = 25
@@ -28,7 +28,7 @@ PAGE_SIZE = 25
 @organizer_read
 def corpus_list(request: HttpRequest) -> HttpResponse:
     summaries = selectors.summaries(corpora_for(request.user).filter(archived_at=None))
-    return render(request, "corpora/list.html", {"summaries": summaries, "listing": pages.corpora_table(summaries)})
+    return render(request, "corpora/list.html", {"summaries": summaries})
 
 
 @organizer_page
@@ -100,9 +100,7 @@ def data_set_detail(request: HttpRequest, name: str, data_set: str) -> HttpRespo
     [row] = selectors.data_set_rows(chosen.corpus.data_sets.filter(pk=chosen.pk))
     context = {"corpus": chosen.corpus, "data_set": chosen, "row": row}
     context["trial_lists"] = chosen.trial_lists.select_related("enrolment_set__corpus")
-    return render(
-        request, "corpora/data_set.html", context | _utterance_page(request, chosen.corpus, chosen.utterances.all())
-    )
+    return render(request, "corpora/data_set.html", context | _utterance_page(request, chosen.utterances.all()))
 
 
 @member_page
@@ -121,14 +119,13 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
 def speaker_list(request: HttpRequest, name: str) -> HttpResponse:
     corpus = selectors.corpus_for(request.user, name)
     page = Paginator(selectors.speaker_table(corpus), PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"corpus": corpus, "page": page, "listing": pages.speakers_table(corpus, page.object_list)}
-    return render(request, "corpora/speakers.html", context)
+    return render(request, "corpora/speakers.html", {"corpus": corpus, "page": page})
 
 
 @organizer_read
 def utterance_list(request: HttpRequest, name: str) -> HttpResponse:
     corpus = selectors.corpus_for(request.user, name)
-    context = {"corpus": corpus} | _utterance_page(request, corpus, corpus.utterances.all())
+    context = {"corpus": corpus} | _utterance_page(request, corpus.utterances.all())
     return render(request, "corpora/utterances.html", context)
 
 
@@ -140,7 +137,7 @@ def utterance_detail(request: HttpRequest, name: str, utterance: str) -> HttpRes
         "utterance": chosen,
         "data_sets": chosen.data_sets.select_related("corpus"),
         "player": _player(request, chosen),
-        "versions": pages.versions_table(chosen.submitted_files.select_related("submission__system", "data_set")),
+        "versions": chosen.submitted_files.select_related("submission__system", "data_set"),
     }
     return render(request, "corpora/utterance.html", context)
 
@@ -152,9 +149,8 @@ def _player(request: HttpRequest, utterance: Utterance) -> dict[str, Any] | None
     return {"title": "Recording", "sources": voice_sources(request, {"original": utterance.audio})}
 
 
-def _utterance_page(request: HttpRequest, corpus: Corpus, utterances: QuerySet[Utterance]) -> dict[str, Any]:
+def _utterance_page(request: HttpRequest, utterances: QuerySet[Utterance]) -> dict[str, Any]:
     search = {key: request.GET.get(key, "").replace("\0", "").strip() for key in ("text", "gender", "speaker")}
     found = selectors.search_utterances(utterances, **search)
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-    listing = pages.utterances_table(corpus, page.object_list)
-    return {"page": page, "search": search, "genders": Gender.choices, "listing": listing}
+    return {"page": page, "search": search, "genders": Gender.choices}

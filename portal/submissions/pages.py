@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -20,7 +19,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from common.errors import InputError, ProblemsError
-from common.tables import Column, Table, number_columns, number_table, plain_table
 from evaluation.protocols.ranking.policy import SEVERAL_IN_WORDS, make_policy
 from portal.challenges.models import Edition, Role
 from portal.challenges.rules import Phase, publishes_at_once, submission_phase
@@ -197,7 +195,7 @@ def detail_page(request: HttpRequest, submission: Submission) -> dict[str, Any]:
         "withdrawal_problem": withdrawal_problem(submission, relation),
         "report": report_sections(submission),
         "kept": "" if is_repeated else describe_kept(files or groups),
-        "data_sets": data_sets_table(files, is_sent=submission.upload is not None),
+        "data_sets": files,
         "recordings": {name: sum(row[name] for row in files) for name in ("new", "inherited")},
         "has_inherited": submission.inherits is not None
         and (any(row["inherited"] for row in files) or submission.documents.filter(is_inherited=True).exists()),
@@ -244,16 +242,6 @@ def data_set_rows(submission: Submission) -> list[dict[str, Any]]:
         )
     )
     return [{**row, "name": row["data_set__name"], "new": row["files"] - row["inherited"]} for row in counted]
-
-
-def data_sets_table(files: Iterable[Mapping[str, Any]], *, is_sent: bool) -> Table:
-    """Return the files of each data set, and where they came from. `is_sent`: in an archive."""
-    heads = ["Data set", "Files", "From this archive" if is_sent else "Made here", "Inherited", "Converted"]
-    rows = (
-        [row["name"], *(f"{row[counted]:,}" for counted in ("files", "new", "inherited", "converted"))] for row in files
-    )
-    caption = "Files of each data set, and where they came from"
-    return number_table("Files of each data set", heads, rows, caption=caption, is_caption_hidden=True, styles="strip")
 
 
 @dataclass(frozen=True)
@@ -323,7 +311,6 @@ class Asked:
     """What an archive of an edition must hold, as its page shows it; `tree` is an example of a complete one."""
 
     requirements: ArchiveRequirements
-    table: Table
     tree: str
 
 
@@ -333,15 +320,7 @@ def ask(edition: Edition) -> Asked | None:
         requirements = list_requirements(edition)
     except ProblemsError:
         return None
-    heads = ("Data set", "Folder, where one is needed")
-    columns = [*(Column(head, head) for head in heads), *number_columns("Files"), Column("must", "Required")]
-    rows = (
-        [one.name, f"{one.directory}/", f"{one.utterances:,}", "yes" if one.is_required else "no"]
-        for one in requirements.data_sets
-    )
-    caption = "Data sets of an archive"
-    table = plain_table("Speech", columns, rows, caption=caption, is_caption_hidden=True, styles="strip")
-    return Asked(requirements, table, example_tree(requirements))
+    return Asked(requirements, example_tree(requirements))
 
 
 def example_tree(requirements: ArchiveRequirements) -> str:

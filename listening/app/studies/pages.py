@@ -13,12 +13,11 @@ from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 
 from common.errors import NotPossible, ProblemsError
-from common.tables import Cell, Column, Group, Row, Table, number_columns, number_table
+from common.tables import Table, number_table
 from listening.analysis.reading.inputs import Settings
 from listening.app.models import Presentation, PresentationSample, Study
 from listening.app.studies import rules, selectors
@@ -53,51 +52,13 @@ BADGES = {
     State.PAUSED: "cancelled",
     State.CLOSED: "succeeded",
 }
-CHECKS = (
-    Column("check", "Check", kind="text"),
-    Column("result", "Result"),
-    Column("required", "Required", kind="text"),
-    Column("found", "Found", kind="text"),
-)
-LISTENING = (
-    Column("session", "Session"),
-    Column("trials", "Trials answered", kind="num"),
-    Column("seen", "Last contact (UTC)", kind="text"),
-    Column("until", "Place until (UTC)", kind="text"),
-)
-OWN = "own recordings"
 HEARABLE = (State.PREPARED, State.OPEN, State.PAUSED, State.CLOSED)
 PROLIFIC_PLACES = {"person": "{{%PROLIFIC_PID%}}", "study": "{{%STUDY_ID%}}", "session": "{{%SESSION_ID%}}"}
 
 
-def studies_table(studies: Iterable[Any]) -> Table:
-    """Return the studies of a list, from `selectors.studies_with_counts`."""
-    columns = [Column("study", "Study", kind="text"), Column("edition", "Edition", kind="text")]
-    columns += [Column("what", "What evaluators do", kind="text"), Column("state", "State")]
-    columns += number_columns("Sessions", "Finished")
-    rows = [
-        (
-            Cell(str(one), link=one.get_absolute_url(), ribbon="simulated answers" if one.is_simulated else ""),
-            Cell(str(one.edition or OWN)),
-            Cell(one.form_title if one.is_crossed else ", ".join(one.asked_keys)),
-            Cell(drawing=_state_with_results(one)),
-            Cell(str(one.sessions_begun)),
-            Cell(f"{one.blocks_finished} of {one.blocks_made}" if one.blocks_made else "–"),
-        )
-        for one in studies
-    ]
-    return plain_table("Listening tests", columns, rows, styles="stack")
-
-
-def _state_with_results(study: Study) -> SafeString:
-    """Return the badge of a study's state; of a closed one with the way to its results."""
-    badge = format_html(
-        '<span class="badge" data-state="{}">{}</span>', BADGES[State(study.state)], study.get_state_display()
-    )
-    if study.state != State.CLOSED:
-        return badge
-    link = '<span>{} <a href="{}">results<span class="visually-hidden"> of {}</span></a></span>'
-    return format_html(link, badge, reverse("studies:results", args=[study.name]), study)
+def list_studies(studies: Iterable[Study]) -> list[tuple[Study, str]]:
+    """Return studies with the badges of their states."""
+    return [(study, BADGES[State(study.state)]) for study in studies]
 
 
 def _draw_code(address: str) -> SafeString:
@@ -133,7 +94,7 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "plan_problems": verdict.problems,
         "ways": find_ways_out(study, systems=heard, data_sets=study.data_sets.all()) if heard else [],
         "size_note": explain_size(study, size) if size in SIZES else None,
-        "systems": _systems(study),
+        "systems": _conditions(study),
         "left_out": selectors.systems_left_out(study) if is_planned else [],
         "plan": describe_plan(study),
         "before": _before(study),
@@ -220,10 +181,11 @@ def design_page(study: Study) -> dict[str, Any]:
     parts = certificate.get("parts", [])
     titles = ["The scored trials"] if len(parts) < 2 else [f"Wave {number}" for number in range(1, len(parts) + 1)]
     groups = [
-        {"table": _checks_table(title, part.get("checks", []), part.get("numbers")), "notes": part.get("relaxed", [])}
+        {"title": title, "checks": list(_with_power(part)), "notes": part.get("relaxed", [])}
         for title, part in zip(titles, parts, strict=True)
     ]
-    groups.append({"table": _checks_table("Everything around them", certificate.get("rows", [])), "notes": []})
+    around = {"checks": certificate.get("rows", [])}
+    groups.append({"title": "Everything around them", "checks": list(_with_power(around)), "notes": []})
     return page | {
         "passes": certificate.get("passes", False),
         "facts": [
@@ -231,71 +193,33 @@ def design_page(study: Study) -> dict[str, Any]:
             ("Blocks", " + ".join(map(str, certificate.get("waves", [])))),
             ("Fingerprint of the trials", certificate.get("fingerprint", "")),
         ],
-        "groups": [group for group in groups if group["table"].rows],
+        "groups": [group for group in groups if group["checks"]],
         "counts": _count_trials(study),
     }
 
 
-def _count_trials(study: Study) -> Table:
+def _count_trials(study: Study) -> QuerySet[Any, Any]:
     """Return in how many scored presentations and trials each system is rated, or each condition is compared."""
     scored, code = study.presentations.filter(purpose=Presentation.Purpose.SCORED), "condition__code"
     counted: QuerySet[Any, Any] = scored.order_by(code).values_list(code)
-    counted = counted.annotate(Count("pk", distinct=True), Count("trials"))
-    what, original = "system", "original speech"
-    if study.is_crossed:
-        rated = PresentationSample.objects.filter(presentation__in=scored, slot__in=COMPARED_SLOTS)
-        what, original, code = "condition", study.original_name, "stimulus__condition__code"
-        numbers = Count("stimulus__item", distinct=True), Count("presentation__trials")
-        counted = rated.order_by(code).values_list(code).annotate(*numbers)
-    columns = Column(what, capfirst(what)), Column("items", "Items", kind="num"), Column("trials", "Trials", kind="num")
-    rows = ((Cell(name or original), *(Cell(f"{many:,}") for many in counts)) for name, *counts in counted)
-    return plain_table(f"Trials of each {what} over all evaluators", columns, rows)
+    if not study.is_crossed:
+        return counted.annotate(Count("pk", distinct=True), Count("trials"))
+    rated = PresentationSample.objects.filter(presentation__in=scored, slot__in=COMPARED_SLOTS)
+    code = "stimulus__condition__code"
+    numbers = Count("stimulus__item", distinct=True), Count("presentation__trials")
+    return rated.order_by(code).values_list(code).annotate(*numbers)
 
 
-def _checks_table(title: str, checks: Iterable[Mapping[str, Any]], numbers: Mapping[str, int] | None = None) -> Table:
-    """Return checks of a certificate: what each requires, what was found, and what one of chance can find at all."""
-    rows = (
-        (
-            Cell(capfirst(one["name"])),
-            Cell("passes", badge="succeeded") if one["passed"] else Cell("fails", badge="failed"),
-            Cell(_required_in_words(one, numbers or {})),
-            Cell(str(one["found"])),
-        )
-        for one in checks
-    )
-    return plain_table(title, CHECKS, rows, styles="stack", is_caption_hidden=False)
+def _with_power(part: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield checks of a certificate, each with what one that allows for chance can find at all."""
+    for check in part.get("checks", []):
+        yield check, describe_power(check["name"], check["required"], part.get("numbers") or {})
 
 
-def _required_in_words(check: Mapping[str, Any], numbers: Mapping[str, int]) -> str:
-    """Return what a check requires, and what it can find where it allows for chance."""
-    power = describe_power(check["name"], check["required"], numbers)
-    return f"{check['required']}. {power}" if power else str(check["required"])
-
-
-def plain_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], **more: Any) -> Table:
-    """Return a table beneath a heading that says what it is."""
-    told: dict[str, Any] = {"caption": title, "is_caption_hidden": True, "styles": "strip"} | more
-    return Table(tuple(columns), (Group(tuple(Row(tuple(cells)) for cells in rows)),), title, **told)
-
-
-def _systems(study: Study) -> Table | None:
+def _conditions(study: Study) -> QuerySet[Any]:
     """Return the systems of a study, or its conditions; of an imported one the systems of the edition."""
-    columns = [Column("system", "System"), Column("submission", "Submission", kind="text")]
-    if study.is_crossed:
-        columns = [Column("system", "Condition"), Column("submission", "Kind", kind="text")]
-    heading = "Stimuli" if study.is_crossed else "Stimuli, with practice"
-    columns += [] if study.imported else [Column("stimuli", heading, kind="num")]
-    rows = []
     conditions = study.conditions.all() if study.is_crossed else study.systems
-    for one in conditions.select_related("submission__system").annotate(stimulus_count=Count("stimuli")):
-        told, submission = Cell(capfirst(one.get_kind_display())), one.submission
-        if submission is not None:
-            named = f"{submission.system.title}, version {submission.version}"
-            told = Cell(named, link=submission.get_absolute_url())
-        name = one.code or study.original_name
-        rows.append((Cell(name), told, Cell(f"{one.stimulus_count:,}"))[: len(columns)])
-    what = "Conditions" if study.is_crossed else "Systems"
-    return plain_table(f"{what} of the study", columns, rows) if rows else None
+    return conditions.select_related("submission__system").annotate(stimulus_count=Count("stimuli"))
 
 
 def _is_busy(study: Study) -> bool:
@@ -348,22 +272,12 @@ def close_page(study: Study) -> dict[str, Any]:
     """Return who is still listening, and until when at most."""
     found: list[Any] = list(selectors.sessions_under_way(study))
     listening, now = [one for one in found if one.has_place], read_clock()
-    rows = [
-        (
-            Cell(f"Session {one.pk}", link=reverse("studies:session", args=[study.name, one.pk])),
-            Cell(str(one.answered_trials)),
-            Cell(f"{one.last_seen_at:%Y-%m-%d %H:%M}" if one.last_seen_at else ""),
-            Cell(f"{one.place_until:%Y-%m-%d %H:%M}" if one.place_until else ""),
-        )
-        for one in listening
-    ]
     return {
         "study": study,
         "badge": BADGES[State(study.state)],
         "listening": listening,
         "stalled": sum(rules.is_stalled(one, now) for one in listening),
         "before": len(found) - len(listening),
-        "table": plain_table("Sessions that are not finished", LISTENING, rows),
         "blocks": study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True))),
     }
 

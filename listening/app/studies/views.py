@@ -96,10 +96,14 @@ def study_list(request: HttpRequest) -> HttpResponse:
     no_edition, edition = selectors.explain_no_edition(request.user), _chosen_edition(request)
     studies = selectors.studies_with_counts(request.user, edition)
     page = Paginator(studies, PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"page": page, "table": pages.studies_table(page.object_list), "edition": edition}
-    context["no_edition"] = no_edition
-    context["has_archived"] = not page.object_list and selectors.has_archived(request.user, edition)
-    context["query"] = f"?{urlencode({'edition': edition.name})}" if edition else ""
+    context = {
+        "page": page,
+        "studies": pages.list_studies(page.object_list),
+        "edition": edition,
+        "no_edition": no_edition,
+        "has_archived": not page.object_list and selectors.has_archived(request.user, edition),
+        "query": f"?{urlencode({'edition': edition.name})}" if edition else "",
+    }
     return render(request, "listening/studies/list.html", context)
 
 
