@@ -191,6 +191,7 @@ def test_page_of_an_edition_has_one_button_for_what_its_organizer_does_next(clie
     make_team(edition, state="waiting")
     page = read_page(client.get("/editions/mine/"))
     assert page.count('class="button') == 1 + page.count("Log out</button>")
+    assert "1 waiting" in page
     assert '<a class="button end" href="/editions/mine/teams/">Look at the teams</a>' in page
 
 
