@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from common.errors import ProblemsError
 from evaluation.attackers.training.recipe import PRESETS
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.evaluation_table import KnownEngines
 from evaluation.protocols.recipes import DataSet, Recipe, list_hash, parse_recipe
-from portal.core.labels import duration
 from speech.encoders import registry as encoders
 from speech.recognizers import registry as recognizers
 
@@ -65,25 +64,23 @@ def submission_problem(edition: Edition, now: datetime) -> str:
     return f"Submissions closed on {moment(closed)}." if phase is Phase.CLOSED and closed is not None else ""
 
 
-def phase_in_words(edition: Edition, part: str, now: datetime) -> str:
-    """Such as ``open until 2026-12-01 12:00 UTC, 10 d 3 h left``.
+def describe_phase(edition: Edition, part: str, now: datetime) -> dict[str, Any]:
+    """Return what `templates/editions/_phase.txt` says of a phase: its times, and how long it is until the next one.
 
     Args:
         part: ``registration`` or ``submissions``.
     """
-    if edition.archived_at is not None:
-        return f"closed, archived on {moment(edition.archived_at)}"
     opens, closes, late = _times(edition, part)
     phase = _phase(opens, closes, late, now)
-    if phase is Phase.BEFORE and opens is not None:
-        return f"opens on {moment(opens)}, in {duration(opens - now)}"
-    if phase is Phase.OPEN and closes is not None:
-        return f"open until {moment(closes)}, {duration(closes - now)} left"
-    if phase is Phase.LATE and late is not None and closes is not None:
-        return f"late since {moment(closes)}; late ones are accepted until {moment(late)}, {duration(late - now)} left"
-    if phase is Phase.CLOSED:
-        return f"closed since {moment(max(time for time in (closes, late) if time is not None))}"
-    return "open, without an end"
+    ends = {Phase.BEFORE: opens, Phase.OPEN: closes, Phase.LATE: late}.get(phase)
+    return {
+        "state": phase,
+        "archived_at": edition.archived_at,
+        "closes": closes,
+        "closed": max(filter(None, (closes, late)), default=None),
+        "ends": ends,
+        "left": ends - now if ends is not None else None,
+    }
 
 
 def speech_deletion_time(kept_until: datetime, announced_at: datetime | None) -> datetime | None:

@@ -28,9 +28,9 @@ from portal.challenges.models import DataFile, Edition
 from portal.challenges.models import DataSet as DataSetOfCorpus
 from portal.challenges.rules import (
     Phase,
+    describe_phase,
     list_licence_texts,
     missing_sets,
-    phase_in_words,
     submission_phase,
 )
 from portal.challenges.selectors import (
@@ -56,11 +56,11 @@ GENDERS = {"f": "female", "m": "male", "mixed": "mixed genders"}
 
 @dataclass(frozen=True)
 class EditionRow:
-    """An edition in a list: its phases in words, and what the visitor is in it."""
+    """An edition in a list: its phases, and what the visitor is in it."""
 
     edition: Edition
-    registration: str
-    submissions: str
+    registration: dict[str, Any]
+    submissions: dict[str, Any]
     team: Team | None
     is_organized: bool
 
@@ -101,8 +101,8 @@ def edition_rows(user: Any, editions: list[Edition], now: datetime) -> list[Edit
     return [
         EditionRow(
             edition=edition,
-            registration=phase_in_words(edition, "registration", now),
-            submissions=phase_in_words(edition, "submissions", now),
+            registration=describe_phase(edition, "registration", now),
+            submissions=describe_phase(edition, "submissions", now),
             team=teams.get(edition.pk),
             is_organized=edition.pk in organised,
         )
@@ -116,8 +116,8 @@ def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
     team = team_of(user, edition)
     context: dict[str, Any] = {
         "edition": edition,
-        "registration": phase_in_words(edition, "registration", now),
-        "submissions": phase_in_words(edition, "submissions", now),
+        "registration": describe_phase(edition, "registration", now),
+        "submissions": describe_phase(edition, "submissions", now),
         "is_organizer": is_organizer,
         "may_see_corpus": may_see_corpus(user, edition.corpus),
         "may_copy": is_organizer and user.is_organizer,
@@ -187,7 +187,7 @@ def _team_steps(user: Any, edition: Edition, team: Team, now: datetime) -> Itera
     if team.state == Team.State.WAITING:
         yield NextStep("wait-for-approval", page, facts)
     elif phase is Phase.BEFORE:
-        yield NextStep("submissions-open-later", page, {**facts, "phase": phase_in_words(edition, "submissions", now)})
+        yield NextStep("submissions-open-later", page, {**facts, "phase": describe_phase(edition, "submissions", now)})
     elif phase is Phase.CLOSED:
         yield NextStep("submissions-closed", reverse("submissions:list", args=[edition.name]))
     else:

@@ -19,7 +19,7 @@ from django.utils.http import urlencode
 from listening.app.models import Block, Condition, Study
 from listening.app.studies.rules import LAUNCHED, RESULTS_TAKEN_BACK
 from portal.challenges.models import Edition
-from portal.challenges.rules import Phase, phase_in_words, registration_phase, submission_phase
+from portal.challenges.rules import Phase, describe_phase, registration_phase, submission_phase
 from portal.core.counting import count_rows
 from portal.core.mail import sends_mail
 from portal.core.models import AuditEvent
@@ -305,8 +305,8 @@ def _team_step(team: Team, newest: Submission | None, has_data: bool, begun: Upl
 def _submit_step(edition: Edition, facts: Mapping[str, Any], has_data: bool, now: datetime) -> NextStep:
     phase = submission_phase(edition, now)
     if phase is Phase.BEFORE:
-        words = phase_in_words(edition, "submissions", now)
-        return NextStep("submissions-open-later", edition.get_absolute_url(), {**facts, "phase": words})
+        coming = describe_phase(edition, "submissions", now)
+        return NextStep("submissions-open-later", edition.get_absolute_url(), {**facts, "phase": coming})
     if phase is Phase.CLOSED:
         return NextStep("submissions-closed", reverse("submissions:list", args=[edition.name]), facts)
     if edition.shares_data and edition.corpus_id is not None and not has_data:

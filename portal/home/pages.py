@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +16,7 @@ from listening.app.studies.selectors import studies_for
 from portal.accounts.models import User
 from portal.accounts.selectors import lacks_second_factor, operators, waiting
 from portal.challenges.models import Edition
-from portal.challenges.rules import Phase, registration_phase, submission_phase
+from portal.challenges.rules import registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for
 from portal.corpora.selectors import summaries
 from portal.home.next_steps import (
@@ -54,32 +53,13 @@ FAILURES_CONCERN_FOR = timedelta(days=7)
 IMPORTS = {"import-corpus": ("name", "folder"), "import-ratings": ("study", "file")}
 
 
-@dataclass(frozen=True)
-class EditionLine:
-    """A listed edition: what is open in it now, and whether its leaderboard can be seen."""
-
-    edition: Edition
-    registration: Phase
-    submissions: Phase
-
-    @property
-    def sentence(self) -> str:
-        if self.registration is Phase.OPEN and self.submissions is Phase.OPEN:
-            return "registration and submissions open"
-        if self.registration is Phase.OPEN:
-            return "registration open"
-        if self.submissions in {Phase.OPEN, Phase.LATE}:
-            return f"submissions {self.submissions}"
-        return "not open yet" if Phase.BEFORE in {self.registration, self.submissions} else "closed"
-
-
 def visitor_page(user: Any) -> dict[str, Any]:
     """The listed editions, those with a published leaderboard first, and the newest of these leaderboards."""
     now = timezone.now()
     listed = editions_for(user).filter(archived_at=None)
     editions = list(listed.order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN])
-    lines = (EditionLine(one, registration_phase(one, now), submission_phase(one, now)) for one in editions)
-    page: dict[str, Any] = {"editions": list(lines), "is_new": not operators().exists()}
+    phases = [(edition, registration_phase(edition, now), submission_phase(edition, now)) for edition in editions]
+    page: dict[str, Any] = {"editions": phases, "is_new": not operators().exists()}
     if editions and editions[0].published_at is not None:
         page["board"] = _newest_board(user, editions[0])
         page["heard"] = [one.study for one in list_shown_analyses(user, editions[0]) if one.is_published]
@@ -116,7 +96,7 @@ def home_page(user: Any) -> dict[str, Any]:
         page |= visitor_page(user)
         invitations = list(list_invitations_of(user, now))
         invited = {one.team.edition_id for one in invitations}
-        others = [line.edition for line in page["editions"] if line.edition.pk not in invited]
+        others = [edition for edition, *_ in page["editions"] if edition.pk not in invited]
         page["steps"] = [*invitation_steps(invitations), *registration_steps(others, now)]
     if user.is_organizer and (failed := open_failures(user, now)):
         page["steps"].append(look_at_failures(failed))
