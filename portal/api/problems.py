@@ -13,6 +13,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.multipartparser import MultiPartParserError
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
 
@@ -57,7 +58,7 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         return problem(503, FILES_AWAY, {"Retry-After": str(AGAIN_S)})
     if isinstance(error, RequestDataTooBig):
         return problem(413, TOO_LARGE)
-    if isinstance(error, SuspiciousOperation):
+    if isinstance(error, SuspiciousOperation | MultiPartParserError):
         return problem(400, "The request cannot be read.")
     if isinstance(error, PermissionDenied):
         return problem(403, "You may not do this.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
+from django_countries import countries
 from django_countries.serializer_fields import CountryField
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -69,7 +70,7 @@ class TeamFieldsSerializer(StrictModelSerializer):
     name = LineSerializerField(max_length=80)
     contact = LineSerializerField(max_length=120, help_text="The person to ask about the team.")
     affiliation = LineSerializerField(max_length=200, help_text="University, institute or company.")
-    country = CountryField(help_text="ISO 3166, two letters.")
+    country = serializers.ChoiceField(list(countries), help_text="ISO 3166, two letters.")
 
     class Meta:
         model = Team

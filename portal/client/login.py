@@ -8,7 +8,7 @@ import sys
 
 from common.errors import CommandError
 from common.terminal import FINE, print_text
-from portal.client.api import HOW_TO_LOG_IN, add_server_arguments, keep_login, open_portal
+from portal.client.api import add_server_arguments, keep_login, open_portal
 
 DESCRIPTION = (
     "Save the address of a portal and an access token from your account page, once the portal confirms that the token "
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     except EOFError:
         token = ""
     if not token.strip():
-        raise CommandError(f"No token was given. {HOW_TO_LOG_IN}")
+        raise CommandError("No token was given: type it when asked, or give it on standard input.")
     with open_portal(options.server, token.strip()) as portal:
         me = portal.get("me")
         place = keep_login(portal.address, token.strip())

@@ -120,7 +120,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     if form.is_valid():
         rename_system(system=system, by=request.user, **form.cleaned_data)
         messages.success(request, "The changes are saved.")
-        return redirect("systems:edit", system.name)
+        return redirect("systems:detail", system.name)
     return show_form(request, "edit.html", form, name=name, back=reverse("systems:detail", args=[name]))
 
 

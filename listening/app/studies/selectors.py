@@ -80,7 +80,7 @@ def explain_no_edition(user: Any) -> str:
         return ""
     if managed_editions_for(user).filter(corpus__isnull=False).exists():
         return "Every edition with a corpus that you organise is archived. Restore one, or create a new edition."
-    return "It belongs to an edition with a corpus that you organise. Create one, or give one of yours a corpus."
+    return "You organise no edition with a corpus. Create one, or give one of yours a corpus."
 
 
 def edition_to_study(user: Any, name: str) -> Edition:

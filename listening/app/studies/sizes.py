@@ -102,7 +102,7 @@ def choose_numbers(request: CrossedRequest) -> tuple[int, int]:
     return min(MOST_SUGGESTED, max(FEWEST_SUGGESTED, wanted)), trials
 
 
-LONGER = "“Make the design” searches for longer than a page waits"
+LONGER = "making the design may take minutes"
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,10 @@ def test_every_problem_is_a_problem_document(challenge, team):
     assert "JSON parse error" in read_problem(
         team.client.post(f"/api/{path}", "{", content_type="application/json"), 400
     )
+    without_boundary = team.client.post(
+        f"/api/teams/{challenge.team.pk}/release", "--x", content_type="multipart/form-data"
+    )
+    read_problem(without_boundary, 400)
     assert "note" in read_problem(team.post(path, {"note": "n" * 2001}), 400)
     read_problem(team.get("submissions/99999999999999999999999/"), 404)
     read_problem(team.get("submissions/?edition=%00"), 400)
