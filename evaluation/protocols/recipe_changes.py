@@ -64,15 +64,15 @@ def find_obstacles(known: Recipe, wanted: Recipe, track: str = "") -> list[str]:
 def _find_set_obstacles(known: Recipe, wanted: Recipe) -> Iterator[str]:
     old, new = known.data_sets, wanted.data_sets
     if added := [name for name in new if name not in old]:
-        yield f"data_sets: expected the {len(old)} sets of now, found also {', '.join(added)}. Nobody submitted these."
+        yield f"data_sets: expected the present {len(old)} sets, found also {', '.join(added)}. Nobody submitted these."
     if lost := [name for name in old if name not in new]:
         yield (
-            f"data_sets: expected the {len(old)} sets of now, found no {', '.join(lost)}. Keep them here and "
+            f"data_sets: expected the present {len(old)} sets, found no {', '.join(lost)}. Keep them here and "
             "leave them out of the averages."
         )
     for name, one in new.items():
         if name in old and (changed := _changed_fields(old[name], one)):
-            yield f"data_sets.{name}: expected the {' and '.join(changed)} of now, found another."
+            yield f"data_sets.{name}: expected the present {' and '.join(changed)}, found another."
 
 
 def _changed_fields(old: DataSet, new: DataSet) -> list[str]:
@@ -89,7 +89,7 @@ def _find_fixed(known: Recipe, wanted: Recipe) -> Iterator[str]:
         if isinstance(old, str | bool | tuple):
             yield f"{name}: expected {_write(old)} as now, found {_write(new)}. {reason}"
         else:
-            yield f"{name}: expected the table of now, found another. {reason}"
+            yield f"{name}: expected the present table, found another. {reason}"
 
 
 def _find_track(known: Recipe, wanted: Recipe, track: str) -> Iterator[str]:

@@ -216,7 +216,7 @@ def _hold_together(
     if Edition.objects.filter(name=edition.name).exclude(pk=edition.pk).exists():
         problems["name"] = [f"Another edition is called {edition.name}. Choose another name."]
     if edition.name in RESERVED_NAMES:
-        problems["name"] = [f"The address of {edition.name} is taken. Choose another name."]
+        problems["name"] = [f"The address of “{edition.name}” is taken. Choose another name."]
     if not organizers:
         problems["organizers"] = ["An edition needs an organizer: give the e-mail address of an account."]
     if problems:

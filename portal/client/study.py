@@ -94,7 +94,8 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{file}: expected a readable TOML file, found “{error}”.") from None
+        found = error.strerror if isinstance(error, OSError) else error
+        raise CommandError(f"{file}: expected a readable TOML file, found “{found}”.") from None
 
 
 def _list(folder: Path) -> list[Path]:

@@ -111,7 +111,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     changed = form.save_changes(by=request.user) if form.is_valid() else None
     if changed is not None:
         messages.success(request, "The changes are saved.")
-        return redirect("corpora:edit", changed.name)
+        return redirect("corpora:detail", changed.name)
     return show_form(request, "edit.html", form, name=name, back=reverse("corpora:detail", args=[name]))
 
 

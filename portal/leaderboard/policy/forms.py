@@ -36,7 +36,7 @@ class PolicyForm(forms.Form):
         label="Minimum EERs of the conditions, in per cent",
         required=False,
         max_length=200,
-        help_text="Ascending, with commas between them, such as 15, 20, 25, 30. None: nothing is ranked.",
+        help_text="Ascending, with commas between them, such as 15, 20, 25, 30. Empty: nothing is ranked.",
     )
     policy = RadioField(
         "Where a system competes",

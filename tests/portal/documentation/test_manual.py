@@ -28,6 +28,13 @@ def test_parts_of_the_manual_that_pages_of_the_portal_name_are_there():
     assert {(name, part) for name, part in links if part not in ids_of(name)} == set()
 
 
+def test_links_from_the_manual_to_the_portal_lead_somewhere(client):
+    pages = build_manual().rglob("*.html")
+    links = {link for page in pages for link in re.findall(r'href="(/[^"#]*)', page.read_text())}
+    assert "/api/" in links
+    assert [link for link in sorted(links) if client.get(link).status_code == 404] == []
+
+
 def test_every_metric_has_its_place_in_the_manual():
     assert set(METRICS) <= ids_of("metrics")
 

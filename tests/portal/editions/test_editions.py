@@ -159,7 +159,7 @@ def test_every_other_problem_of_the_form_is_told_at_once(client, organizer):
     assert set(errors) == fields
     assert errors["organizers"] == [f"No account has the address {stranger}. Ask this person to make one first."]
     response = client.post("/editions/new/", filled_in(organizer, name="new"))
-    assert errors_of(response)["name"] == ["The address of new is taken. Choose another name."]
+    assert errors_of(response)["name"] == ["The address of “new” is taken. Choose another name."]
 
 
 def test_organizer_cannot_remove_themselves_nor_take_a_name(client, organizer):
