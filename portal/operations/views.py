@@ -13,7 +13,6 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from common.memory import format_size
 from listening.app.monitor.selectors import count_activity, count_answers_since
 from portal.accounts.access import operator_page
 from portal.core.clock import read_clock
@@ -34,17 +33,13 @@ def operations(request: HttpRequest) -> HttpResponse:
     return render(request, "operations/operations.html", context)
 
 
-def _describe_activity() -> list[tuple[str, str]]:
-    """Evaluators, answers and disk, as (label, value) pairs: what Prometheus reads of them."""
+def _describe_activity() -> dict[str, Any]:
+    """Evaluators, answers and disk: what Prometheus reads of them."""
     now = read_clock()
     evaluators, answers = count_activity(now)
+    of_last_minute = count_answers_since(now - timedelta(minutes=1))
     disk = shutil.disk_usage(settings.DATA_DIR)
-    return [
-        ("Evaluators who listen", f"{evaluators:,}"),
-        ("Answers in the last minute", f"{count_answers_since(now - timedelta(minutes=1)):,}"),
-        ("Answers in all", f"{answers:,}"),
-        ("Free disk of the data folder", f"{format_size(disk.free)} of {format_size(disk.total)}"),
-    ]
+    return {"evaluators": evaluators, "answers": answers, "of_last_minute": of_last_minute, "disk": disk}
 
 
 @require_safe

@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
-from django_countries import countries
 
 from portal.challenges.models import Edition
-from portal.challenges.rules import moment, submission_problem
+from portal.challenges.rules import submission_problem
 from portal.teams import rules, selectors
 from portal.teams.models import Membership, Team
 from portal.teams.rules import InvitationState
@@ -26,7 +25,6 @@ def team_page(user: Any, team: Team, now: datetime) -> dict[str, Any]:
     return {
         "team": team,
         "edition": team.edition,
-        "facts": _team_facts(team),
         "members": [_member_row(one, own, team, steers, is_organizer=is_organizer) for one in memberships],
         "invitations": _invitation_rows(team, now) if steers else [],
         "ended_invitations": selectors.list_ended_invitations(team) if steers else [],
@@ -56,21 +54,6 @@ BADGES = {"waiting": "waiting", "approved": "succeeded", "declined": "failed", "
 def team_rows(edition: Edition) -> list[tuple[Team, str]]:
     """The teams of an edition with the badge of their state."""
     return [(team, BADGES[team.state]) for team in selectors.list_teams(edition)]
-
-
-def _team_facts(team: Team) -> list[tuple[str, str]]:
-    facts = [
-        ("Contact person", f"{team.contact}, {team.contact_email}"),
-        ("Affiliation", team.affiliation),
-        ("Country", countries.name(str(team.country))),
-        ("Kind", "academic" if team.is_academic else "not academic"),
-        ("Registered", moment(team.created_at)),
-    ]
-    if team.decided_at is not None and team.state != Team.State.WAITING:
-        facts.append(("Decided", moment(team.decided_at)))
-    if team.state_note:
-        facts.append(("Note of the organizer", team.state_note))
-    return facts
 
 
 def _member_row(

@@ -188,11 +188,7 @@ def design_page(study: Study) -> dict[str, Any]:
     groups.append({"title": "Everything around them", "checks": list(_with_power(around)), "notes": []})
     return page | {
         "passes": certificate.get("passes", False),
-        "facts": [
-            ("Seed", str(certificate.get("seed", ""))),
-            ("Blocks", " + ".join(map(str, certificate.get("waves", [])))),
-            ("Fingerprint of the trials", certificate.get("fingerprint", "")),
-        ],
+        "certificate": certificate,
         "groups": [group for group in groups if group["checks"]],
         "counts": _count_trials(study),
     }
