@@ -24,6 +24,7 @@ DATES = (
     *("registration_opens_at", "registration_closes_at", "submissions_open_at", "submissions_close_at", "late_until"),
     "speech_kept_until",
 )
+ASKED_OTHERWISE = ("protocol", "recipe_text", "corpus", "largest_archive_bytes")  # fields of the form ask for these
 MOST_ORGANIZERS = 50
 NUMBER_ERRORS = ("required", "invalid", "min_value", "max_value", "max_decimal_places")
 NAME_ERRORS = {
@@ -96,11 +97,7 @@ class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
     """A new edition, or the fields of one that exists; what can no longer change is no field: `fixed`."""
 
     class Meta(EditionFields):
-        fields = (
-            *("title", "name", "description", "track", *DATES, "submissions_per_team"),
-            *("audio_required", "scores_required", "description_required", "shares_data", "data_terms"),
-            *("holds_evaluations", "is_listed"),
-        )
+        fields = tuple(name for name in EDITION_FIELDS if name not in ASKED_OTHERWISE)
         field_classes: ClassVar = dict.fromkeys(DATES, MomentField)
         widgets: ClassVar = {
             "description": forms.Textarea(attrs={"rows": 5}),
