@@ -265,7 +265,6 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
     judged = selectors.select_trial_runs(runs) or runs
     worst, best = selectors.find_extremes(judged)
     comparison = selectors.compare_pitch(runs, values, counts)
-    table = selectors.make_result_table(runs, values, counts)
     return {
         "system": system,
         "corpus": system.corpus,
@@ -278,8 +277,8 @@ def system_page(request: HttpRequest, system: System) -> dict[str, Any]:
         "comparison": comparison,
         "trial_sets": comparison_table(comparison),
         "minimum": MINIMUM_OF_2022,
-        "table": table,
-        "measures": measures_table(table, "Every data set of this system, by gender.", system),
+        "estimators": values.estimators,
+        "measures": measures_table(runs, values, counts, "Every data set of this system, by gender.", system),
         "figures": [figure for run in judged if (figure := set_figure(request, run, values))],
         **{"contours": contours_figure(request, judged)} | _describe_numbers(judged),
         "worst": worst,

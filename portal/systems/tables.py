@@ -5,30 +5,28 @@ A number is shown with its deviation behind it; a data set has a row for each ge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from django.urls import reverse
 
 from common.tables import Cell, Column, Group, Row, Table, number_columns, plain_table
-from evaluation.app.audio_measures.selectors import (
-    PitchComparison,
-    PitchTable,
-    ResultCell,
-    ResultGroup,
-    ResultRow,
-    ResultSet,
-    ResultTable,
-)
-from evaluation.app.models import UtteranceMeasure
+from evaluation.app.audio_measures.selectors import PitchComparison, PitchTable, RunValues, SetCounts, format_number
+from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.metrics.averages import Bin, Summary
-from evaluation.metrics.catalogue import PITCH_CORRELATION, PITCH_CORRELATION_REALIGNED, PITCH_CORRELATION_UNRELATED
+from evaluation.metrics.catalogue import (
+    PITCH_CORRELATION,
+    PITCH_CORRELATION_REALIGNED,
+    PITCH_CORRELATION_UNRELATED,
+    Metric,
+)
 from evaluation.metrics.pitch import MINIMUM_OF_2022
 from portal.challenges.models import Corpus, Edition, Role
 from portal.core.labels import decimals, moment_cell
 from portal.corpora.pages import ribbon_of
 from portal.submissions.models import System
 
+ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
 ABOVE = f"Above {MINIMUM_OF_2022}?"
 PITCH_COLUMNS = (*number_columns("ρF0, female", "ρF0, male"), Column("above", ABOVE))
 
@@ -121,19 +119,31 @@ def _pitch_cells(row: PitchComparison, mark: str = "") -> Iterator[Cell]:
 # Measures by data set and gender -------------------------------------------------------------------
 
 
-def measures_table(found: ResultTable, caption: str, system: System | None = None) -> Table:
-    """The numbers of data sets; with a system their names lead to their pages, and roles stand above them."""
+def measures_table(
+    runs: Iterable[EvaluationRun], values: RunValues, counts: SetCounts, caption: str, system: System | None = None
+) -> Table:
+    """The numbers of data sets, trial sets first; with a system their names lead to their pages, roles stand above."""
     columns = [Column("set", "Data set"), Column("gender", "Gender", kind="brief")]
     columns += [Column(name, name, kind="num brief") for name in ("n", "Speakers")]
     columns += [
         Column(metric.key, metric.label, kind="num", unit=metric.unit, footnote=str(number))
-        for number, metric in enumerate(found.metrics, 1)
+        for number, metric in enumerate(values.metrics, 1)
         if metric is not PITCH_CORRELATION_UNRELATED
     ]
-    is_banded = len(found.groups) > 1 or system is not None
+    measured = [(run.measured_set, rows) for run in runs if (rows := tuple(_measured_rows(run, values, counts)))]
+    is_banded = system is not None or len({data_set.role for data_set, _ in measured}) > 1
+    groups, banded = [], set()
+    for data_set, rows in sorted(measured, key=lambda pair: ROLE_ORDER.index(Role(pair[0].role))):
+        role, band, note = Role(data_set.role), "", ""
+        if is_banded and role not in banded:
+            label = str(role.label)
+            band, note = f"{label[:1].upper()}{label[1:]} sets", "" if role == Role.TRIAL else "as information"
+            banded.add(role)
+        link = reverse("systems:data-set", args=[system.name, data_set.name]) if system else ""
+        groups.append(Group(rows, head=Cell(data_set.name, link=link), band=band, band_note=note))
     return Table(
         tuple(columns),
-        tuple(one for group in found.groups for one in _role(group, system, is_banded=is_banded)),
+        tuple(groups),
         "Measures by data set and gender",
         lead="Objective measures.",
         caption=f" {caption} n counts utterances. Mean ± standard deviation over utterances.",
@@ -142,40 +152,30 @@ def measures_table(found: ResultTable, caption: str, system: System | None = Non
     )
 
 
-def _role(group: ResultGroup, system: System | None, *, is_banded: bool) -> Iterator[Group]:
-    for place, one in enumerate(group.sets):
-        if place or not is_banded:
-            yield _set(one, system)
-            continue
-        label = str(group.role.label)
-        note = "" if group.role == Role.TRIAL else "as information"
-        yield replace(_set(one, system), band=f"{label[:1].upper()}{label[1:]} sets", band_note=note)
+def _measured_rows(run: EvaluationRun, values: RunValues, counts: SetCounts) -> Iterator[Row]:
+    """Women, men and all; only the one gender where a set has one."""
+    present = values.genders_of(run)
+    for gender in present if len(present) == 1 else [*present, ""]:
+        if measured := values.of(run, gender):
+            n = max(value.n for value in measured.values())
+            speakers = counts.speakers(run.measured_set.pk, gender)
+            shown = (one for one in values.metrics if one is not PITCH_CORRELATION_UNRELATED)
+            cells = (_measured_cell(metric, measured, n) for metric in shown)
+            label = str(MetricValue.Gender(gender).label)
+            yield Row((Cell(label), Cell(str(n)), Cell(str(speakers)), *cells))
 
 
-def _set(one: ResultSet, system: System | None) -> Group:
-    name = one.run.measured_set.name
-    link = reverse("systems:data-set", args=[system.name, name]) if system else ""
-    rows = (Row((Cell(row.gender), Cell(str(row.n)), Cell(str(row.speakers)), *_numbers(row))) for row in one.rows)
-    return Group(tuple(rows), head=Cell(name, link=link))
-
-
-def _numbers(row: ResultRow) -> Iterator[Cell]:
-    """The cells of a row; what unrelated utterances give stands below the realigned pitch correlation."""
-    by_chance = next((cell for cell in row.cells if cell.metric is PITCH_CORRELATION_UNRELATED), None)
-    for cell in row.cells:
-        if cell is by_chance:
-            continue
-        shown = _number(cell, row.n)
-        if cell.metric is PITCH_CORRELATION_REALIGNED and by_chance is not None and by_chance.value is not None:
-            shown = replace(shown, note=f"unrelated {by_chance.text}")
-        yield shown
-
-
-def _number(cell: ResultCell, n: int) -> Cell:
-    if cell.value is None:
-        return Cell()
-    counted = "" if cell.value.n == n else f", n = {cell.value.n}"
-    return Cell(cell.text, aside=f"± {cell.spread}{counted}")
+def _measured_cell(metric: Metric, measured: Mapping[str, MetricValue], n: int) -> Cell:
+    """A number of a row; what unrelated utterances give stands below the realigned pitch correlation."""
+    value, by_chance = measured.get(metric.key), measured.get(PITCH_CORRELATION_UNRELATED.key)
+    note = ""
+    if metric is PITCH_CORRELATION_REALIGNED and by_chance is not None:
+        note = f"unrelated {format_number(by_chance.value, PITCH_CORRELATION_UNRELATED)}"
+    if value is None:
+        return Cell(note=note)
+    counted = "" if value.n == n else f", n = {value.n}"
+    spread = decimals(value.spread, metric.decimals)
+    return Cell(format_number(value.value, metric), aside=f"± {spread}{counted}", note=note)
 
 
 # Utterances ----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import io
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, cast
 
 from django.core.files.storage import default_storage
@@ -38,8 +39,6 @@ from portal.core.labels import decimals
 from portal.jobs.models import JobState
 from portal.submissions.models import Submission, SubmittedDocument, SubmittedFile
 from speech.recognizers.contract import ENGLISH
-
-ROLE_ORDER = (Role.TRIAL, Role.ENROLMENT, Role.TRAINING)
 
 
 def list_finished_runs(submission: Submission) -> list[EvaluationRun]:
@@ -73,8 +72,18 @@ class RunValues:
         value = self.of(run, gender).get(catalogue.PITCH_CORRELATION.key)
         return Summary(value.value, value.spread or 0.0, value.n) if value else None
 
-    def estimators(self, metric: catalogue.Metric) -> list[str]:
-        return sorted({found[metric.key].estimator for found in self.by_row.values() if metric.key in found})
+    @cached_property
+    def metrics(self) -> list[catalogue.Metric]:
+        """Return what was measured, in the order of the catalogue."""
+        measured = {key for found in self.by_row.values() for key in found}
+        return [metric for metric in catalogue.METRICS.values() if metric.key in measured]
+
+    @property
+    def estimators(self) -> list[tuple[catalogue.Metric, str]]:
+        """Return each metric with the estimators of its numbers."""
+        rows = self.by_row.values()
+        found = [sorted({row[one.key].estimator for row in rows if one.key in row}) for one in self.metrics]
+        return [(metric, "; ".join(names)) for metric, names in zip(self.metrics, found, strict=True)]
 
 
 def read_values(runs: Iterable[EvaluationRun]) -> RunValues:
@@ -109,22 +118,6 @@ def count_files(submission_id: int) -> SetCounts:
     return SetCounts({(data_set, gender): (files, speakers) for data_set, gender, files, speakers in counted})
 
 
-@dataclass(frozen=True)
-class ResultCell:
-    """One number of a table as a reader meets it; empty where nothing could be measured."""
-
-    metric: catalogue.Metric
-    value: MetricValue | None
-
-    @property
-    def text(self) -> str:
-        return format_number(self.value.value, self.metric) if self.value else ""
-
-    @property
-    def spread(self) -> str:
-        return decimals(self.value.spread, self.metric.decimals) if self.value else ""
-
-
 def format_number(number: float | None, metric: catalogue.Metric) -> str:
     """A number with the metric's decimals, a sign where zero is best, and a true minus."""
     if number is None:
@@ -133,80 +126,6 @@ def format_number(number: float | None, metric: catalogue.Metric) -> str:
     return (
         f"+{text}" if metric.direction == catalogue.Direction.NEAR_ZERO and float(text.replace("−", "-")) > 0 else text
     )
-
-
-@dataclass(frozen=True)
-class ResultRow:
-    """One line of a system's table: the cells of a data set and gender in the order of the metrics.
-
-    `n`: utterances.
-    """
-
-    gender: str
-    n: int
-    speakers: int
-    cells: list[ResultCell]
-
-
-@dataclass(frozen=True)
-class ResultSet:
-    """The rows of one data set: women, men and all, or the only gender there is."""
-
-    run: EvaluationRun
-    rows: list[ResultRow]
-
-
-@dataclass(frozen=True)
-class ResultGroup:
-    """All data sets of one role."""
-
-    role: Role
-    sets: list[ResultSet]
-
-
-@dataclass(frozen=True)
-class ResultTable:
-    """`estimators`: for each metric of the table, how its numbers were estimated."""
-
-    metrics: list[catalogue.Metric]
-    groups: list[ResultGroup]
-    estimators: list[tuple[catalogue.Metric, str]]
-
-    @property
-    def width(self) -> int:
-        """Columns: data set, gender, n and speakers before the metrics."""
-        return 4 + len(self.metrics)
-
-
-def make_result_table(runs: list[EvaluationRun], values: RunValues, counts: SetCounts) -> ResultTable:
-    """Trial sets first: a row for each data set and gender that has utterances, a column for what was measured."""
-    measured = {key for found in values.by_row.values() for key in found}
-    metrics = [metric for metric in catalogue.METRICS.values() if metric.key in measured]
-    sets = [ResultSet(run, rows) for run in runs if (rows := _make_rows(run, values, counts, metrics))]
-    groups = [ResultGroup(role, [each for each in sets if each.run.measured_set.role == role]) for role in ROLE_ORDER]
-    return ResultTable(
-        metrics=metrics,
-        groups=[group for group in groups if group.sets],
-        estimators=[(metric, "; ".join(values.estimators(metric))) for metric in metrics],
-    )
-
-
-def _make_rows(
-    run: EvaluationRun, values: RunValues, counts: SetCounts, metrics: list[catalogue.Metric]
-) -> list[ResultRow]:
-    """Women, men and all; only the one gender where a set has one."""
-    present = values.genders_of(run)
-    shown = present if len(present) == 1 else [*present, ""]
-    return [
-        ResultRow(
-            gender=str(MetricValue.Gender(gender).label),
-            n=max(value.n for value in row.values()),
-            speakers=counts.speakers(run.measured_set.pk, gender),
-            cells=[ResultCell(metric, row.get(metric.key)) for metric in metrics],
-        )
-        for gender in shown
-        if (row := values.of(run, gender))
-    ]
 
 
 @dataclass(frozen=True)

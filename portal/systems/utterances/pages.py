@@ -117,14 +117,13 @@ def data_set_page(request: HttpRequest, view: View, data_set: str) -> dict[str, 
     order = _read_order(request)
     values = selectors.read_values([run])
     counts = selectors.count_files(run.submission_id)
-    table = selectors.make_result_table([run], values, counts)
     page = _measure_page(request, run, order)
     rows = [_measure_row(measure) for measure in page.object_list]
     return view.context | {
         "corpus": run.measured_set.corpus,
         "run": run,
-        "table": table,
-        "measures": measures_table(table, "This data set by gender."),
+        "estimators": values.estimators,
+        "measures": measures_table([run], values, counts, "This data set by gender."),
         "figure": _whole_figure(request, run, values, pitch_minimum(view.system.edition)),
         "page": page,
         "rows": rows,
@@ -242,7 +241,7 @@ def _whole_figure(
 def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
     order = _read_order(request)
     measure, making = selectors.find_measure(file), find_making(request, file)
-    measures, system = _measured(measure), file.submission.system
+    system = file.submission.system
     relations, sees_corpus = relations_to(request.user, system), may_see_corpus(request.user, file.data_set.corpus)
     return {
         "file": file,
@@ -251,8 +250,7 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
         "may_see_corpus": sees_corpus,
         "words": file.utterance.transcript if sees_corpus or may_read_words(relations, system, file.data_set) else "",
         "measure": measure,
-        "measures": measures,
-        "own": _own_table(file, measure, measures),
+        "own": _own_table(file, measure),
         "problems": [find_problem_code(code) for code in measure.faults] if measure else [],
         "player": _player(request, file),
         "voice": _voice(making, file),
@@ -281,44 +279,26 @@ def _player(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
     return {"title": "Original against anonymised.", "note": PLAYER_NOTE, "sources": sources}
 
 
-def _measured(measure: UtteranceMeasure | None) -> list[dict[str, Any]]:
-    """The measures of an utterance beside the mean of its gender in the data set."""
-    if measure is None:
-        return []
-    means = selectors.read_values([measure.run]).of(measure.run, measure.file.utterance.speaker.gender)
-    return [
-        {
-            "metric": metric,
-            "text": selectors.format_number(number, metric),
-            "mean": selectors.ResultCell(metric, means.get(metric.key)),
-        }
-        for metric, number in _list_numbers(measure)
-    ]
-
-
-def _own_table(file: SubmittedFile, measure: UtteranceMeasure | None, measures: list[dict[str, Any]]) -> Table | None:
+def _own_table(file: SubmittedFile, measure: UtteranceMeasure | None) -> Table | None:
     """The measures of an utterance beside mean ± standard deviation of its gender in the data set."""
     if measure is None:
         return None
     gender = file.utterance.speaker.get_gender_display()
-    rows: list[list[Cell | str]] = [
-        [
-            row["metric"].label + (f", {row['metric'].unit}" if row["metric"].unit else ""),
-            row["text"] or "none",
-            _mean(row["mean"]),
-        ]
-        for row in measures
-    ]
+    means = selectors.read_values([measure.run]).of(measure.run, file.utterance.speaker.gender)
+    rows: list[list[Cell | str]] = []
+    for metric, number in _list_numbers(measure):
+        label = f"{metric.label}, {metric.unit}" if metric.unit else metric.label
+        mean = Cell("none")
+        if found := means.get(metric.key):
+            spread = decimals(found.spread, metric.decimals)
+            mean = Cell(selectors.format_number(found.value, metric), aside=f"± {spread}")
+        rows.append([label, selectors.format_number(number, metric) or "none", mean])
     if lag := lag_text(measure):
         rows.append(["Lag of the anonymised contour, ms", lag, ""])
     if measure.peak_dbfs is not None:
         rows.append(["Peak of the anonymised utterance, dBFS", decimals(measure.peak_dbfs, 1), ""])
     heads = "This utterance", f"{file.data_set.name}, {gender}"
     return number_table("Numbers of this utterance", ["Measure", *heads], rows)
-
-
-def _mean(found: selectors.ResultCell) -> Cell:
-    return Cell(found.text, aside=f"± {found.spread}") if found.value else Cell("none")
 
 
 def _voice(making: Making, file: SubmittedFile) -> dict[str, Any] | None:
