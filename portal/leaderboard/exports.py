@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -49,6 +49,13 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
             }
             for column in leaderboard.columns
         ],
+        **_standings_as_dict(leaderboard),
+    }
+
+
+def _standings_as_dict(leaderboard: Leaderboard) -> dict[str, list[dict[str, Any]]]:
+    """Return each system in each ranking, and those that are in none."""
+    return {
         "rankings": [_table_as_dict(leaderboard, table) for table in leaderboard.table.tables],
         "unrankable": [
             _entry_as_dict(leaderboard, one.entry) | {"reasons": list(map(asdict, one.reasons))}
@@ -60,20 +67,24 @@ def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
 
 def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
     """A header, then each system in each ranking, then those that are in none."""
-    shown = leaderboard.columns
-    numbers = [name for one in shown for name in (one.key, f"{one.key}_low", f"{one.key}_high")]
-    yield (*COLUMNS, *numbers, "reasons")
-    for table in leaderboard.table.tables:
-        for row in table.rows:
-            reasons = " ".join(one.text for one in (*row.reasons, *row.notes))
-            start = (table.minimum, table.upper, table.utility.metric, row.place.value, row.rank, letters_of(row))
-            yield (*start, *_entry_cells(leaderboard, row.entry), reasons)
-    for one in leaderboard.table.unrankable:
-        reasons = " ".join(reason.text for reason in one.reasons)
-        yield (None, None, "", "unrankable", None, "", *_entry_cells(leaderboard, one.entry), reasons)
-    for entry in leaderboard.table.outside:
-        if entry.kind != "original" or not leaderboard.table.tables:
-            yield (None, None, "", "outside", None, "", *_entry_cells(leaderboard, entry), "")
+    found, columns = _standings_as_dict(leaderboard), [one.key for one in leaderboard.columns]
+    yield (*COLUMNS, *(f"{key}{end}" for key in columns for end in ("", "_low", "_high")), "reasons")
+    for table in found["rankings"]:
+        condition = (table["condition"]["minimum_eer"], table["condition"]["below_eer"], table["ranked_by"]["metric"])
+        for row in table["rows"]:
+            yield (*condition, row["place"], *_cells(row, columns))
+    outside = [row for row in found["outside"] if row["kind"] != "original" or not found["rankings"]]
+    for place, rows in (("unrankable", found["unrankable"]), ("outside", outside)):
+        yield from ((None, None, "", place, *_cells(row, columns)) for row in rows)
+
+
+def _cells(row: Mapping[str, Any], columns: Iterable[str]) -> tuple[Any, ...]:
+    """Return a row of `_standings_as_dict` behind its place."""
+    named = (row["system"], row["label"], row["team"], row["kind"])
+    said = ("yes" if row["is_late"] else "no", "yes" if row["is_reported"] else "no", "; ".join(row["doubts"]))
+    numbers = (row["averages"].get(key, {}).get(end) for key in columns for end in ("value", "low", "high"))
+    reasons = " ".join(one["text"] for one in (*row.get("reasons", ()), *row.get("notes", ())))
+    return (row.get("rank"), letters_of(row.get("groups", ())), *named, *said, *numbers, reasons)
 
 
 def leaderboard_as_latex(leaderboard: Leaderboard) -> str:
@@ -153,16 +164,6 @@ def _entry_as_dict(leaderboard: Leaderboard, entry: LeaderboardEntry) -> dict[st
             column.key: asdict(measured) for column in leaderboard.columns if (measured := measured_of(entry, column))
         },
     }
-
-
-def _entry_cells(leaderboard: Leaderboard, entry: LeaderboardEntry) -> tuple[Any, ...]:
-    numbers: list[float | None] = []
-    for column in leaderboard.columns:
-        found = measured_of(entry, column)
-        numbers += (found.value, found.low, found.high) if found else (None, None, None)
-    name = (entry.key, entry.label, entry.team_name, entry.kind)
-    said = ("yes" if entry.is_late else "no", "yes" if entry.is_reported else "no")
-    return (*name, *said, "; ".join(list_doubts(leaderboard, entry)), *numbers)
 
 
 def _time(at: Any) -> str | None:

@@ -213,11 +213,6 @@ def _read_tests(leaderboard: Leaderboard) -> dict[str, dict[str, ShownTest]]:
     return found
 
 
-def figure_file(leaderboard: Leaderboard, slug: str, extension: str, theme: str = "light", shape: str = "") -> bytes:
-    """A figure of a leaderboard as a file, or "not found"; the shape ``narrow`` is for phones."""
-    return draw_file(list_drawings(leaderboard).get(slug), extension, theme, shape)
-
-
 def draw_file(drawing: Drawing | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
     """A figure as a file, or "not found"; the shape ``narrow`` is for phones."""
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:

@@ -37,7 +37,6 @@ from portal.leaderboard.tables import (
     LISTENERS,
     leaderboard_table,
     list_lines,
-    list_reasons,
     read_choice,
     round_average,
     summarize_ranking,
@@ -65,7 +64,10 @@ def leaderboard_page(
     ranking = choice.ranking
     published = list_published(leaderboard)
     shown = published if choice.shows_published else []
-    private = {key: (_unlike(count),) for key, count in unlike.items()}
+    private = {
+        key: (f"{n:,} reported number{' differs' if n == 1 else 's differ'} from ours (seen by organizers only).",)
+        for key, n in unlike.items()
+    }
     described, heard = find_released(leaderboard)
     lines = list_lines(leaderboard, ranking, private, shown, described, heard, own_teams)
     drawings = list_drawings(leaderboard) if with_figures else {}
@@ -88,7 +90,7 @@ def leaderboard_page(
         "leaders": [row.entry.key for row in ranking.ranked if row.rank == 1] if ranking else [],
         "switches": switches(leaderboard, choice, has_published=bool(published)),
         "table": leaderboard_table(leaderboard, choice, lines),
-        "reasons": list_reasons(lines),
+        "reasons": [line for line in lines if line.reasons],
         "has_groups": any(line.group for line in lines),
         "tradeoff": figures[beside.slug] if beside else None,
         "det": figures[det.slug] if det else None,
@@ -161,11 +163,6 @@ def _published_key(leaderboard: Leaderboard) -> str:
         return ""
     edition, track = leaderboard.edition.recipe.edition, leaderboard.edition.ranked_track.name
     return next((one.key for one in list_tasks() if (one.recipe.edition, one.track.name) == (edition, track)), "")
-
-
-def _unlike(count: int) -> str:
-    """For organizers: how many reported numbers differ."""
-    return f"{count:,} reported number{' differs' if count == 1 else 's differ'} from ours (seen by organizers only)."
 
 
 def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[str, str]]]]:
@@ -254,7 +251,11 @@ def _bars(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
             (
                 (
                     bar.name,
-                    _bar_cell(bar.value, measured.get(bar.name), unit, is_doubted=bar.name in doubted),
+                    Cell(
+                        _digits_of(bar.value, measured.get(bar.name), unit),
+                        value=bar.value,
+                        note=SATURATED if bar.name in doubted else "",
+                    ),
                     *[_few_decimals(bar.least, unit)] * is_gated,
                 )
                 for bar in drawing.bars
@@ -262,10 +263,6 @@ def _bars(leaderboard: Leaderboard, drawing: Drawing) -> dict[str, Any]:
             styles="",
         ),
     }
-
-
-def _bar_cell(value: float, measured: MeasuredValue | None, unit: str, *, is_doubted: bool) -> Cell:
-    return Cell(_digits_of(value, measured, unit), value=value, note=SATURATED if is_doubted else "")
 
 
 def _few_decimals(value: float | None, unit: str) -> str:

@@ -5,7 +5,7 @@ What was chosen stands in the address (`LeaderboardChoice`): each view can be li
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
 from types import MappingProxyType
@@ -222,7 +222,7 @@ def list_lines(
         if row.place is Place.RANKED and has_intervals and row.utility.interval is None:
             reasons.append("Its utility has no interval, so it belongs to no group.")
         made = line(row.entry, place_in_words(row), row.place.value, reasons)
-        lines.append(replace(made, rank=row.rank, group=letters_of(row)))
+        lines.append(replace(made, rank=row.rank, group=letters_of(row.groups)))
     far = []
     for system in published:
         made = _published_line(system)
@@ -248,10 +248,10 @@ def list_lines(
 
 def leaderboard_table(leaderboard: Leaderboard, choice: LeaderboardChoice, lines: Sequence[LeaderboardLine]) -> Table:
     """Return the lines in the order asked for."""
-    ranking = choice.ranking
+    decides = choice.ranking.utility.metric if choice.ranking else ""
     columns = [Column("rank", "Rank", kind="rank"), Column("system", "System")]
     columns += [
-        Column(one.key, one.metric.label, kind="num best" if _decides(ranking, one) else "num", unit=one.metric.unit)
+        Column(one.key, one.metric.label, kind="num best" if one.key == decides else "num", unit=one.metric.unit)
         for one in _columns(leaderboard, choice.query)
     ]
     columns = [
@@ -271,11 +271,6 @@ def leaderboard_table(leaderboard: Leaderboard, choice: LeaderboardChoice, lines
         header=1,
         anchor=ANCHOR,
     )
-
-
-def list_reasons(lines: Sequence[LeaderboardLine]) -> list[LeaderboardLine]:
-    """The lines of which there is something to say."""
-    return [line for line in lines if line.reasons]
 
 
 # Words ---------------------------------------------------------------------------------------------
@@ -355,9 +350,9 @@ def write_number(measured: MeasuredValue, unit: str) -> str:
     return f"{text}{f' {unit}' if unit else ''}{f' ({around})' if around else ''}"
 
 
-def letters_of(row: RankingRow) -> str:
+def letters_of(groups: Iterable[int]) -> str:
     """``ab`` for the first and the second group; numbers where the alphabet ends."""
-    return "".join(ascii_lowercase[number - 1] if number <= 26 else f" {number}" for number in row.groups)
+    return "".join(ascii_lowercase[number - 1] if number <= 26 else f" {number}" for number in groups)
 
 
 def place_in_words(row: RankingRow) -> str:
@@ -531,10 +526,6 @@ def _sorted(lines: Sequence[LeaderboardLine], choice: LeaderboardChoice) -> list
 def _columns(leaderboard: Leaderboard, query: Mapping[str, str]) -> list[ShownAverage]:
     """The columns of numbers: what decides, and what the address asks for."""
     return [one for one in leaderboard.columns if one.is_privacy or one.is_utility or one.switch in query]
-
-
-def _decides(ranking: RankingTable | None, column: ShownAverage) -> bool:
-    return ranking is not None and column.is_utility and column.key == ranking.utility.metric
 
 
 def _natural_order(leaderboard: Leaderboard, sort: str) -> Order:

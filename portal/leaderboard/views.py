@@ -18,7 +18,7 @@ from portal.core.downloads import csv_response, json_response, latex_response
 from portal.core.drawing import answer_not_drawn
 from portal.core.signed_urls import CONTENT_TYPES, secured
 from portal.leaderboard import exports, pages
-from portal.leaderboard.figures import figure_file
+from portal.leaderboard.figures import draw_file, list_drawings
 from portal.leaderboard.listeners import CSV_COLUMNS, leaderboard_listeners, listeners_as_dict, studies_on_leaderboard
 from portal.leaderboard.selectors import (
     describe_under_way,
@@ -98,8 +98,8 @@ def leaderboard_latex(request: HttpRequest, edition: str) -> HttpResponse:
 @open_read
 def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extension: str) -> HttpResponse:
     """A figure of the leaderboard; SVG has a dark form for dark pages, the trade-off a narrow one for phones."""
-    draw = partial(figure_file, leaderboard_for(request.user, edition), figure, extension)
-    return answer_figure(request, draw, f"{edition}-{figure}.{extension}")
+    drawing = list_drawings(leaderboard_for(request.user, edition)).get(figure)
+    return answer_figure(request, partial(draw_file, drawing, extension), f"{edition}-{figure}.{extension}")
 
 
 def answer_figure(request: HttpRequest, draw: Callable[..., bytes], filename: str) -> HttpResponse:
