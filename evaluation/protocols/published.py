@@ -18,7 +18,8 @@ from functools import cache
 from pathlib import Path
 
 from evaluation.metrics.averages import weighted_average
-from evaluation.protocols.recipes import Average, Recipe, load_recipe, shipped_editions
+from evaluation.protocols.ranking.policy import LeaderboardPolicy
+from evaluation.protocols.recipes import Average, Recipe, Track, load_recipe, shipped_editions
 from evaluation.protocols.tracks import narrow_to_track
 
 ORIGINAL = "Original"
@@ -131,28 +132,27 @@ def _same_sets(recipe: Recipe, shipped: Recipe) -> bool:
     return stated == known
 
 
-def published_systems(
-    edition: str, averages: Iterable[Average], split: str, attack_model: str
-) -> list[PublishedSystem]:
-    """The systems of which every given average can be made from published numbers.
+def published_systems(recipe: Recipe, track: Track, policy: LeaderboardPolicy) -> list[PublishedSystem]:
+    """The systems of which every average that conditions and ranks rest on can be made from published numbers.
 
-    Args:
-        averages: of the same metrics and estimators, with the weights of each split.
-        split: such as ``test``.
-        attack_model: of the attacks whose numbers count.
+    None where the recipe is not the shipped one, or averages less.
     """
-    wanted = list(averages)
+    decide = {(policy.privacy.metric, policy.privacy.estimator)}
+    decide |= {(one.metric, one.estimator) for one in policy.utilities}
+    wanted = [one for one in track.averages if (one.metric, one.estimator) in decide]
+    if len(wanted) < len(decide) or not is_as_shipped(recipe):
+        return []
     by_system: dict[str, list[PublishedNumber]] = {}
-    for number in load_published(edition):
-        if number.attack_model in ("", attack_model):
+    for number in load_published(recipe.edition):
+        if number.attack_model in ("", policy.attack_model):
             by_system.setdefault(number.system, []).append(number)
     found = []
     for name, numbers in by_system.items():
         if name == ORIGINAL:
             continue
-        made = {average.metric: _average(numbers, average, split) for average in wanted}
+        made = {average.metric: _average(numbers, average, policy.split) for average in wanted}
         known = {metric: value for metric, value in made.items() if value is not None}
-        if wanted and len(known) == len(wanted):
+        if len(known) == len(wanted):
             found.append(PublishedSystem(name, known, numbers[0].source))
     return found
 

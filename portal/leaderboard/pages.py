@@ -30,7 +30,6 @@ from portal.leaderboard.selectors import (
     Leaderboard,
     build_leaderboard,
     find_released,
-    list_published,
 )
 from portal.leaderboard.tables import (
     DIGITS,
@@ -62,8 +61,7 @@ def leaderboard_page(
     """
     choice = read_choice(leaderboard, query)
     ranking = choice.ranking
-    published = list_published(leaderboard)
-    shown = published if choice.shows_published else []
+    shown = leaderboard.published if choice.shows_published else []
     private = {
         key: (f"{n:,} reported number{' differs' if n == 1 else 's differ'} from ours (seen by organizers only).",)
         for key, n in unlike.items()
@@ -88,7 +86,7 @@ def leaderboard_page(
         "no_condition": _unknown_condition(ranking, query.get("condition", "")),
         "answer": summarize_ranking(leaderboard, ranking),
         "leaders": [row.entry.key for row in ranking.ranked if row.rank == 1] if ranking else [],
-        "switches": switches(leaderboard, choice, has_published=bool(published)),
+        "switches": switches(leaderboard, choice, has_published=bool(leaderboard.published)),
         "table": leaderboard_table(leaderboard, choice, lines),
         "reasons": [line for line in lines if line.reasons],
         "has_groups": any(line.group for line in lines),

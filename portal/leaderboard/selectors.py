@@ -7,6 +7,7 @@ none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -25,7 +26,7 @@ from evaluation.objective_results.leaderboard_entries import (
     make_original_entry,
     select_shown,
 )
-from evaluation.protocols.published import PublishedSystem, is_as_shipped, published_systems
+from evaluation.protocols.published import PublishedSystem, published_systems
 from evaluation.protocols.ranking.entries import LeaderboardEntry, Rankings
 from evaluation.protocols.ranking.policy import LeaderboardPolicy, make_policy
 from evaluation.protocols.ranking.ranking import rank
@@ -45,6 +46,7 @@ class Leaderboard:
         submissions: of each system the one that stands here.
         measured_at: when the newest of its numbers was computed.
         columns: privacy, utilities, every other average of the track, then what a reader may ask for.
+        published: systems of papers, where the recipe is the shipped one.
         table: the rankings.
     """
 
@@ -54,6 +56,7 @@ class Leaderboard:
     policy: LeaderboardPolicy
     columns: tuple[ShownAverage, ...]
     entries: tuple[LeaderboardEntry, ...]
+    published: Sequence[PublishedSystem]
     table: Rankings
 
     @property
@@ -120,8 +123,8 @@ def rank_leaderboard(edition: Edition, extent: ReadExtent = ReadExtent.SHOWN) ->
         extent: what is read of each system.
     """
     recipe, track, submissions = edition.recipe, edition.ranked_track, submissions_on_leaderboard(edition)
+    columns, policy = columns_of(edition), make_policy(recipe, edition.track)
     values = read_objective_values(submissions, extent=extent, as_of=edition.frozen_at)
-    policy, columns = make_policy(recipe, edition.track), columns_of(edition)
     original = make_original_entry(
         list(values.values()), columns, policy, recipe, track, read_originals(edition, edition.frozen_at)
     )
@@ -134,6 +137,7 @@ def rank_leaderboard(edition: Edition, extent: ReadExtent = ReadExtent.SHOWN) ->
         policy=edition.policy,
         columns=select_shown(columns, entries),
         entries=entries,
+        published=published_systems(recipe, track, policy),
         table=rank(entries, edition.policy),
     )
 
@@ -158,20 +162,6 @@ def describe_system(submission: Submission) -> dict[str, Any]:
         "is_late": submission.is_late,
         "is_contrastive": system.kind == System.Kind.CONTRASTIVE,
     }
-
-
-def list_published(leaderboard: Leaderboard) -> list[PublishedSystem]:
-    """Systems of papers, with the averages that conditions and ranks rest on: where the recipe is the shipped one."""
-    edition = leaderboard.edition
-    if not is_as_shipped(edition.recipe):
-        return []
-    shown = {(one.key, one.estimator) for one in leaderboard.averages if one.is_privacy or one.is_utility}
-    averages = [one for one in edition.ranked_track.averages if (one.metric, one.estimator) in shown]
-    if len(averages) < len(shown):
-        return []
-    return published_systems(
-        edition.recipe.edition, averages, leaderboard.policy.split, leaderboard.policy.attack_model
-    )
 
 
 # Submissions ---------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from evaluation.protocols.published import (
     published_systems,
 )
 from evaluation.protocols.published_view import ATTACKED
+from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import load_recipe, parse_recipe, shipped_editions
 from tests.official import PUBLISHED
 
@@ -120,10 +121,8 @@ def test_numbers_that_sources_print_otherwise_stay_and_say_so(edition):
 
 def systems(edition, track=""):
     recipe = load_recipe(edition)
-    averages = (recipe.tracks[track] if track else recipe.track).averages
-    ranking = [one for one in averages if one.metric in ("eer", "wer", "uar")]
-    attack = recipe.attack_models[-1]
-    return {one.name: one.averages for one in published_systems(edition, ranking, "test", attack)}
+    chosen = recipe.tracks[track] if track else recipe.track
+    return {one.name: one.averages for one in published_systems(recipe, chosen, make_policy(recipe, track))}
 
 
 def test_averages_of_2022_are_those_of_the_plan():
