@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -134,6 +135,11 @@ def was_published(edition: Edition) -> bool:
 def stored_recipe(edition: Edition) -> str:
     """Return the recipe of an edition as it was stored: its own text, or the file of the shipped one."""
     return edition.recipe_text or (FOLDER / f"{edition.protocol}.toml").read_text(encoding="utf-8")
+
+
+def recipe_hash(edition: Edition) -> str:
+    """Return the first 12 hexadecimal digits of the SHA-256 of an edition's recipe."""
+    return hashlib.sha256(stored_recipe(edition).encode()).hexdigest()[:12]
 
 
 def export_recipe(edition: Edition) -> str:

@@ -16,8 +16,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from common.rounding import fixed, round_to_interval
-from evaluation.app.objective_results.selectors import group_curves
-from evaluation.app.submission_evaluation.selectors import read_originals
+from evaluation.app.objective_results.selectors import group_curves, read_originals
 from evaluation.figures.style import SYNTHETIC
 from evaluation.formats.results import AttackModel
 from evaluation.metrics.catalogue import ESTIMATORS

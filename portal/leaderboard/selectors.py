@@ -17,8 +17,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 
 from common.errors import ProblemsError
-from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values
-from evaluation.app.submission_evaluation.selectors import read_originals
+from evaluation.app.objective_results.selectors import ReadExtent, read_objective_values, read_originals
 from evaluation.objective_results.leaderboard_entries import (
     ShownAverage,
     list_columns,

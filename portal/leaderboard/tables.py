@@ -32,6 +32,7 @@ from evaluation.protocols.ranking.ranking import (
     reaches,
 )
 from portal.core.labels import decimals
+from portal.leaderboard.figures import link_of
 from portal.leaderboard.selectors import Leaderboard
 
 DIGITS = 3  # of reported averages, as the official scripts print them, and the most of any
@@ -206,23 +207,40 @@ def list_lines(
     has_intervals = any(row.utility.interval for row in rows)
     unrankable = {one.entry.key: [reason.text for reason in one.reasons] for one in leaderboard.table.unrankable}
 
-    def line(entry: LeaderboardEntry, place_text: str, place: str, reasons: Sequence[str]) -> LeaderboardLine:
+    def line(
+        entry: LeaderboardEntry, place_text: str, place: str, reasons: Iterable[str], **of_row: Any
+    ) -> LeaderboardLine:
         weak = [f"Its {leaderboard.policy.attack_model} attack is {NOT_RELIABLE}.", *entry.weak_attack]
-        said = (*reasons, *(weak if entry.weak_attack else ()), *private.get(entry.key, ()))
-        made = _line(leaderboard, entry, place_text, place)
         address = ""
         if entry.key in described:
             address = f"{reverse('systems:description', args=[entry.key])}?version={described[entry.key]}"
-        marks = (*made.marks, *["samples"] * (entry.key in heard), *["your team"] * (entry.team in own_teams))
-        return replace(made, met=met.get(entry.key, ()), reasons=said, description=address, marks=marks)
+        marks = {
+            "late": entry.is_late and place_text != "late",
+            "samples": entry.key in heard,
+            "your team": entry.team in own_teams,
+        }
+        return LeaderboardLine(
+            label=entry.label,
+            place_text=place_text,
+            place=place,
+            numbers={one.key: found for one in leaderboard.columns if (found := measured_of(entry, one)) is not None},
+            link=link_of(entry),
+            description=address,
+            team=entry.team_name,
+            marks=tuple(mark for mark, is_so in marks.items() if is_so),
+            met=met.get(entry.key, ()),
+            reasons=(*reasons, *(weak if entry.weak_attack else ()), *private.get(entry.key, ())),
+            doubts=list_doubts(leaderboard, entry),
+            **of_row,
+        )
 
     lines = []
     for row in rows:
         reasons = [one.text for one in (*row.reasons, *row.notes)]
         if row.place is Place.RANKED and has_intervals and row.utility.interval is None:
             reasons.append("Its utility has no interval, so it belongs to no group.")
-        made = line(row.entry, place_in_words(row), row.place.value, reasons)
-        lines.append(replace(made, rank=row.rank, group=letters_of(row.groups)))
+        of_row = {"rank": row.rank, "group": letters_of(row.groups)}
+        lines.append(line(row.entry, place_in_words(row), row.place.value, reasons, **of_row))
     far = []
     for system in published:
         made = _published_line(system)
@@ -437,22 +455,6 @@ def _caption(lines: Sequence[LeaderboardLine]) -> str:
 
 
 # Rows ----------------------------------------------------------------------------------------------
-
-
-def _line(leaderboard: Leaderboard, entry: LeaderboardEntry, place_text: str, place: str) -> LeaderboardLine:
-    late = entry.is_late and place_text != "late"
-    shown = leaderboard.columns
-    numbers = {one.key: found for one in shown if (found := measured_of(entry, one)) is not None}
-    return LeaderboardLine(
-        label=entry.label,
-        place_text=place_text,
-        place=place,
-        numbers=numbers,
-        link="" if entry.kind == "original" else reverse("systems:detail", args=[entry.key]),
-        team=entry.team_name,
-        marks=("late",) if late else (),
-        doubts=list_doubts(leaderboard, entry),
-    )
 
 
 def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[str, tuple[str, ...]]:

@@ -48,10 +48,13 @@ from evaluation.objective_results.values import (
     required_numbers,
     select_complete,
 )
+from evaluation.protocols.ranking.entries import MeasuredValue
 from portal.challenges.models import Edition
-from portal.jobs.models import Job
+from portal.challenges.selectors import recipe_hash
+from portal.jobs.models import Job, JobState
 from portal.submissions.models import Submission
 
+ORIGINALS = "originals"  # the kind of jobs that evaluate original speech
 NOT_EVALUATED = "the submission has not been evaluated yet"
 WITHDRAWN = "the submission was withdrawn before it was evaluated"
 EVALUATED_AGAIN = "the recipe was changed, and the submission has not been evaluated again yet"
@@ -258,6 +261,26 @@ def _missing(
     if run is None:
         return tuple(Missing(number_words(one), reason, is_ranked) for one, is_ranked in required)
     return read_missing(run.job.result.get("missing", ())) if run.job else ()
+
+
+def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tuple[str, str, str], MeasuredValue]:
+    """The averages of the originals by this recipe, each from the newest job: metric, estimator, data set → average.
+
+    Args:
+        as_of: what had been computed by then, unless the recipe was changed; None for now.
+    """
+    if not edition.recipe.evaluation.by_portal:
+        return {}
+    jobs = Job.objects.filter(
+        kind=ORIGINALS, edition=edition.name, state=JobState.SUCCEEDED, parameters__recipe=recipe_hash(edition)
+    )
+    if as_of is not None and edition.recipe_number == 1:
+        jobs = jobs.filter(finished_at__lte=as_of)
+    return {
+        (one["metric"], one["estimator"], one["data_set"]): MeasuredValue(one["value"], one["low"], one["high"])
+        for result in jobs.order_by("finished_at").values_list("result", flat=True)
+        for one in result["averages"]
+    }
 
 
 # DET curves ----------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ averages of ρF0 rest on them. A run is never changed: who evaluates again gets 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -39,7 +38,7 @@ from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import Recipe
 from portal.accounts.rules import NotificationKind
 from portal.challenges.models import DataSet, Edition
-from portal.challenges.selectors import stored_recipe
+from portal.challenges.selectors import recipe_hash
 from portal.core.clock import read_clock
 from portal.core.mail import absolute, render_mail
 from portal.jobs.models import Actor, Job, JobState
@@ -239,11 +238,6 @@ def _unmeasured(submission: Submission) -> list[DataSet]:
     seen = {run.measured_set.pk for run in list_finished_runs(submission) if run.recipe_version == MEASURES.version}
     with_audio = submission.files.exclude(utterance__audio="").order_by().values("data_set")
     return list(DataSet.objects.filter(pk__in=with_audio).exclude(pk__in=seen).order_by("name"))
-
-
-def recipe_hash(edition: Edition) -> str:
-    """The first 12 hexadecimal digits of the SHA-256 of an edition's recipe."""
-    return hashlib.sha256(stored_recipe(edition).encode()).hexdigest()[:12]
 
 
 def draw_det_figures(run: EvaluationRun, recipe: Recipe, progress: Callable[[str, int, int], None]) -> None:

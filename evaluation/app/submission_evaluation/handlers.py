@@ -14,13 +14,13 @@ from typing import Any
 
 from evaluation.app.attacks import handlers as attacks
 from evaluation.app.models import EvaluationRun
+from evaluation.app.objective_results.selectors import ORIGINALS
 from evaluation.app.recognition import handlers as recognition
 from evaluation.app.runs.context import EvaluationContext, list_recordings
 from evaluation.app.runs.feature_cache import EnginePace, Extractor, extract, vector_cache
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION
 from evaluation.app.runs.portal_results import PortalResults
-from evaluation.app.submission_evaluation.selectors import ORIGINALS, list_parts
-from evaluation.app.submission_evaluation.services import key_of_engine
+from evaluation.app.submission_evaluation.services import key_of_engine, list_parts
 from evaluation.formats.results import AttackModel, Speech
 from evaluation.objective_results.attack import average_models, choose_scorer, list_pairs, score_trials_into
 from evaluation.objective_results.compute import compute_objective

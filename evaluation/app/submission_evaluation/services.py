@@ -9,7 +9,7 @@ behind it waits, and goes on when it is run again. No number is computed of a pa
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -17,13 +17,14 @@ from django.db import transaction
 from evaluation.app.attacker_training.services import ANY_DEVICE
 from evaluation.app.attacks.stored_attackers import attack_parameters, list_scorings, name_attacker, speech_of_training
 from evaluation.app.models import EvaluationRun
-from evaluation.app.objective_results.services import edition_of, recipe_hash, start_missing_measures, start_objective
+from evaluation.app.objective_results.selectors import ORIGINALS
+from evaluation.app.objective_results.services import edition_of, start_missing_measures, start_objective
 from evaluation.app.runs.context import EvaluationContext, SetState
 from evaluation.app.runs.kinds import ATTACK, RECOGNITION, TRAINING, EngineRunKind, describe_engine
 from evaluation.app.runs.services import start_chain, start_run
-from evaluation.app.submission_evaluation.selectors import ORIGINALS, list_parts
 from evaluation.attackers.training.recipe import SEEDS, TRAINING_ENGINE, find_preset
 from evaluation.formats.results import Speech
+from portal.challenges.selectors import recipe_hash
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import create_job, run_again
 from portal.submissions.models import Submission
@@ -74,6 +75,11 @@ def start_originals(*, submission: Submission, by: Any = None) -> list[Job]:
                 create_job(kind=ORIGINALS, title=title, parameters=named, engine=engine, by=by, edition=edition.name)
             )
     return created
+
+
+def list_parts(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a job evaluates the originals by: an attack or recognition; both where its version made one job of them."""
+    return (parameters["part"],) if "part" in parameters else (ATTACK.job, RECOGNITION.job)
 
 
 class _Chain:

@@ -16,7 +16,7 @@ from evaluation.app.attacks import handlers as attacks
 from evaluation.app.attacks.stored_attackers import REPORT
 from evaluation.app.audio_measures.selectors import WordCount, count_utterance_errors
 from evaluation.app.models import EvaluationRun, Hypothesis, SpeakerVector
-from evaluation.app.submission_evaluation.selectors import read_originals
+from evaluation.app.objective_results.selectors import read_originals
 from evaluation.app.submission_evaluation.services import start_originals
 from evaluation.attackers.training.recipe import TRAINING_ENGINE
 from evaluation.formats.results import AttackModel, Speech

@@ -10,10 +10,10 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
-from evaluation.app.objective_results.services import recipe_hash
 from evaluation.protocols.recipes import FOLDER, parse_recipe
 from portal.challenges import services
 from portal.challenges.models import Edition
+from portal.challenges.selectors import recipe_hash
 from portal.core import audit
 from portal.core.models import AuditEvent
 from portal.teams.services import freeze_members
