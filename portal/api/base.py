@@ -40,8 +40,7 @@ class Negotiation(DefaultContentNegotiation):
     def filter_renderers(self, renderers: Any, format: str) -> Any:  # noqa: A002
         chosen = [renderer for renderer in renderers if renderer.format == format]
         if not chosen:
-            known = ", ".join(renderer.format for renderer in renderers)
-            raise exceptions.NotAcceptable(f"This address has no format “{format[:20]}”; it has {known}.")
+            raise exceptions.NotAcceptable
         return chosen
 
 

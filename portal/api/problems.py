@@ -66,6 +66,9 @@ def answer(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
         allowed = ", ".join(context["view"].allowed_methods)
         sentence = f"{request.method} is not allowed here; this address accepts {allowed}."
         return problem(405, sentence, {"Allow": allowed})
+    if isinstance(error, exceptions.NotAcceptable):
+        known = ", ".join(renderer.format for renderer in context["view"].get_renderers())
+        return problem(406, f"This address does not answer in the format that you ask for; it has {known}.")
     if isinstance(error, exceptions.APIException):
         return _of_framework(error)
     log.error("API: %s %s failed", request.method, request.path, exc_info=error)
