@@ -7,6 +7,7 @@ import hashlib
 import os
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -49,6 +50,24 @@ def archive(tmp_path):
     path = tmp_path / "quiet voices.tar.gz"
     path.write_bytes(bytes(range(256)) * 4096)
     return path
+
+
+def hold_parts(page):
+    """The parts of an upload that the page sends from now on; none reaches the portal."""
+    held = []
+    page.route(
+        "**/api/uploads/*",
+        lambda route: held.append(route) if route.request.method == "PATCH" else route.continue_(),
+    )
+    return held
+
+
+def answer_parts(page, held):
+    """Let parts through again. Those that were held are lost, also where the browser has not yet heard of a pause."""
+    for route in held:
+        with suppress(PageError):
+            route.abort()
+    page.unroute_all()
 
 
 def choose(page, path):
@@ -98,7 +117,7 @@ def test_line_that_is_lost_after_the_last_byte_is_told(new_page, owner, team, ar
 def test_paused_upload_passes_the_check_and_goes_on(new_page, owner, team, archive, check_page):
     page = new_page(owner)
     page.goto(PAGE)
-    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    held = hold_parts(page)
     choose(page, archive)
     send(page)
     state_of(page, "sending")
@@ -108,7 +127,7 @@ def test_paused_upload_passes_the_check_and_goes_on(new_page, owner, team, archi
     page.click("#pause")
     state_of(page, "paused")
     check_page(page, "upload-paused")
-    page.unroute_all()
+    answer_parts(page, held)
     page.click("#pause")
     page.wait_for_url("**/submissions/*/")
 
@@ -199,7 +218,7 @@ def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, tea
     archive.write_bytes(content)
     page = new_page(owner)
     page.goto(PAGE)
-    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    held = hold_parts(page)
     choose(page, archive)
     send(page)
     words = (
@@ -208,7 +227,7 @@ def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, tea
     )
     expect(page.locator("#sending-words")).to_have_text(words)
     page.click("#pause")
-    page.unroute_all()
+    answer_parts(page, held)
     page.click("#pause")
     page.wait_for_url("**/submissions/*/")
     submitted = Submission.objects.get().upload
@@ -220,13 +239,14 @@ def test_another_file_of_the_same_name_and_size_begins_anew(new_page, owner, tea
 def pause_in_the_middle(page, archive):
     """Pause an upload of which no part has been answered."""
     page.goto(PAGE)
-    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    held = hold_parts(page)
     choose(page, archive)
     send(page)
+    wait_until(lambda: held, "a part is sent")
     state_of(page, "sending")
     page.click("#pause")
     state_of(page, "paused")
-    page.unroute_all()
+    answer_parts(page, held)
 
 
 def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team, archive):
@@ -238,7 +258,7 @@ def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team
     expect(page.locator("#file-words.errorlist")).to_have_text(UNREADABLE)
     before = Upload.objects.get()
     assert before.state == "receiving"
-    page.route("**/api/uploads/*", lambda route: None if route.request.method == "PATCH" else route.continue_())
+    held = hold_parts(page)
     choose(page, archive)
     send(page)
     words = "The file has changed: what was sent of it before is discarded; this one is sent from its beginning."
@@ -246,7 +266,7 @@ def test_file_that_changes_while_it_is_paused_is_discarded(new_page, owner, team
     before.refresh_from_db()
     assert before.state == "abandoned"
     page.click("#pause")
-    page.unroute_all()
+    answer_parts(page, held)
     page.click("#pause")
     page.wait_for_url("**/submissions/*/")
     assert upload_path(Submission.objects.get().upload).read_bytes() == archive.read_bytes()
