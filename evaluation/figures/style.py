@@ -288,10 +288,14 @@ def raise_limits(axes: Axes) -> None:
 
 
 def hold_spans(points: Iterable[float], spans: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the limits of an axis that holds points and their intervals.
+    """Return the lower and upper limit of an axis that holds points and their intervals, in the unit of its values.
 
     One interval that would make the axis more than twice as long as the others need is cut there; a mark says so
     (`mark_cut`).
+
+    Args:
+        points: at least one, also where there is no interval.
+        spans: lower and upper end of each interval.
     """
     held = list(points)
 
@@ -302,7 +306,7 @@ def hold_spans(points: Iterable[float], spans: Sequence[tuple[float, float]]) ->
     low, high = limits(spans)
     for place in range(len(spans)) if len(spans) > 2 else ():
         inner = limits([*spans[:place], *spans[place + 1 :]])
-        if high - low > 2 * (inner[1] - inner[0]):
+        if high - low > 2 * (inner[1] - inner[0]) > 0:
             return inner
     return low, high
 

@@ -133,7 +133,7 @@ def _same_sets(recipe: Recipe, shipped: Recipe) -> bool:
 
 
 def published_systems(recipe: Recipe, track: Track, policy: LeaderboardPolicy) -> list[PublishedSystem]:
-    """The systems of which every average that conditions and ranks rest on can be made from published numbers.
+    """Return the systems of which every average that conditions and ranks rest on can be made from published numbers.
 
     None where the recipe is not the shipped one, or averages less.
     """

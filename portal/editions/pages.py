@@ -285,7 +285,7 @@ class Rules:
 
     @property
     def set_rows(self) -> list[tuple[DataSet, str]]:
-        """Each data set and what it is, in words."""
+        """Return each data set and what it is, in words."""
         return [(data_set, self._what(data_set)) for data_set in self.data_sets]
 
     def _what(self, one: DataSet) -> str:

@@ -254,7 +254,7 @@ class QueueState:
 
     @property
     def places(self) -> int:
-        """How many jobs its workers run at a time."""
+        """Return how many jobs its workers run at a time."""
         return sum(worker.capacity.processes for worker in self.living)
 
     @property

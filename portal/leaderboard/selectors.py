@@ -65,12 +65,12 @@ class Leaderboard:
 
     @property
     def as_of(self) -> datetime | None:
-        """The time whose numbers it rests on, where it is frozen."""
+        """Return the time whose numbers it rests on, where it is frozen."""
         return self.edition.frozen_at
 
     @cached_property
     def averages(self) -> tuple[ShownAverage, ...]:
-        """The averages of the edition."""
+        """Return the averages of the edition."""
         return tuple(one for one in self.columns if not one.switch)
 
     @property

@@ -34,7 +34,7 @@ def operations(request: HttpRequest) -> HttpResponse:
 
 
 def _describe_activity() -> dict[str, Any]:
-    """Evaluators, answers and disk: what Prometheus reads of them."""
+    """Return evaluators, answers and disk, as Prometheus reads them."""
     now = read_clock()
     evaluators, answers = count_activity(now)
     of_last_minute = count_answers_since(now - timedelta(minutes=1))

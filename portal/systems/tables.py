@@ -122,7 +122,7 @@ def _pitch_cells(row: PitchComparison, mark: str = "") -> Iterator[Cell]:
 def measures_table(
     runs: Iterable[EvaluationRun], values: RunValues, counts: SetCounts, caption: str, system: System | None = None
 ) -> Table:
-    """The numbers of data sets, trial sets first; with a system their names lead to their pages, roles stand above."""
+    """Return the numbers of data sets, trial sets first; with a system, names lead to pages and roles stand above."""
     columns = [Column("set", "Data set"), Column("gender", "Gender", kind="brief")]
     columns += [Column(name, name, kind="num brief") for name in ("n", "Speakers")]
     columns += [
@@ -153,7 +153,7 @@ def measures_table(
 
 
 def _measured_rows(run: EvaluationRun, values: RunValues, counts: SetCounts) -> Iterator[Row]:
-    """Women, men and all; only the one gender where a set has one."""
+    """Return women, men and all; only the one gender where a set has one."""
     present = values.genders_of(run)
     for gender in present if len(present) == 1 else [*present, ""]:
         if measured := values.of(run, gender):
@@ -166,7 +166,7 @@ def _measured_rows(run: EvaluationRun, values: RunValues, counts: SetCounts) -> 
 
 
 def _measured_cell(metric: Metric, measured: Mapping[str, MetricValue], n: int) -> Cell:
-    """A number of a row; what unrelated utterances give stands below the realigned pitch correlation."""
+    """Return a number of a row; what unrelated utterances give stands below the realigned pitch correlation."""
     value, by_chance = measured.get(metric.key), measured.get(PITCH_CORRELATION_UNRELATED.key)
     note = ""
     if metric is PITCH_CORRELATION_REALIGNED and by_chance is not None:

@@ -264,7 +264,7 @@ def _missing(
 
 
 def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tuple[str, str, str], MeasuredValue]:
-    """The averages of the originals by this recipe, each from the newest job: metric, estimator, data set → average.
+    """Return averages of the originals by this recipe, each from the newest job, by metric, estimator and data set.
 
     Args:
         as_of: what had been computed by then, unless the recipe was changed; None for now.

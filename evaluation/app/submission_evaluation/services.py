@@ -78,7 +78,7 @@ def start_originals(*, submission: Submission, by: Any = None) -> list[Job]:
 
 
 def list_parts(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a job evaluates the originals by: an attack or recognition; both where its version made one job of them."""
+    """Return what a job evaluates the originals by: attack, recognition, or both where its version made one job."""
     return (parameters["part"],) if "part" in parameters else (ATTACK.job, RECOGNITION.job)
 
 

@@ -347,7 +347,7 @@ def conditions(
     inclusive: bool = True,
     note_within: float = 0.05,
 ) -> tuple[Condition, ...]:
-    """Each condition and whether a system with this average EER competes in it.
+    """Return each condition and whether a system with this average EER competes in it.
 
     Under ``cumulative`` a system competes wherever it reaches the minimum; under ``interval`` only in the last one of
     these, so that the conditions are disjoint: [15, 20), [20, 25), … and the last one open. With `inclusive` an average
@@ -381,7 +381,7 @@ def conditions(
 def check_gate(
     values: Mapping[str, float], groups: Iterable[Sequence[str]], minimum: float, *, inclusive: bool = False
 ) -> tuple[GateResult, ...]:
-    """The mean of each group of data sets against a minimum, such as ρF0 > 0.3 on each set (both genders together).
+    """Compare the mean of each group of data sets with a minimum, such as ρF0 > 0.3 on each set (both genders).
 
     Raises:
         InputError: a group with a value that is missing or not finite; all are named.
@@ -409,7 +409,7 @@ def reaches(value: float, minimum: float, *, inclusive: bool) -> bool:
 
 
 def list_exclusion_reasons(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
-    """What forbids a place in every ranking; nothing for who may be ranked. References need the averages only."""
+    """Return what forbids a place in every ranking: nothing for who may be ranked. References need averages only."""
     averages: list[tuple[MetricName | Utility, MeasuredValue | None]] = [(policy.privacy, entry.privacy)]
     averages += [(utility, entry.utilities.get(utility.metric)) for utility in policy.utilities]
     found = list(entry.reasons)
@@ -428,7 +428,7 @@ def list_exclusion_reasons(entry: LeaderboardEntry, policy: LeaderboardPolicy) -
 
 
 def list_unranked_reasons(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> tuple[Reason, ...]:
-    """What keeps a system with all of its numbers from a rank in any condition."""
+    """Return what keeps a system with all of its numbers from a rank in any condition."""
     if entry.kind != "system":
         return ()
     is_out = entry.is_late and policy.late == "unranked"
@@ -437,7 +437,7 @@ def list_unranked_reasons(entry: LeaderboardEntry, policy: LeaderboardPolicy) ->
 
 
 def _failed_gates(entry: LeaderboardEntry, policy: LeaderboardPolicy) -> list[Reason]:
-    """A reason for each gate that is not passed, with the lowest of its groups."""
+    """Return a reason for each gate that is not passed, with the lowest of its groups."""
     reasons = []
     for one in policy.gates:
         values = {name: found.value for name, found in entry.gate_values[one.metric].items()}
@@ -484,7 +484,7 @@ def _explain_reported(
 
 
 def _why(entry: LeaderboardEntry, metric: str) -> str:
-    """What of a metric is missing, the first few of it."""
+    """Say what of a metric is missing, the first few of it."""
     said = entry.missing.get(metric, ())
     more = f"; and {len(said) - SHOWN_MISSING} more" if len(said) > SHOWN_MISSING else ""
     return f"; missing: {'; '.join(said[:SHOWN_MISSING])}{more}" if said else ""

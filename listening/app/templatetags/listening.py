@@ -15,7 +15,7 @@ register = template.Library()
 
 @register.inclusion_tag("listening/results/_edition_studies.html")
 def published_studies(user: Any, edition: Edition) -> dict[str, Any]:
-    """`{% published_studies user edition %}`: the studies of an edition whose results everybody may see."""
+    """Return the studies of an edition, `{% published_studies user edition %}`, whose results everybody may see."""
     studies = [one.study for one in list_shown_analyses(user, edition) if one.is_published]
     prefetch_related_objects(studies, "questions")
     return {"studies": studies}

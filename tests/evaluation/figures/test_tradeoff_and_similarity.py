@@ -111,3 +111,4 @@ def test_one_far_interval_is_cut_with_an_arrowhead_and_does_not_squeeze_the_othe
 def test_an_axis_holds_all_intervals_where_no_single_one_is_far():
     assert hold_spans([1, 2, 3], [(0, 2), (1, 9), (2, 10)]) == (0, 10)
     assert hold_spans([1, 9], [(0, 2), (8, 30)]) == (0, 30)
+    assert hold_spans([5, 5, 5], [(5, 5), (5, 5), (4, 9)]) == (4, 9), "the others need no room at all"
