@@ -28,7 +28,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 at_end = log=$$(mktemp); { $(1); } > $$log 2>&1; code=$$?; cat $$log; rm $$log; exit $$code
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test golden pictures compiled test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements browser
+.PHONY: help demo run test golden pictures compiled-tests compiled-loops test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements browser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,14 +44,15 @@ run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),$(PORTAL_ADDRESS),127.0.0.1:8000)" $(BIN)/python manage.py serve
 
 # Steps that wait for the network, or use one core only, run in parallel.
-test: ## check style, types and contracts, then run the tests
+test: ## run the tests
 	@$(MAKE) --no-print-directory --jobs 4 $(VENV)/dev $(VENV)/models browser
-	@$(MAKE) --no-print-directory --jobs 2 lint compiled
+	@$(MAKE) --no-print-directory --jobs 2 compiled-tests compiled-loops
 	@$(MAKE) --no-print-directory --jobs 3 test-embedded test-browser test-others
 
 # Everything is compiled once, by one process, and not by all those that run tests: modules, and the loops of anonymisers.
-compiled: $(VENV)/dev
+compiled-tests: $(VENV)/dev
 	@$(PYTEST) --collect-only tests > /dev/null 2>&1 || true
+compiled-loops: $(VENV)/dev
 	@$(PYTEST) tests/anonymization/methods/test_every_method.py -k keeps_the_contract > /dev/null 2>&1 || true
 
 # They give way to the tests beside them, which wait for something now and then.

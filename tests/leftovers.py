@@ -73,7 +73,7 @@ class Surroundings:
     def _has_mark(self, number: int) -> bool:
         try:
             return self.mark in Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
-        except PermissionError:
+        except (PermissionError, ProcessLookupError):  # of another person, of the kernel
             return False
 
     def find_left(self, *, with_orphans: bool = True) -> list[str]:
