@@ -99,7 +99,7 @@ def _is_chunked(request: HttpRequest) -> bool:
 
 
 def body_reader(request: HttpRequest) -> Read:
-    """Return what reads the body as it comes; the web server (`portal.core.web_worker`) gives up a silent client.
+    """Return what reads the body as it comes; the web server (`portal.config.gunicorn`) gives up a silent client.
 
     It would keep its upload to itself else, also against its own next try.
     """

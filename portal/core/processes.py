@@ -225,10 +225,8 @@ def _how(code: int) -> str:
 
 def web_command(address: str, *, threads: int) -> list[str]:
     """One web server; its starter has run the checks of Django, which load every page: once is enough."""
-    web = [sys.executable, "-m", "gunicorn", "portal.config.wsgi", "--bind", address, "--workers", "1"]
-    web += ["--worker-class", "portal.core.web_worker.WebWorker", "--no-sendfile", "--threads", str(threads)]
-    web += ["--no-control-socket"]  # it would lie in the home of the user, one for all portals
-    return [*web, "--timeout", "60", "--graceful-timeout", "10", "--keep-alive", "20", "--log-level", "warning"]
+    web = [sys.executable, "-m", "gunicorn", "portal.config.wsgi", "--config", "python:portal.config.gunicorn"]
+    return [*web, "--bind", address, "--threads", str(threads)]
 
 
 def choose_processes(queues: str, *, cores: int | None = None, memory_bytes: int | None = None) -> int:

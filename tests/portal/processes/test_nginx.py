@@ -1,12 +1,14 @@
 """The example of nginx before a portal: TLS, files that nginx sends after the portal's check, nothing else opened."""
 
 import socket
+import ssl
 import struct
 import subprocess
 import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from uuid import uuid4
 
 import pytest
 import requests
@@ -113,6 +115,19 @@ def test_nginx_sends_files_to_the_session_that_may_have_them_and_to_nobody_else(
     seen = (folder / "portal.log").read_text()
     assert "/media/..." in seen
     assert address.rpartition("/")[2] not in seen
+
+
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
+def test_strangers_who_never_finish_what_they_send_keep_nobody_waiting(proxied):
+    _, _, port, _ = proxied
+    head = f"PATCH /api/uploads/{uuid4()} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {1 << 20}\r\n\r\nx".encode()
+    encrypted = ssl._create_unverified_context()
+    with ExitStack() as connections:
+        for _ in range(60):
+            line = connections.enter_context(closing(socket.create_connection(("127.0.0.1", port))))
+            connections.enter_context(encrypted.wrap_socket(line)).sendall(head)
+        for _ in range(5):
+            assert ask(port, "/health/live").status_code == 200
 
 
 class Names:

@@ -125,19 +125,6 @@ def test_one_team_leaves_room_for_uploads_of_others(server, team, bearer):
     wait_until(lambda: send(last, bearer, 0, b"x").status_code == 204, "a free place")
 
 
-def test_refused_uploads_leave_room_for_others(server, team, bearer):
-    """What strangers send is read by nobody: it kept the threads for uploads while it came slowly."""
-    stranger = {"Authorization": "Bearer unknown"}
-    address = begin(server, bearer, 1)
-    connections = [open_part(server, address, stranger, announced=1 << 20, sent=b"x") for _ in range(60)]
-    try:
-        for _ in range(5):
-            assert send(address, bearer, 0, b"").status_code == 204
-    finally:
-        for connection in connections:
-            connection.close()
-
-
 def test_one_place_of_a_quota_makes_one_submission(server, team, bearer):
     """As many uploads as the server takes of a team at once; their last bytes arrive together."""
     edition = team.edition
