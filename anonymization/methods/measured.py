@@ -1,4 +1,4 @@
-"""What was measured of the built-in methods on real speech; docs/methods.md says by which commands.
+"""What was measured of the built-in methods on real speech; docs/anonymizer-methods.md says by which commands.
 
 All methods were measured on the same utterances with the same recognisers and encoders, so that they can be compared.
 Conventions: error rates and EERs are shares from 0 to 1; G_VD in dB; work in seconds of processor time for a second of

@@ -16,6 +16,9 @@ from pathlib import Path
 
 from django.conf import settings
 
+from anonymization.methods.contract import Anonymizer, keeps_duration
+from anonymization.methods.measured import SHORTFALLS, find_measured, read_measurements
+from anonymization.methods.registry import methods
 from evaluation.metrics.catalogue import FAMILIES, Direction, Metric
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 from evaluation.protocols.schema import TableText, describe_recipe
@@ -33,6 +36,7 @@ FAMILIES_IN_WORDS = {
     "audio": "Audio",
 }
 BETTER = {Direction.NEAR_ZERO: "Best near zero.", Direction.NEITHER: "Neither direction is better."}
+SLOTS = ("content", "voice", "prosody", "synthesis")  # as table III of the results paper of 2022
 EXAMPLE_ADDRESS = "https://portal.example.org"  # in the files; the pages show the address of this portal
 _building = threading.Lock()  # visitors of a new version ask for it together
 FILE_OF_DEPLOY = re.compile(r"(?m)^(```\w*\n)(deploy/\S+)\n")  # named in a block of code, which shows it
@@ -78,6 +82,10 @@ def _read_pages() -> dict[str, str]:
     docs = settings.FILES_DIR / "docs"
     pages = {path.name: path.read_text(encoding="utf-8") for path in docs.iterdir() if path.is_file()}
     pages |= {"metrics.md": _write_metrics(), "recipe-fields.md": _write_recipe_fields()}
+    page = pages["anonymizer-methods.md"]
+    for mark, write in (("parts", _write_parts), ("measured", _write_measured), ("sources", _write_sources)):
+        page = page.replace(f"<!-- {mark} -->", write())
+    pages["anonymizer-methods.md"] = page
     address = settings.SITE_URL.rstrip("/")
     return {name: _fill_in(text.replace(EXAMPLE_ADDRESS, address)) for name, text in pages.items()}
 
@@ -93,7 +101,7 @@ def _fill_in(text: str) -> str:
 def _write_metrics() -> str:
     parts = [
         "# Metrics",
-        "Files and the API name a metric by its key. [Methods and numbers](methods.md) says how each is computed.",
+        "Files and the API name a metric by its key. [How numbers are made](methods.md) says how each is computed.",
     ]
     for family, metrics in FAMILIES.items():
         parts += [f"## {FAMILIES_IN_WORDS[family]}", *chain.from_iterable(map(_describe_metric, metrics.values()))]
@@ -125,6 +133,43 @@ def _write_fields(table: TableText) -> str:
         default = "required" if field.is_required else f"default: {field.default}"
         example = f"`{field.example}`" if field.example else ""
         rows.append([f"`{field.name}`", f"{field.type}; {default}", field.meaning, example])
+    return _join_rows(rows)
+
+
+def _list_built_in() -> list[Anonymizer]:
+    return [method for method in methods() if find_measured(method)]
+
+
+def _write_parts() -> str:
+    rows = [["method", "fidelity", *SLOTS, "duration"], ["---"] * (len(SLOTS) + 3)]
+    for method in _list_built_in():
+        parts = {part.slot: f"{part.title} ({part.state})" for part in getattr(method, "pipeline", ())}
+        cells = [parts.get(slot, "–") for slot in SLOTS]
+        duration = "kept" if keeps_duration(method) else "another"
+        rows.append([f"`{method.name}`", getattr(method, "fidelity", ""), *cells, duration])
+    return _join_rows(rows)
+
+
+def _write_measured() -> str:
+    measured = read_measurements()
+    rows = [["method", *measured.heads], ["---", *["---:"] * len(measured.heads)]]
+    results = {"original speech": measured.original, "copies by HiFi-GAN": measured.copied}
+    for name, result in measured.methods.items():
+        marks = ", ".join(measured.find_shortfalls(result))
+        results[f"`{name}` ({marks})" if marks else f"`{name}`"] = result
+    for name, result in results.items():
+        cells = measured.row(result)
+        rows.append([name, *(f"{cell.text} ({cell.interval})" if cell.interval else cell.text for cell in cells)])
+    marks = "; ".join(f"*{mark}*: {meaning}" for mark, meaning in SHORTFALLS.items())
+    return f"{measured.describe_speech()}Measured on {measured.date}. {marks}.\n\n{_join_rows(rows)}"
+
+
+def _write_sources() -> str:
+    return "\n".join(f"- `{method.name}`: {method.reference}" for method in _list_built_in())
+
+
+def _join_rows(rows: list[list[str]]) -> str:
+    """Return a table of Markdown."""
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows)
 
 

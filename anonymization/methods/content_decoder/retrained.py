@@ -1,6 +1,6 @@
 """A method of this folder with networks of a training of the operator or user.
 
-A TOML description names the method and the folders that `python -m anonymization train` left; `docs/plugins.md`
+A TOML description names the method and the folders that `python -m anonymization train` left; `docs/anonymizers.md`
 explains its keys. All that does not fit is told at once. Shapes are compared with those of what ships, by the headers
 of the files, so that no torch is loaded to list a method. Weights are files of safetensors, which run no code.
 """

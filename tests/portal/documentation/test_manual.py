@@ -8,6 +8,7 @@ from hashlib import sha256
 import pytest
 from django.conf import settings
 
+from anonymization.methods.measured import read_measurements
 from evaluation.metrics.catalogue import METRICS
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 from portal.documentation.manual import build_manual
@@ -37,6 +38,20 @@ def test_links_from_the_manual_to_the_portal_lead_somewhere(client):
 
 def test_every_metric_has_its_place_in_the_manual():
     assert set(METRICS) <= ids_of("metrics")
+
+
+def test_manual_has_parts_numbers_and_source_of_every_built_in_anonymiser():
+    page = (build_manual() / "anonymizer-methods" / "index.html").read_text()
+    parts, rest = page.partition('id="measured-on-real-speech"')[::2]
+    measured, sources = rest.partition('id="sources"')[::2]
+    assert read_measurements().date in measured
+    for name, result in read_measurements().methods.items():
+        cells = [cell.text for cell in read_measurements().row(result)]
+        row = measured.partition(f"<td><code>{name}</code>")[2]
+        numbers = re.findall(r'<td style="text-align: right;">([^ <]+)', row)
+        assert numbers[: len(cells)] == cells, name
+        assert f"<td><code>{name}</code></td>" in parts
+        assert f"<li><code>{name}</code>: " in sources
 
 
 def test_page_allows_its_own_scripts_only(client):
