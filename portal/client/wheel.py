@@ -28,6 +28,7 @@ _STARTED = ("anonymization.methods.external.supervisor",)
 _LEFT_OUT = "portal.client.wheel"
 # What is imported, and the package that brings it with the versions that the portal itself takes.
 REQUIRES: Mapping[str, str] = {
+    "backports.zstd": "backports.zstd>=1.2; python_version < '3.14'",
     "httpx": "httpx>=0.28",
     "numba": "numba>=0.61",
     "numpy": "numpy>=2",
@@ -38,7 +39,6 @@ REQUIRES: Mapping[str, str] = {
     "soundfile": "soundfile>=0.13",
     "soxr": "soxr>=0.5",
     "threadpoolctl": "threadpoolctl>=3.5",
-    "zstandard": "zstandard>=0.23",
 }
 PYTHON = "3.11"  # or newer
 _MOMENT = (2020, 1, 1, 0, 0, 0)

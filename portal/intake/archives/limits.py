@@ -15,10 +15,14 @@ from portal.intake.problem_codes import describe
 
 MEGABYTE = 10**6
 GIGABYTE = 10**9
+HEAD_BYTES = 512  # that tell the kind of a file; a block of tar
 READ_BYTES = 2**16  # of the archive at a time; what is read ahead of a member cannot be more
+UNPACK_BYTES = 2**17  # at a time
 ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst")
 ARCHIVE_FORMATS = ".zip, .tar, .tar.gz, .tar.bz2, .tar.xz or .tar.zst"
 LARGEST_TAR_HEADER_BYTES = 2**18
+MOST_TAR_HEADERS = 32  # for one file
+LARGEST_ZIP_LIST_BYTES, LARGEST_ZIP_RECORD_BYTES = 2**20, 2**11  # of all together, and for each file
 LARGEST_DICTIONARY_BYTES = 2**26  # as much as `xz -9` uses
 FREE_STREAMS = 1000  # of a packed file, each of which takes time and may give nothing; beyond, one for so many bytes:
 BYTES_PER_STREAM = 1024
@@ -108,7 +112,6 @@ class Meter:
         self.name = name
         self.limits = limits
         self.delivered = 0
-        self._overhead = 0
         self._members = 0
         self._member = name
         self._member_delivered = 0
@@ -130,10 +133,9 @@ class Meter:
         check_size("member-too-large", path, self.limits.member_bytes, size)
         check_size("archive-too-large", self.name, self.limits.total_bytes, self.delivered + size)
 
-    def count_overhead(self, delivered: int, packed: int) -> None:
-        """Bytes came out of the archive that belong to no file: headers and padding. Arguments as `count`."""
-        self._overhead += delivered
-        check_ratio(self.name, self.delivered + self._overhead, packed, self.limits)
+    def count_unpacked(self, unpacked: int, packed: int) -> None:
+        """Hold all bytes that came out of the archive so far, headers too, against those that were read of it."""
+        check_ratio(self.name, unpacked, packed, self.limits)
 
     def count(self, delivered: int, packed: int) -> None:
         """Bytes of a file came out of the archive.

@@ -11,21 +11,83 @@ import io
 import re
 import stat
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from typing import Any, NoReturn
 
 from common.file_names import ICON, plain_name
 from common.line_texts import find_hidden_character
 from common.problems import Problem
-from portal.intake.archives.limits import ArchiveLimits, refuse
+from portal.intake.archives.limits import UNPACK_BYTES, ArchiveLimits, Meter, refuse
 from portal.intake.problem_codes import describe
 
-DRAIN_BYTES = 2**18
 FALLBACK = "cp437"  # of the zip format; it knows every byte and makes no control characters of those above 127
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
 _SHOWN_CHARACTERS = 200
+
+
+class MemberBytes(io.RawIOBase):
+    """The bytes of one file, forwards only, counted while they are read.
+
+    Args:
+        shown: its name, for sentences.
+        size: as declared, in bytes.
+        source: reads them.
+        position: tells how many bytes of the archive were read so far.
+
+    Raises (from reading):
+        ProblemFound: there are fewer, or `Meter` refuses them.
+    """
+
+    def __init__(
+        self,
+        shown: str,
+        size: int,
+        source: io.RawIOBase | io.BufferedReader[Any],
+        meter: Meter,
+        position: Callable[[], int],
+    ) -> None:
+        self.shown, self.size, self._left = shown, size, size
+        self._source, self._meter, self._position = source, meter, position
+        self._is_finished = False
+        meter.begin(shown, size, position())
+
+    def readable(self) -> bool:
+        return True
+
+    def take(self, buffer: memoryview) -> int:
+        """Put the next bytes into a buffer; return how many."""
+        return self._source.readinto(buffer) or 0
+
+    def finish(self) -> None:
+        """Check what follows; called once, before the last bytes are given out."""
+
+    def refuse_short(self) -> NoReturn:
+        """Refuse an archive that gives fewer bytes of the file than it declares."""
+        raise NotImplementedError
+
+    def readinto(self, buffer: Any, /) -> int:
+        wanted = min(len(buffer), self._left)
+        count = self.take(memoryview(buffer)[:wanted]) if wanted else 0
+        if wanted and not count:
+            self.refuse_short()
+        self._left -= count
+        self._meter.count(count, self._position())
+        if not self._left and not self._is_finished:
+            self._is_finished = True
+            self.finish()
+        return count
+
+    def readall(self) -> bytes:
+        return b"".join(iter(lambda: self.read(min(self._left, UNPACK_BYTES)), b""))
+
+    def drain(self) -> None:
+        """Read what is left and forget it."""
+        buffer = bytearray(min(self._left, UNPACK_BYTES))
+        while self.readinto(buffer):
+            pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +97,7 @@ class ArchiveEntry:
     Attributes:
         path: safe (`safe_path`).
         is_guessed: whether the name was not UTF-8.
-        size: as declared, and as `stream` delivers.
+        size: as declared, and as `data` gives.
         position: bytes of the archive that were read when it began.
     """
 
@@ -43,75 +105,7 @@ class ArchiveEntry:
     is_guessed: bool
     size: int
     position: int
-    stream: MemberStream
-
-
-class MemberStream(io.BufferedIOBase):
-    """The bytes of one file, forwards only; the readers of zip and tar say where they come from.
-
-    Args:
-        size: how many bytes there are.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._left = size
-        self._is_finished = False
-        self._head = b""
-
-    def take(self, size: int) -> bytes:
-        """The next bytes, at least one and at most as many as asked for.
-
-        Raises:
-            ProblemFound: there are none.
-        """
-        raise NotImplementedError
-
-    def finish(self) -> None:
-        """Called once, as soon as the last byte was given."""
-
-    def peek(self, size: int) -> bytes:
-        """The next bytes, which the next `read` gives again; fewer where the file is shorter."""
-        if len(self._head) < size:
-            self._head += self._next(size - len(self._head))
-        return self._head
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if self.closed:
-            raise ValueError("the archive went on to its next file: read a file before you ask for the next")
-        size = len(self._head) + self._left if size is None or size < 0 else size
-        head, self._head = self._head[:size], self._head[size:]
-        if not head:
-            return self._next(size)
-        return head + self._next(size - len(head))
-
-    def read1(self, size: int = -1, /) -> bytes:
-        return self.read(DRAIN_BYTES if size < 0 else size)
-
-    def readable(self) -> bool:
-        return True
-
-    def drain(self) -> None:
-        """Read what is left and forget it."""
-        self._head = b""
-        while self._next(DRAIN_BYTES):
-            pass
-
-    def as_file(self) -> BinaryIO:
-        """Itself, as the type that callers know."""
-        return cast("BinaryIO", self)
-
-    def _next(self, size: int) -> bytes:
-        size = min(size, self._left)
-        parts = []
-        while size:
-            part = self.take(size)
-            parts.append(part)
-            size -= len(part)
-            self._left -= len(part)
-        if not self._left and not self._is_finished:
-            self._is_finished = True
-            self.finish()
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+    data: MemberBytes
 
 
 def refuse_special(kind: int, path: str) -> None:
@@ -133,25 +127,12 @@ def refuse_filled_folder(path: str, size: int) -> None:
     refuse("size-contradiction", path, expected="a folder without bytes of its own", found=f"{size:,} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class RawName:
-    """A name as an archive states it.
-
-    Attributes:
-        text: decoded.
-        is_guessed: whether it was not UTF-8, so that `FALLBACK` had to do.
-    """
-
-    text: str
-    is_guessed: bool = False
-
-
-def decode(raw: bytes) -> RawName:
-    """A name as UTF-8, by the fallback where it is none."""
+def decode(raw: bytes) -> tuple[str, bool]:
+    """Return a name, and whether it is not UTF-8, so that the fallback had to do."""
     try:
-        return RawName(raw.decode())
+        return raw.decode(), False
     except UnicodeDecodeError:
-        return RawName(raw.decode(FALLBACK), is_guessed=True)
+        return raw.decode(FALLBACK), True
 
 
 def safe_path(text: str, limits: ArchiveLimits) -> str:

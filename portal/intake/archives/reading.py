@@ -20,6 +20,7 @@ for all that operating systems left behind. Paths are handed out in NFC, whateve
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -28,10 +29,10 @@ from typing import BinaryIO
 
 from common.file_names import is_dropping, plain_name
 from common.problems import Problem, Severity
-from portal.intake.archives.decompression import PACKINGS, UNPACK_BYTES, ByteReader, PlainReader, open_packed
-from portal.intake.archives.limits import ArchiveLimits, Member, Meter, refuse
-from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, safe_path
-from portal.intake.archives.tars import BLOCK, TarReader, is_tar_header
+from portal.intake.archives.decompression import PACKINGS, Unpacked
+from portal.intake.archives.limits import HEAD_BYTES, UNPACK_BYTES, ArchiveLimits, Member, Meter, refuse
+from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, MemberBytes, safe_path
+from portal.intake.archives.tars import is_tar_header, tar_entries
 from portal.intake.archives.zips import zip_entries
 from portal.intake.problem_codes import describe
 
@@ -53,8 +54,7 @@ _SIGNATURES = {
     b"\x04\x22\x4d\x18": "LZ4",
     b"\x1f\x9d\x90": "compress",
 }
-_BZIP2_BLOCKS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))
-_HEAD_BYTES = BLOCK
+_BZIP2_HEAD_BYTESS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))
 
 
 def read_archive(
@@ -75,20 +75,20 @@ def read_archive(
     first_dropping = ""
     dropping_count = file_count = 0
     known = KnownPaths()
-    with _opened(source, name) as file, _opened(source, name) as listing:
-        for entry in _entries(file, listing, Meter(name, limits)):
+    with _opened(source, name) as file:
+        for entry in _entries(file, Meter(name, limits)):
             if is_dropping(entry.path):
                 first_dropping = first_dropping or entry.path
                 dropping_count += 1
                 continue
             file_count += 1
-            problems = _check_entry(entry, known)
+            stream = io.BufferedReader(entry.data, UNPACK_BYTES)
+            problems = _check_entry(entry, stream, known)
             for problem in problems:
                 report(problem)
             if not any(problem.severity is Severity.ERROR for problem in problems):
-                yield Member(plain_name(entry.path), entry.size, entry.position), entry.stream.as_file()
-                entry.stream.drain()
-            entry.stream.close()
+                yield Member(plain_name(entry.path), entry.size, entry.position), stream
+            stream.close()
     if not file_count:
         refuse("empty-archive", name)
     if dropping_count:
@@ -104,40 +104,33 @@ def _opened(source: Path, name: str) -> BinaryIO:
         refuse("not-readable/archive", name, found=f"“{error.strerror}”")
 
 
-def _entries(file: BinaryIO, listing: BinaryIO, meter: Meter) -> Iterator[ArchiveEntry]:
-    """The files of an archive of any kind, told by its first bytes."""
-    head = file.read(_HEAD_BYTES)
+def _entries(file: BinaryIO, meter: Meter) -> Iterator[ArchiveEntry]:
+    """Return the files of an archive of any kind, told by its first bytes."""
+    head = file.read(HEAD_BYTES)
     size = file.seek(0, 2)
     file.seek(0)
     if head.startswith((_ZIP, _EMPTY_ZIP)):
-        return zip_entries(file, listing, size, meter)
+        return zip_entries(file, size, meter)
     if head.startswith(_SPLIT_ZIP):
         refuse("split-archive", meter.name)
-    for packing in PACKINGS:
-        if head.startswith(packing.start):
-            reader = open_packed(file, packing, meter.name)
-            return _tar_entries(reader, meter, f"a {packing.title} file that holds no tar")
-    if (kind := _packed_kind(head)) not in ("", "tar"):
+    packing = next((packing for packing in PACKINGS if head.startswith(packing.starts[0])), None)
+    if packing is None and (kind := _packed_kind(head)) not in ("", "tar"):
         refuse("unsupported-archive", meter.name, kind=_article(kind))
-    return _tar_entries(PlainReader(file), meter, "something else" if head else "an empty file")
-
-
-def _tar_entries(reader: ByteReader, meter: Meter, otherwise: str) -> Iterator[ArchiveEntry]:
-    first = b""
-    while len(first) < BLOCK and (more := reader.read(BLOCK - len(first))):
-        first += more
-    if len(first) < BLOCK or (first.strip(b"\0") and not is_tar_header(first)):
+    stream = io.BufferedReader(Unpacked(file, packing, meter.name), UNPACK_BYTES)
+    first = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
+    if len(first) < HEAD_BYTES or (first.strip(b"\0") and not is_tar_header(first)):
         if kind := _packed_kind(first):
             refuse("nested-archive/packed", meter.name, kind=_article(kind))
-        refuse("not-an-archive", meter.name, found=otherwise)
-    return TarReader(reader, first, meter).entries()
+        otherwise = f"a {packing.title} file that holds no tar" if packing else "something else"
+        refuse("not-an-archive", meter.name, found=otherwise if head else "an empty file")
+    return tar_entries(stream, meter)
 
 
-def _check_entry(entry: ArchiveEntry, known: KnownPaths) -> list[Problem]:
-    """What is wrong with one file by its name and its first bytes."""
+def _check_entry(entry: ArchiveEntry, stream: io.BufferedReader[MemberBytes], known: KnownPaths) -> list[Problem]:
+    """Return what is wrong with one file by its name and its first bytes."""
     if collision := known.add(entry.path):
         return [collision]
-    if kind := _packed_kind(entry.stream.peek(_HEAD_BYTES)):
+    if kind := _packed_kind(stream.peek(HEAD_BYTES)[:HEAD_BYTES]):
         return [describe("nested-archive/file", entry.path, kind=_article(kind))]
     return [describe("name-not-utf8", entry.path, encoding=FALLBACK)] if entry.is_guessed else []
 
@@ -147,9 +140,9 @@ def _packed_kind(head: bytes) -> str:
     for start, kind in _SIGNATURES.items():
         if head.startswith(start):
             return kind
-    if head.startswith(b"BZh") and head[4:10] in _BZIP2_BLOCKS:
+    if head.startswith(b"BZh") and head[4:10] in _BZIP2_HEAD_BYTESS:
         return "bzip2"
-    if len(head) >= BLOCK and head[257:262] == b"ustar" and is_tar_header(head[:BLOCK]):
+    if len(head) >= HEAD_BYTES and head[257:262] == b"ustar" and is_tar_header(head[:HEAD_BYTES]):
         return "tar"
     return ""
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
+from portal.intake.archives.decompression import zstd
 from portal.intake.archives.reading import ArchiveLimits
 from tests.portal.hostile.packing import (
     BLOCK,
@@ -294,7 +294,7 @@ for _kind, _inner in {
     "gzip": gzip.compress(WAV),
     "bzip2": bz2.compress(WAV),
     "xz": lzma.compress(WAV),
-    "zstandard": zstandard.compress(WAV),
+    "zstandard": zstd.compress(WAV),
     "seven_zip": b"7z\xbc\xaf\x27\x1c\0\4" + WAV,
     "rar": b"Rar!\x1a\x07\x01\0" + WAV,
 }.items():
@@ -380,7 +380,7 @@ for _kind, _pack in (
     ("gzip", gzip.compress),
     ("bzip2", bz2.compress),
     ("xz", lzma.compress),
-    ("zstandard", zstandard.compress),
+    ("zstandard", zstd.compress),
 ):
     refused("truncated-archive", name=f"{_kind}_cut")(lambda pack=_pack: pack(tar(tar_file("x.wav")))[:-5])
     refused("trailing-data", name=f"{_kind}_with_more")(
@@ -431,7 +431,7 @@ def xz_damaged() -> bytes:
 
 @refused("damaged-archive")
 def zstandard_wrong_checksum() -> bytes:
-    data = bytearray(zstandard.ZstdCompressor(write_checksum=True).compress(tar(tar_file("x.wav"))))
+    data = bytearray(zstd.compress(tar(tar_file("x.wav")), options={zstd.CompressionParameter.checksum_flag: 1}))
     data[-1] ^= 1
     return bytes(data)
 
@@ -577,6 +577,11 @@ def bomb_zip_bzip2() -> bytes:
     return zip_of(ZipEntry(b"zeros.wav", b"", method=12, packed=bz2.compress(bytes(45 * 10**6)), size=45 * 10**6))
 
 
+@refused("size-contradiction", WIDE)
+def bomb_zip_bzip2_that_declares_little() -> bytes:
+    return zip_of(ZipEntry(b"zeros.wav", b"", method=12, packed=bz2.compress(bytes(90 * 10**6)), size=10**5))
+
+
 @refused("compression-bomb", WIDE)
 def bomb_zip_lzma() -> bytes:
     file = io.BytesIO()
@@ -672,7 +677,7 @@ def xz_of_empty_streams() -> bytes:
 
 @refused("too-many-streams")
 def zstandard_of_empty_frames() -> bytes:
-    return zstandard.compress(tar_file("x.wav")) + zstandard.compress(b"") * 200_000
+    return zstd.compress(tar_file("x.wav")) + zstd.compress(b"") * 200_000
 
 
 @refused("huge-header")
@@ -680,6 +685,20 @@ def pax_header_bomb() -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     head = packer.compress(tar_header("PaxHeaders/x", 2**33, b"x")) + packer.flush(zlib.Z_FULL_FLUSH)
     return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + head + zeros_deflated(2**33) + bytes(8)
+
+
+@refused("huge-header")
+def zip_of_long_comments() -> bytes:
+    entry = ZipEntry(b"x.wav")
+    record = bytearray(entry.record(0) + bytes(0xFFFF))
+    record[32:34] = b"\xff\xff"
+    body, listing = entry.local + entry.packed, bytes(record) * 20
+    return body + listing + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 20, 20, len(listing), len(body), 0)
+
+
+@refused("damaged-archive")
+def pax_number_of_very_many_digits() -> bytes:
+    return tar(pax_header(("comment", "1" * 2**17)), tar_file("x.wav"))
 
 
 @refused("huge-header")

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.file_names import plain_name
 from common.problems import Problem, ProblemFound
+from portal.intake.archives.decompression import zstd
 from portal.intake.archives.reading import ArchiveLimits, Member, read_archive
 from tests.portal.hostile.packing import WAV, ZipEntry, pax_header, tar, tar_file, tar_header, zip_of
 
@@ -94,9 +94,9 @@ FORMATS: dict[str, Callable[[Tree], bytes]] = {
     "tar.gz": pack_tar(tarfile.GNU_FORMAT, gzip.compress),
     "tar.bz2": pack_tar(tarfile.PAX_FORMAT, bz2.compress),
     "tar.xz": pack_tar(tarfile.GNU_FORMAT, lzma.compress),
-    "tar.zst": pack_tar(tarfile.PAX_FORMAT, zstandard.compress),
+    "tar.zst": pack_tar(tarfile.PAX_FORMAT, zstd.compress),
     "tar.gz in two streams": pack_tar(tarfile.PAX_FORMAT, in_two_streams(gzip.compress)),
-    "tar.zst in two frames": pack_tar(tarfile.GNU_FORMAT, in_two_streams(zstandard.compress)),
+    "tar.zst in two frames": pack_tar(tarfile.GNU_FORMAT, in_two_streams(zstd.compress)),
 }
 SAMPLE = {"exp/a.wav": WAV * 40, "exp/é/b.txt": b"text\n" * 3000, "empty": b"", "x" * 90 + "/" + "y" * 120: b"long"}
 
@@ -163,7 +163,7 @@ def test_stream_gives_its_bytes_in_pieces_and_ends_with_its_file(tmp_path: Path)
     path.write_bytes(tar(tar_file("a", b"abcdef"), tar_file("b", b"second")))
     archive = read_archive(path, name="x", limits=ArchiveLimits(), report=pytest.fail)
     member, stream = next(archive)
-    assert member == Member("a", 6, 512)
+    assert member == Member("a", 6, path.stat().st_size)
     assert (stream.read(2), stream.read(0), stream.read(3), stream.read(), stream.read(5)) == (
         b"ab",
         b"",
@@ -172,7 +172,7 @@ def test_stream_gives_its_bytes_in_pieces_and_ends_with_its_file(tmp_path: Path)
         b"",
     )
     next(archive)
-    with pytest.raises(ValueError, match="went on to its next file"):
+    with pytest.raises(ValueError, match="closed"):
         stream.read(1)
     archive.close()  # type: ignore[attr-defined]
 
