@@ -12,7 +12,6 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from common.file_names import ICON, plain_name
@@ -29,30 +28,37 @@ _SHOWN_CHARACTERS = 200
 
 
 class MemberBytes(io.RawIOBase):
-    """The bytes of one file, forwards only, counted while they are read.
+    """One file of an archive on its way out of it: its bytes, forwards only, counted while they are read.
 
     Args:
-        shown: its name, for sentences.
+        path: safe (`safe_path`).
+        is_guessed: whether the name was not UTF-8.
         size: as declared, in bytes.
         source: reads them.
         position: tells how many bytes of the archive were read so far.
 
     Raises (from reading):
         ProblemFound: there are fewer, or `Meter` refuses them.
+
+    Attributes:
+        start: bytes of the archive that were read when it began.
     """
 
     def __init__(
         self,
-        shown: str,
+        path: str,
+        is_guessed: bool,
         size: int,
         source: io.RawIOBase | io.BufferedReader[Any],
         meter: Meter,
         position: Callable[[], int],
     ) -> None:
-        self.shown, self.size, self._left = shown, size, size
+        self.path, self.is_guessed, self.size, self.start = path, is_guessed, size, position()
+        self.shown = shown_name(path) or meter.name  # for sentences
+        self._left = size
         self._source, self._meter, self._position = source, meter, position
         self._is_finished = False
-        meter.begin(shown, size, position())
+        meter.begin(self.shown, size, self.start)
 
     def readable(self) -> bool:
         return True
@@ -88,24 +94,6 @@ class MemberBytes(io.RawIOBase):
         buffer = bytearray(min(self._left, UNPACK_BYTES))
         while self.readinto(buffer):
             pass
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveEntry:
-    """One file of an archive on its way out of it.
-
-    Attributes:
-        path: safe (`safe_path`).
-        is_guessed: whether the name was not UTF-8.
-        size: as declared, and as `data` gives.
-        position: bytes of the archive that were read when it began.
-    """
-
-    path: str
-    is_guessed: bool
-    size: int
-    position: int
-    data: MemberBytes
 
 
 def refuse_special(kind: int, path: str) -> None:

@@ -31,9 +31,9 @@ from common.file_names import is_dropping, plain_name
 from common.problems import Problem, Severity
 from portal.intake.archives.decompression import PACKINGS, Unpacked
 from portal.intake.archives.limits import HEAD_BYTES, UNPACK_BYTES, ArchiveLimits, Member, Meter, refuse
-from portal.intake.archives.members import FALLBACK, ArchiveEntry, KnownPaths, MemberBytes, safe_path
-from portal.intake.archives.tars import is_tar_header, tar_entries
-from portal.intake.archives.zips import zip_entries
+from portal.intake.archives.members import FALLBACK, KnownPaths, MemberBytes, safe_path
+from portal.intake.archives.tars import is_tar_header, tar_members
+from portal.intake.archives.zips import zip_members
 from portal.intake.problem_codes import describe
 
 __all__ = ["ArchiveLimits", "Member", "read_archive"]
@@ -54,7 +54,7 @@ _SIGNATURES = {
     b"\x04\x22\x4d\x18": "LZ4",
     b"\x1f\x9d\x90": "compress",
 }
-_BZIP2_HEAD_BYTESS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))
+_BZIP2_BLOCKS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))
 
 
 def read_archive(
@@ -76,18 +76,18 @@ def read_archive(
     dropping_count = file_count = 0
     known = KnownPaths()
     with _opened(source, name) as file:
-        for entry in _entries(file, Meter(name, limits)):
-            if is_dropping(entry.path):
-                first_dropping = first_dropping or entry.path
+        for member in _members(file, Meter(name, limits)):
+            if is_dropping(member.path):
+                first_dropping = first_dropping or member.path
                 dropping_count += 1
                 continue
             file_count += 1
-            stream = io.BufferedReader(entry.data, UNPACK_BYTES)
-            problems = _check_entry(entry, stream, known)
+            stream = io.BufferedReader(member, UNPACK_BYTES)
+            problems = _check_member(member, stream, known)
             for problem in problems:
                 report(problem)
             if not any(problem.severity is Severity.ERROR for problem in problems):
-                yield Member(plain_name(entry.path), entry.size, entry.position), stream
+                yield Member(plain_name(member.path), member.size, member.start), stream
             stream.close()
     if not file_count:
         refuse("empty-archive", name)
@@ -104,13 +104,13 @@ def _opened(source: Path, name: str) -> BinaryIO:
         refuse("not-readable/archive", name, found=f"“{error.strerror}”")
 
 
-def _entries(file: BinaryIO, meter: Meter) -> Iterator[ArchiveEntry]:
+def _members(file: BinaryIO, meter: Meter) -> Iterator[MemberBytes]:
     """Return the files of an archive of any kind, told by its first bytes."""
     head = file.read(HEAD_BYTES)
     size = file.seek(0, 2)
     file.seek(0)
     if head.startswith((_ZIP, _EMPTY_ZIP)):
-        return zip_entries(file, size, meter)
+        return zip_members(file, size, meter)
     if head.startswith(_SPLIT_ZIP):
         refuse("split-archive", meter.name)
     packing = next((packing for packing in PACKINGS if head.startswith(packing.starts[0])), None)
@@ -123,16 +123,16 @@ def _entries(file: BinaryIO, meter: Meter) -> Iterator[ArchiveEntry]:
             refuse("nested-archive/packed", meter.name, kind=_article(kind))
         otherwise = f"a {packing.title} file that holds no tar" if packing else "something else"
         refuse("not-an-archive", meter.name, found=otherwise if head else "an empty file")
-    return tar_entries(stream, meter)
+    return tar_members(stream, meter)
 
 
-def _check_entry(entry: ArchiveEntry, stream: io.BufferedReader[MemberBytes], known: KnownPaths) -> list[Problem]:
+def _check_member(member: MemberBytes, stream: io.BufferedReader[MemberBytes], known: KnownPaths) -> list[Problem]:
     """Return what is wrong with one file by its name and its first bytes."""
-    if collision := known.add(entry.path):
+    if collision := known.add(member.path):
         return [collision]
     if kind := _packed_kind(stream.peek(HEAD_BYTES)[:HEAD_BYTES]):
-        return [describe("nested-archive/file", entry.path, kind=_article(kind))]
-    return [describe("name-not-utf8", entry.path, encoding=FALLBACK)] if entry.is_guessed else []
+        return [describe("nested-archive/file", member.path, kind=_article(kind))]
+    return [describe("name-not-utf8", member.path, encoding=FALLBACK)] if member.is_guessed else []
 
 
 def _packed_kind(head: bytes) -> str:
@@ -140,7 +140,7 @@ def _packed_kind(head: bytes) -> str:
     for start, kind in _SIGNATURES.items():
         if head.startswith(start):
             return kind
-    if head.startswith(b"BZh") and head[4:10] in _BZIP2_HEAD_BYTESS:
+    if head.startswith(b"BZh") and head[4:10] in _BZIP2_BLOCKS:
         return "bzip2"
     if len(head) >= HEAD_BYTES and head[257:262] == b"ustar" and is_tar_header(head[:HEAD_BYTES]):
         return "tar"

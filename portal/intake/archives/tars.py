@@ -26,7 +26,6 @@ from portal.intake.archives.limits import (
     refuse_truncated,
 )
 from portal.intake.archives.members import (
-    ArchiveEntry,
     MemberBytes,
     decode,
     refuse_filled_folder,
@@ -52,7 +51,7 @@ def is_tar_header(block: bytes) -> bool:
     return True
 
 
-def tar_entries(stream: io.BufferedReader[Unpacked], meter: Meter) -> Iterator[ArchiveEntry]:
+def tar_members(stream: io.BufferedReader[Unpacked], meter: Meter) -> Iterator[MemberBytes]:
     """Yield each file of a tar; a step further reads what is left of the file before.
 
     Args:
@@ -76,8 +75,8 @@ def tar_entries(stream: io.BufferedReader[Unpacked], meter: Meter) -> Iterator[A
             continue
         if not path:
             refuse("empty-name", meter.name)
-        file = _TarredFile(shown, member.size, stream, meter, lambda: stream.raw.position)
-        yield ArchiveEntry(path, is_guessed, member.size, stream.raw.position, file)
+        file = _TarredFile(path, is_guessed, member.size, stream, meter, lambda: stream.raw.position)
+        yield file
         file.drain()
         padding = tar.offset - stream.tell()
         if len(stream.read(padding)) < padding:

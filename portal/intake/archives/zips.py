@@ -31,7 +31,6 @@ from portal.intake.archives.limits import (
 )
 from portal.intake.archives.members import (
     FALLBACK,
-    ArchiveEntry,
     MemberBytes,
     decode,
     refuse_filled_folder,
@@ -68,7 +67,7 @@ _UNSUPPORTED = {
 }
 
 
-def zip_entries(file: BinaryIO, size: int, meter: Meter) -> Iterator[ArchiveEntry]:
+def zip_members(file: BinaryIO, size: int, meter: Meter) -> Iterator[MemberBytes]:
     """Yield each file of a zip; a step further reads what is left of the file before.
 
     Args:
@@ -84,10 +83,10 @@ def zip_entries(file: BinaryIO, size: int, meter: Meter) -> Iterator[ArchiveEntr
     check_ratio(meter.name, unpacked, size, meter.limits)
     ends = [*(member.header_offset for member in members), start][1:]
     for member, (path, is_guessed), end in zip(members, names, ends, strict=True):
-        data = _ZippedFile(file, member, shown_name(path) or meter.name, end, meter)
+        zipped = _ZippedFile(file, member, path, is_guessed, end, meter)
         if not _is_folder(member):
-            yield ArchiveEntry(path, is_guessed, member.file_size, member.header_offset, data)
-        data.drain()
+            yield zipped
+        zipped.drain()
 
 
 def _read_list(file: BinaryIO, size: int, meter: Meter) -> tuple[int, list[zipfile.ZipInfo]]:
@@ -206,14 +205,17 @@ def _unicode_path(extra: bytes, raw: bytes) -> bytes:
 class _ZippedFile(MemberBytes):
     """The bytes of one member, with its header before them and what follows them."""
 
-    def __init__(self, file: BinaryIO, member: zipfile.ZipInfo, shown: str, end: int, meter: Meter) -> None:
+    def __init__(
+        self, file: BinaryIO, member: zipfile.ZipInfo, path: str, is_guessed: bool, end: int, meter: Meter
+    ) -> None:
+        shown = shown_name(path) or meter.name
         start = self._check_header(file, member, shown)
         if start + member.compress_size > end:
             refuse("overlapping-entries", shown)
         head = _lzma_head(file, member, shown) if member.compress_type == zipfile.ZIP_LZMA else b""
         length = start + member.compress_size - file.tell()
         unpacked = Unpacked(file, _PACKINGS.get(member.compress_type), shown, length, head)
-        super().__init__(shown, member.file_size, unpacked, meter, lambda: start + unpacked.position)
+        super().__init__(path, is_guessed, member.file_size, unpacked, meter, lambda: start + unpacked.position)
         self._file, self._member, self._end, self._unpacked = file, member, end, unpacked
         self._crc = 0
 
