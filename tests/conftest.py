@@ -17,7 +17,6 @@ from django.db.migrations.recorder import MigrationRecorder
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.internal.conjecture import providers
 
-from portal.core import storage_probes
 from portal.jobs import workers
 from tests import leftovers
 from tests.browsing import (  # noqa: F401
@@ -50,9 +49,6 @@ from tests.snapshots import empty_by_snapshot, once  # noqa: F401
 # A shell lets what it starts in the background ignore Ctrl-C, and the programs that these tests start would, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# A server that a test starts within its own process would go on writing to whatever database a later test has.
-storage_probes.keep_writing = lambda: None
 
 # The thread of a heartbeat cannot see the job that a test has not committed: it would take it for lost, or wait for it.
 django_settings.JOB_HEARTBEAT_S = 10**6

@@ -18,7 +18,5 @@ if _missing := check_static_files():
     sys.exit(4)  # gunicorn's own code of an application that cannot be loaded
 
 from portal.core.maintenance import keep_looking  # noqa: E402
-from portal.core.storage_probes import keep_writing  # noqa: E402
 
 keep_looking()
-keep_writing()

@@ -36,6 +36,7 @@ from portal.core.models import Heartbeat
 from portal.core.storage import SPARE_BYTES, StorageAway
 
 MOST_APART_S = 5.0
+HEALTH_FOLDER = "health"  # of the stored files
 Check = Callable[[], str | None]
 _checks: dict[str, Check] = {}
 
@@ -160,7 +161,7 @@ def check_clock() -> str | None:
 
 @health_check("files")
 def check_files() -> str | None:
-    name = f"health/{uuid.uuid4().hex}"
+    name = f"{HEALTH_FOLDER}/{uuid.uuid4().hex}"
     try:
         default_storage.save(name, ContentFile(b"ok"))
         default_storage.delete(name)

@@ -22,24 +22,9 @@ def check_workers() -> str | None:
         return "The database does not tell which workers live."
 
 
-@health_check("worker files")
-def check_worker_files() -> str | None:
-    """Whether every living worker reads what the web server wrote, with the same secret key."""
-    try:
-        return explain_unproven(queue_states())
-    except DatabaseError:
-        return "The database does not tell which workers live."
-
-
-def explain_unproven(queues: Iterable[QueueState]) -> str | None:
-    """A sentence for each living worker that does not read what the web server wrote; None where all do."""
-    living = {one.name: one for queue in queues for one in queue.living}
-    return " ".join(f"{name}: {one.files_problem}" for name, one in living.items() if one.files_problem) or None
-
-
 def check_all_beside(queues: Sequence[QueueState]) -> dict[str, str | None]:
     """Every check by name, where the queues have been looked at already."""
-    return check_all({"workers": explain_starved(queues), "worker files": explain_unproven(queues)})
+    return check_all({"workers": explain_starved(queues)})
 
 
 def explain_starved(queues: Iterable[QueueState]) -> str | None:

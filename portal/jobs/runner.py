@@ -254,6 +254,12 @@ def _internal_error(job: Job, error: Exception) -> dict[str, Any]:
             "failure": f"The portal's disk is full: at “{stage}” nothing more could be written.",
             "remedy": "Free some space, then run the job again: what was finished is kept.",
         }
+    if isinstance(error, FileNotFoundError):
+        return {
+            "failure": f"At “{stage}” a file was not found: {error}",
+            "remedy": "Give this worker the same PORTAL_FILES_URL, or the same folder at PORTAL_DATA_DIR, as the web "
+            "server, then run the job again.",
+        }
     return {
         "failure": f"Internal error at “{stage}”: {type(error).__name__}: {error}",
         "remedy": "The technical detail is in the job's history, for the operator. Run it again when it is fixed.",

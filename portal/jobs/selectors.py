@@ -207,11 +207,11 @@ def explain_unable(kind: str, engine: str) -> str:
 
 
 def is_taken_elsewhere(job: Job, *, than: str) -> bool:
-    """Whether a living worker other than this one can run a job, and reads the portal's files."""
+    """Whether a living worker other than this one can run a job."""
     return any(
         job.queue in worker.queues and worker.capacity.can_take(job.queue, job.kind, job.engine)
         for worker in known_workers(read_clock())
-        if worker.name != than and not worker.is_silent and not worker.files_problem
+        if worker.name != than and not worker.is_silent
     )
 
 

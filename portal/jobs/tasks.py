@@ -21,7 +21,6 @@ from django.db import Error, connection
 
 from portal.core.processes import UNTIL_IDLE
 from portal.core.sentry import flush_reports
-from portal.jobs import storage_proof
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute, stop_between_items
 from portal.jobs.selectors import is_taken_elsewhere
@@ -39,10 +38,6 @@ def run_job(job_id: str) -> None:
     """Run the job of this queue whose turn it is: a message says that there is one more to do, not which comes next."""
     job = Job.objects.filter(pk=job_id).first()
     if job is None:
-        return
-    if storage_proof.is_failing():
-        log.warning("Job %s is left to another worker: this one does not read the portal's files.", job_id)
-        _pass_on(job.queue)
         return
     ran, capacity = False, this_capacity()
     while not ran and (key := find_next(job.queue, capacity)) is not None:
@@ -84,7 +79,6 @@ class HeartbeatStep(bootsteps.StartStopStep):
         queues, now = consumer.app.amqp.queues.consume_from, time.monotonic()
         look_again = now - self.looked_at > LOOK_EVERY_S
         try:
-            storage_proof.prove_when_due()
             write_worker_heartbeat(queues, consumer.controller.concurrency, look_again=look_again)
             self.looked_at = now if look_again else self.looked_at
             if os.environ.get(UNTIL_IDLE):
@@ -128,12 +122,6 @@ current_app.steps["consumer"].add(HeartbeatStep)
 @worker_init.connect
 def _begin(instance: Any = None, **_: object) -> None:
     become_worker(getattr(instance, "concurrency", None) or 1)
-    try:
-        storage_proof.prove_at_start()
-    except Error as error:
-        log.warning("The database did not tell what to read at the start: %s", error)
-    finally:
-        connection.close()
 
 
 @worker_shutting_down.connect

@@ -24,7 +24,6 @@ from common.memory import total_bytes
 from portal.core.clock import read_clock
 from portal.core.health import write_heartbeat
 from portal.core.models import Heartbeat
-from portal.jobs import storage_proof
 from portal.jobs.kinds import find_engines, kinds_beyond
 from portal.jobs.models import Job, JobState, Queue
 
@@ -128,7 +127,7 @@ def write_worker_heartbeat(queues: Iterable[str], processes: int, *, look_again:
     if look_again:
         capacity = replace(capacity, engines=tuple(find_engines()))
     _process.capacity = capacity = replace(capacity, processes=processes)
-    write_heartbeat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity), **storage_proof.describe())
+    write_heartbeat(this_worker(), kind=KIND, queues=sorted(queues), **asdict(capacity))
 
 
 def sign_off() -> None:
@@ -195,8 +194,6 @@ class Worker:
     Attributes:
         queues: in the order of `Queue`.
         capacity: of its machine, and how many jobs it runs at a time.
-        files_age: how long ago it last read what the web server wrote; None where it has not yet.
-        files_problem: why it does not read that now.
         is_taking: it began or ended a job not long ago, so that what waits has its turn.
     """
 
@@ -207,16 +204,10 @@ class Worker:
     is_silent: bool
     jobs: list[Job]
     is_taking: bool
-    files_age: timedelta | None = None
-    files_problem: str = ""
 
     @property
     def has_room(self) -> bool:
         return len(self.jobs) < self.capacity.processes
-
-
-def _age(at: str | None, now: datetime) -> timedelta | None:
-    return max(now - datetime.fromisoformat(at), timedelta()) if at else None
 
 
 def known_workers(now: datetime) -> list[Worker]:
@@ -238,8 +229,6 @@ def known_workers(now: datetime) -> list[Worker]:
             is_silent=now - heartbeat.at > patience,
             jobs=jobs[heartbeat.name],
             is_taking=heartbeat.name in taking,
-            files_age=_age(heartbeat.details.get("files_at"), now),
-            files_problem=heartbeat.details.get("files_problem", ""),
         )
         for heartbeat in Heartbeat.objects.filter(kind=KIND, at__gte=now - FORGOTTEN_AFTER).order_by("name")
     ]

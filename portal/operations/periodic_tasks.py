@@ -8,9 +8,8 @@ from datetime import timedelta
 
 from django.core.files.storage import default_storage
 
-from portal.core.clock import read_clock
+from portal.core.health import HEALTH_FOLDER
 from portal.core.storage import delete_old, is_local, portal_files
-from portal.core.storage_probes import forget_probes
 from portal.jobs.scheduler import periodic_task
 from portal.leaderboard.figures import FOLDER
 from portal.leaderboard.pages import draw_ahead
@@ -21,10 +20,12 @@ DRAWING_KEPT_S = 30 * 86_400.0
 
 @periodic_task(every=timedelta(days=1))
 def delete_leftovers() -> None:
-    """Delete what killed processes had half written into the store, and probes of web servers that are gone."""
+    """Delete what killed processes had half written into the store, and files of killed checks of health."""
     if is_local():  # a bucket has whole files only
         portal_files.delete_drafts(time_of_sweep())
-    forget_probes(read_clock())
+    with suppress(FileNotFoundError):
+        for name in default_storage.listdir(HEALTH_FOLDER)[1]:
+            delete_old(f"{HEALTH_FOLDER}/{name}", time_of_sweep())
 
 
 @periodic_task(every=timedelta(minutes=1))

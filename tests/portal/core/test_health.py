@@ -10,7 +10,6 @@ from portal.core import health
 from portal.core.storage import ModuleManifestStorage
 
 PARTS = ["database", "migrations", "static files", "disk", "clock", "files", "queue", "scheduler", "workers"]
-PARTS += ["worker files"]
 
 
 @pytest.mark.django_db

@@ -3,11 +3,9 @@
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.core.management import CommandError
 
 from listening.app.sessions.clip_urls import clip_names
 from listening.app.sessions.platforms import person_keys
-from portal.core import storage_probes
 from portal.core.signed_urls import signed_address
 from tests.listening.answering import hear
 from tests.listening.factories import make_session, make_study
@@ -61,15 +59,3 @@ def test_person_who_returns_by_the_link_has_the_same_session(rotate, keeps):
     assert known.participant.person_key == person_keys(study, "P7")[0]
     rotate()
     assert (Visit(study, {"person": "P7"}).session == known) is keeps
-
-
-@CASES
-def test_worker_with_the_new_key_starts_beside_a_web_server_with_the_former_one(rotate, keeps):
-    storage_probes.write_probe()
-    rotate()
-    if keeps:
-        storage_probes.require_same_secret()
-        assert storage_probes.find_problem(storage_probes.find_probes(), storage_probes.read_clock()) == ""
-        return
-    with pytest.raises(CommandError, match=r"^PORTAL_SECRET_KEY is not that of the web server"):
-        storage_probes.require_same_secret()

@@ -81,22 +81,6 @@ def test_message_goes_on_to_a_worker_that_can_run_the_job(messages, monkeypatch)
     assert (waiting.state, waiting.times_sent) == (JobState.WAITING, job.times_sent)
 
 
-def test_worker_without_the_portals_files_passes_its_message_on_to_one_that_reads_them(messages, monkeypatch):
-    monkeypatch.setattr(workers._process, "worker", "lost")
-    monkeypatch.setattr(tasks.storage_proof, "is_failing", lambda: True)
-    monkeypatch.setattr(tasks, "PASS_ON_S", 0)
-    job = make_waiting("test-done")
-    for name, problem in (("lost", "It finds no file."), ("lost, too", "It finds no file.")):
-        heartbeat = make_worker(name, LARGE)
-        Heartbeat.objects.filter(pk=heartbeat.pk).update(details=heartbeat.details | {"files_problem": problem})
-    tasks.run_job(str(job.pk))
-    assert messages == [], "nobody reads them"
-    make_worker("right", LARGE)
-    tasks.run_job(str(job.pk))
-    assert messages == [str(job.pk)]
-    assert Job.objects.get(pk=job.pk).state == JobState.WAITING
-
-
 def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messages, settings):
     make = {"kind": "test-card", "title": "Vectors", "parameters": {}}
     assert create_job(**make).queue == "cpu"

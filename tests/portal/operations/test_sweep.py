@@ -4,21 +4,17 @@ import os
 import subprocess
 import sys
 import time
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import call_command
-from django.utils import timezone
 
 from evaluation.app.audio_measures.services import start_measures
 from evaluation.app.models import EvaluationRun
 from portal.challenges.data_files import keep_data_files, make_data_files
 from portal.challenges.models import Edition, Utterance
-from portal.core import storage_probes
-from portal.core.models import Heartbeat
 from portal.core.storage import AtomicFileSystemStorage, store_bytes
 from portal.deletion.files import clean_up_files, list_held_files
 from portal.deletion.services import delete
@@ -176,23 +172,15 @@ def test_half_written_file_of_a_killed_process_is_deleted_a_day_later(tmp_path, 
     assert (files.delete_drafts(sweep.time_of_sweep()), draft.exists(), kept.exists()) == (1, False, True)
 
 
-def test_scheduler_deletes_drafts_and_old_probes(folder, settings):
-    now = timezone.now()
-    storage_probes.write_probe()
-    [mine] = storage_probes.find_probes()
-    settings.ADDRESS = "gone.example:8000"
-    storage_probes.write_probe()
-    gone = Heartbeat.objects.get(name__contains="gone.example")
-    Heartbeat.objects.filter(pk=gone.pk).update(at=now - timedelta(days=31))
-    names = [mine.key, gone.details["key"], "health/left-by-a-killed-check", "health/young"]
-    for name in names[2:]:
+def test_scheduler_deletes_drafts_and_files_of_killed_checks(folder):
+    names = ["health/left-by-a-killed-check", "health/young"]
+    for name in names:
         default_storage.save(name, ContentFile(b"ok"))
     draft = Path(default_storage.path("content")) / "ab" / f".{'0' * 32}.part"
     draft.parent.mkdir(parents=True, exist_ok=True)
     draft.write_bytes(b"half")
-    for path in (draft, *(default_storage.path(name) for name in names[:3])):
+    for path in (draft, default_storage.path(names[0])):
         os.utime(path, (0, 0))
     delete_leftovers()
-    assert [default_storage.exists(name) for name in names] == [True, False, False, True]
+    assert [default_storage.exists(name) for name in names] == [False, True]
     assert not draft.exists()
-    assert [one.details["key"] for one in Heartbeat.objects.filter(kind=storage_probes.KIND)] == [mine.key]

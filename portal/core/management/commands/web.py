@@ -10,7 +10,6 @@ from django.core.management.base import BaseCommand
 
 from portal.core.health import require_database
 from portal.core.processes import collect_static_files, require_free, web_command
-from portal.core.storage_probes import require_same_secret
 
 
 class Command(BaseCommand):
@@ -19,7 +18,6 @@ class Command(BaseCommand):
     def handle(self, **_: Any) -> None:
         require_free(settings.ADDRESS)
         require_database()
-        require_same_secret(is_web=True)
         collect_static_files()
         command = web_command(settings.ADDRESS, threads=settings.WEB_THREADS)
         os.execvp(command[0], command)  # noqa: S606 - our own program

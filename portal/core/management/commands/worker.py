@@ -11,7 +11,6 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from portal.core.health import require_database
 from portal.core.processes import QUEUES, UNTIL_IDLE, worker_command
-from portal.core.storage_probes import require_same_secret
 
 IDLE_S = 60
 
@@ -35,7 +34,6 @@ class Command(BaseCommand):
 
     def handle(self, *, queues: str, processes: int, until_idle: int | None, **_: Any) -> None:
         require_database()
-        require_same_secret()
         if until_idle is not None:
             os.environ[UNTIL_IDLE] = str(until_idle)
         command = worker_command(queues, processes=processes)

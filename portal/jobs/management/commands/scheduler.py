@@ -13,7 +13,6 @@ from django.db import Error, connection
 
 from portal.core.health import require_database
 from portal.core.maintenance import find_maintenance
-from portal.core.storage_probes import require_same_secret
 from portal.jobs.scheduler import start_due_tasks, sweep
 
 log = logging.getLogger(__name__)
@@ -25,7 +24,6 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         if not options["skip_checks"]:  # `serve` has prepared the database
             require_database()
-            require_same_secret()
         stopping = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())
