@@ -28,7 +28,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 at_end = log=$$(mktemp); { $(1); } > $$log 2>&1; code=$$?; cat $$log; rm $$log; exit $$code
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test golden pictures compiled-tests compiled-loops test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements browser
+.PHONY: help demo run test golden pictures compiled-tests compiled-loops test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements programs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 
 # Steps that wait for the network, or use one core only, run in parallel.
 test: ## run the tests
-	@$(MAKE) --no-print-directory --jobs 4 $(VENV)/dev $(VENV)/models browser
+	@$(MAKE) --no-print-directory --jobs 4 $(VENV)/dev $(VENV)/models programs
 	@$(MAKE) --no-print-directory --jobs 2 compiled-tests compiled-loops
 	@$(MAKE) --no-print-directory --jobs 3 test-embedded test-browser test-others
 
@@ -56,21 +56,21 @@ compiled-loops: $(VENV)/dev
 	@$(PYTEST) tests/anonymization/methods/test_every_method.py -k keeps_the_contract > /dev/null 2>&1 || true
 
 # They give way to the tests beside them, which wait for something now and then.
-test-embedded: $(VENV)/dev $(VENV)/models
+test-embedded: $(VENV)/dev $(VENV)/models programs
 	@echo "Running the tests on SQLite and the folder queue"
 	@nice -n 5 $(PYTEST) -n 2 --dist worksteal -m "not (slow or browser or processes)" tests
 
 # One browser in one process: it compiles the scripts of the pages once, and what passed axe once has passed.
-test-browser: $(VENV)/dev $(VENV)/models browser
+test-browser: $(VENV)/dev $(VENV)/models programs
 	@echo "Running beside them the tests in a browser"
 	@$(call at_end,$(PYTEST) -m "browser and not (slow or processes)" tests/*/browser)
 
-test-others: $(VENV)/dev $(VENV)/models browser
+test-others: $(VENV)/dev $(VENV)/models programs
 	@echo "Running beside them the tests with processes of their own, then those on PostgreSQL and Redis"
 	@$(call at_end,$(PYTEST) -n 3 --dist worksteal -m "processes and not slow" tests/*/processes $(call marked,processes) \
 		&& $(SERVICES) $(PYTEST) -n 2 --dist worksteal -m "(postgres or redis) and not slow" $(call marked,postgres|redis))
 
-test-slow: $(VENV)/dev $(VENV)/models browser ## run what is too slow for make test or reads ../shared, and on PostgreSQL all tests of the portal (two to three hours)
+test-slow: $(VENV)/dev $(VENV)/models programs ## run what is too slow for make test or reads ../shared, and on PostgreSQL all tests of the portal (two to three hours)
 	@$(PYTEST) -n 2 -m "slow and not processes" tests
 	@$(PYTEST) -n 2 -m "slow and processes" tests
 	@TEST_LOOKS=all SLOW_ANSWERS=1 $(PYTEST) -n 2 -m "browser and not processes" tests/*/browser
@@ -84,7 +84,7 @@ test-random: $(VENV)/dev $(VENV)/models ## let the property tests explore; what 
 golden: $(VENV)/dev ## compare what the demo shows with what is frozen in tests/golden
 	@$(BIN)/python -m tests.golden.demo compare
 
-pictures: $(VENV)/dev browser ## take the pictures of the manual and of README anew, from the demo
+pictures: $(VENV)/dev programs ## take the pictures of the manual and of README anew, from the demo
 	@$(BIN)/python -m tests.pictures
 
 lint: $(VENV)/dev ## check style, types, import contracts and migrations
@@ -123,8 +123,9 @@ requirements: ## pin the newest versions that pyproject.toml allows
 	@$(BIN)/pip-compile $(PINS) --extra dev --constraint requirements.txt --constraint requirements/world.txt \
 		--output-file requirements-dev.txt pyproject.toml
 
-browser:
+programs:
 	@sh tests/install_chromium.sh
+	@sh tests/install_bubblewrap.sh
 	@sh tests/install_nginx.sh $(VENV)/nginx
 
 $(VENV)/bin/python:

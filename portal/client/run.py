@@ -28,7 +28,7 @@ from anonymization.cli.voice_assignment import add_targets
 from anonymization.methods.contract import MethodError
 from anonymization.methods.external.description import PLACEHOLDER, SHELL
 from anonymization.methods.external.method import has_graphics_card
-from anonymization.methods.external.sandbox import list_program_folders
+from anonymization.methods.external.sandbox import explain_missing_bubblewrap, list_program_folders
 from anonymization.methods.voices.pseudo_speakers import Level, Role
 from common.atomic_write import write_atomically
 from common.errors import CommandError
@@ -203,6 +203,10 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
             where = "is not there or not executable" if "/" in program else "is in no folder of PATH"
             remedy = "Correct its name, or give a path, such as ./ours.sh or python3 ours.py."
             raise CommandError(f"--command: expected a program, found “{program}”, which {where}. {remedy}")
+    if options.reads and (reason := explain_missing_bubblewrap()):
+        raise CommandError(
+            f"--reads: the command cannot be confined here: {reason}. Without --reads it runs unconfined."
+        )
     folder, *reads = [each.resolve() for each in options.reads] or [Path.cwd()]
     if options.reads and found.startswith("/"):  # a confined command is not told the PATH of this terminal
         line = shlex.quote(found) + line.removeprefix(program)
@@ -214,7 +218,7 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
         "reference": "the team's own",
         "command": line,
         "is_deterministic": False,
-        "isolation": "limited" if options.reads else "none",
+        "isolation": "full" if options.reads else "none",
         "folder": str(folder),
         "reads": [str(each) for each in reads],
         "needs_gpu": bool(options.reads) and has_graphics_card(),

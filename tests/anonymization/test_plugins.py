@@ -12,15 +12,13 @@ import pytest
 from anonymization.conformance import check_method
 from anonymization.methods.contract import Method, VoicedUtterance, find_missing_members
 from anonymization.methods.external.method import load_command
-from anonymization.methods.external.sandbox import find_missing_protections
 from anonymization.methods.registry import find_method
 from anonymization.methods.voices.pseudo_speakers import plan_voices
+from tests.anonymization.programs import confined
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "plugins.md").read_text()
 FILES = dict(re.findall(r'^```\w+ title="(\S+)"\n(.*?)^```', PAGE, re.MULTILINE | re.DOTALL))
-
-confined = pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections()))
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ class Description(Described):
 
     version: as written, and the first digits of the digest, which is the SHA-256 of the file.
     rate_hz: what the command is given, None for the rate of the speech. duration_tolerance_s: None where any duration
-    will do. confinement: ``full``, ``limited`` (run it even where this machine cannot confine it in full) or ``none``
+    will do. confinement: ``full``, ``limited`` (run it unconfined where this machine cannot confine it) or ``none``
     (run it as from a terminal, whatever it reads).
     """
 

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,15 +23,15 @@ _ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEADER = re.compile(rb"[0-9a-f]+-[0-9a-f]+ \S+ [0-9a-f]+ ([0-9a-f]+:[0-9a-f]+) ")
 
 
-def measure_folders(folders: Iterable[str]) -> int:
-    """Bytes on the disk of all that is in these folders.
+def measure_folder(folder: str) -> int:
+    """Bytes on the disk of all that is in a folder.
 
     Raises:
         RuntimeError: it is too many files, too deep, or a folder cannot be read.
     """
     files = itertools.count(1)
     try:
-        return sum(_measure_folder(folder, None, files, DEEPEST) for folder in folders)
+        return _measure_folder(folder, None, files, DEEPEST)
     except OSError as error:
         raise RuntimeError(f"a folder cannot be read ({error.strerror})") from error
 
@@ -71,23 +71,24 @@ def _open_folder(name: str, parent: int | None = None) -> int:
             os.close(place)
 
 
-def measure_held(processes: Iterable[int], folders: Sequence[str], largest: int) -> tuple[int, int]:
-    """Bytes on the disk of removed files that these processes still use, and of memory that buffers between them take.
+def measure_held(processes: Iterable[Path], folder: str, largest: int) -> tuple[int, int]:
+    """Bytes on the disk of removed files that these processes still use, and of memory in their buffers and memfds.
 
     Args:
-        folders: where they may write.
+        processes: their folders in /proc.
+        folder: where they may write.
         largest: bytes of the largest file that they can make; a removed file that is only mapped counts so much.
 
     Raises:
         RuntimeError: a process hides what it has open.
     """
-    written = tuple(os.fsencode(f"{folder}/") for folder in folders)
+    written = os.fsencode(f"{folder}/")
     files: dict[int, int] = {}
     buffers: dict[tuple[int, int], int] = {}
     for process in processes:
         try:
-            opened = list(Path(f"/proc/{process}/fd").iterdir())
-            maps = Path(f"/proc/{process}/maps").read_bytes().splitlines()
+            opened = list((process / "fd").iterdir())
+            maps = (process / "maps").read_bytes().splitlines()
         except PermissionError as error:
             if resident_bytes(process):  # one that is about to end has none
                 raise RuntimeError("a process hides which files it has open") from error
@@ -100,54 +101,48 @@ def measure_held(processes: Iterable[int], folders: Sequence[str], largest: int)
                 if kept := _BUFFER_BYTES.get(stat.S_IFMT(about.st_mode)):
                     buffers[about.st_dev, about.st_ino] = kept
                 elif stat.S_ISREG(about.st_mode) and not about.st_nlink:
-                    files[about.st_ino] = about.st_blocks * 512
+                    if str(descriptor.readlink()).startswith("/memfd:"):
+                        buffers[about.st_dev, about.st_ino] = about.st_blocks * 512
+                    else:
+                        files[about.st_ino] = about.st_blocks * 512
         for line in maps:
             if line.endswith(b" (deleted)") and line.split(maxsplit=5)[5].startswith(written):
                 files.setdefault(int(line.split(maxsplit=5)[4]), largest)
     return sum(files.values()), sum(buffers.values())
 
 
-def measure_memory(processes: Collection[int], shared: str, most: float) -> int:
-    """Bytes of memory of these processes and of the files in their own shared memory.
+def measure_memory(processes: Collection[Path], shared: Path, most: float) -> int:
+    """Bytes of memory of these processes and of the files in their shared memory.
 
     Args:
+        processes: their folders in /proc.
         shared: where their shared memory is mounted.
         most: from where on pages that processes share have to be counted once.
     """
-    own, shared_bytes = _find_shared(processes, shared)
+    device, shared_bytes = b"", 0
+    with suppress(OSError):  # gone with the last of them
+        number, about = shared.stat().st_dev, os.statvfs(shared)
+        device = f"{os.major(number):02x}:{os.minor(number):02x}".encode()  # as the kernel names it in maps
+        shared_bytes = (about.f_blocks - about.f_bfree) * about.f_frsize
     memory = sum(map(resident_bytes, processes)) + shared_bytes
     if memory > most:
-        memory = sum(_proportional_bytes(process, own) for process in processes) + shared_bytes
+        memory = sum(_proportional_bytes(process, device) for process in processes) + shared_bytes
     return memory
 
 
-def _find_shared(processes: Iterable[int], shared: str) -> tuple[bytes, int]:
-    """Device of the shared memory of their own, as the kernel names it in maps, and the bytes in it."""
-    for process in processes:
-        with suppress(OSError):
-            place = Path(f"/proc/{process}/root{shared}")
-            device = place.stat().st_dev
-            if device == Path(shared).stat().st_dev:
-                break  # that of the machine, which is closed to them
-            about = os.statvfs(place)
-            name = f"{os.major(device):02x}:{os.minor(device):02x}".encode()
-            return name, (about.f_blocks - about.f_bfree) * about.f_frsize
-    return b"", 0
-
-
-def resident_bytes(process: int) -> int:
+def resident_bytes(process: Path) -> int:
     """Memory in use, shared pages in full; 0 for a process that has ended or is about to."""
     try:
-        return int(Path(f"/proc/{process}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int((process / "statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
         return 0
 
 
-def _proportional_bytes(process: int, but: bytes) -> int:
+def _proportional_bytes(process: Path, but: bytes) -> int:
     """Memory in use, pages that processes share divided among them, without those of a device."""
     total, counts = 0, True
     try:
-        with Path(f"/proc/{process}/smaps").open("rb") as lines:
+        with (process / "smaps").open("rb") as lines:
             for line in lines:
                 if line.startswith(b"Pss:"):
                     total += int(line.split()[1]) * 1024 if counts else 0
@@ -158,13 +153,13 @@ def _proportional_bytes(process: int, but: bytes) -> int:
     return total
 
 
-def remove_folder(folder: str, *, last: Collection[str] = ()) -> bool:
+def remove_folder(folder: str, *, last: str = "") -> bool:
     """Remove a folder with all that is in it, whatever its names, depth and rights; links are not followed.
 
     A folder inside of it is emptied by moving what it holds to the top, so that two are open at a time.
 
     Args:
-        last: names in it that go after all others: what a command has filled.
+        last: the name in it that goes after all others: what a command has filled.
 
     Returns:
         Whether all of it is gone.
@@ -175,7 +170,7 @@ def remove_folder(folder: str, *, last: Collection[str] = ()) -> bool:
         top = _open_folder(folder)
         try:
             while waiting := _list_names(top) - stuck:
-                for name in sorted(waiting, key=lambda each: each in last):
+                for name in sorted(waiting, key=lambda each: each == last):
                     try:
                         _remove_entry(name, top, names)
                     except OSError:

@@ -90,22 +90,21 @@ class ExternalCommand(description.Description):
         """How it is confined on this machine and what it may learn, for who chooses it and the record of a run."""
         if self.confinement == "none":
             return f"{self.name} runs as from your terminal: it may read what you may read, and use the network."
-        if lacking := sandbox.find_missing_protections():
-            return f"{self.name} runs with limited isolation: {'; '.join(lacking)}."
+        if reason := sandbox.explain_missing_bubblewrap():
+            return f"{self.name} is not confined: it may read what this user may read, and use the network ({reason})."
         return (
             f"{self.name} runs without network, reads its own folder and those of the system, and writes into its work "
-            "folder only. It can still see which process numbers and control groups exist, and whether files of "
-            "known names exist."
+            "folder only."
         )
 
     def missing(self) -> str:
         if self.confinement == "none":
             return ""
-        lacking = sandbox.find_missing_protections()
-        if lacking and self.confinement == "full":
+        reason = sandbox.explain_missing_bubblewrap()
+        if reason and self.confinement == "full":
             return (
-                f"{self.name} cannot be confined on this machine: {'; '.join(lacking)}. Run it elsewhere, or accept "
-                f'that with isolation = "limited" in {self.source}.'
+                f"{self.name} cannot be confined on this machine: {reason}. Run it elsewhere, or accept that it runs "
+                f'unconfined with isolation = "limited" in {self.source}.'
             )
         for folder in (self.folder, *self.reads):
             if not folder.exists():
@@ -132,7 +131,7 @@ class ExternalCommand(description.Description):
             validate_samples(self.name, item.samples, rate, low_hz=low_hz, high_hz=high_hz)
             validate_voice(self, item.pseudo_speaker)
         settled = complete_options(self, options)
-        if self.confinement != "none" and sandbox.find_missing_protections():
+        if self.confinement != "none" and sandbox.explain_missing_bubblewrap():
             _watch.get().note(self.isolation)
         outputs = [item.samples.copy() for item in items]  # what has no samples stays as it is
         notes: Counter[str] = Counter()
@@ -178,13 +177,14 @@ class _Call:
         except OSError as error:
             raise MethodError(f"{self.method.name}: its files cannot be written or read ({error.strerror}).") from error
         finally:
-            if not remove_folder(str(work), last=("output", "start", "home")):
+            if not remove_folder(str(work), last="written"):
                 _watch.get().note(f"{self.method.name}: not all of {work} could be removed. Remove it by hand.")
 
     def _run_in(self, work: Path, notes: Counter[str]) -> list[tuple[int, Samples]]:
         about = self.method
-        source, output, shown, home = (work / name for name in ("input", "output", "start", "home"))
-        for folder in (source, output, shown, home):
+        source, written = work / "input", work / "written"
+        output, shown, home = (written / name for name in ("output", "start", "home"))
+        for folder in (source, written, output, shown, home):
             folder.mkdir(mode=0o700)
         start = self._show_folder(shown)
         given_rate = about.rate_hz or self.rate
@@ -200,7 +200,6 @@ class _Call:
             folder=about.folder,
             work=work,
             start=start,
-            writes=(output, shown, home),
             reads=(*about.reads, *self._list_interpreter()),
             stdin=source / names[0] if is_stream else None,
             stdout=output / names[0] if is_stream else None,

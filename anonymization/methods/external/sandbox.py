@@ -1,8 +1,9 @@
 """Runs one's own program, or somebody else's without network, without credentials, within limits.
 
-Somebody else's program reads the system's folders, its interpreter and its own folder, writes into its work folder, and
-sees no other file, no environment but a small clean one, and no process outside. `supervisor` is the process that
-starts and watches it; nothing here needs privileges. Sizes are in MiB (`_mb`), durations in seconds (`_s`).
+Somebody else's program runs in bubblewrap: it reads the system's folders, its interpreter and its own folder, writes
+into its work folder, and sees no other file, no environment but a small clean one, and no process outside. `supervisor`
+is the process that starts and watches it; nothing here needs privileges. Sizes are in MiB (`_mb`), durations in
+seconds (`_s`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
 from anonymization.methods.contract import MethodError
-from anonymization.methods.external import confinement
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 SHOWN_LINES = 4
@@ -31,7 +31,24 @@ _ASK_EVERY_S = 0.2
 _ENDING_S = 40.0
 _KEPT_OF_PRINTED = 64 * 1024
 
-SYSTEM_FOLDERS = tuple(confinement.OPENED["system_folders"])
+# What programs of any kind need: no secrets lie there (of /etc the parts that hold none).
+_ETC = (
+    "alternatives fonts group hosts java ld.so.cache ld.so.conf ld.so.conf.d locale.alias localtime login.defs magic "
+    "mime.types nsswitch.conf OpenCL os-release passwd ssl/certs ssl/openssl.cnf timezone"
+)
+_ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/sys/devices/system")
+SYSTEM_FOLDERS = (*_ROOTS, *(f"/etc/{name}" for name in _ETC.split()))
+_GPU_FOLDERS = ("/sys/bus/pci", "/sys/class/drm", "/sys/devices", "/sys/module/nvidia", "/etc/nvidia", "/etc/vulkan")
+_GPU_DEVICES = ("/dev/dri", "/dev/kfd")
+
+# Namespaces of its own for processes, network, users, names and messages; no privilege, no namespaces within, no
+# variable of bubblewrap itself.
+_ALONE = "--unshare-user --unshare-all --disable-userns --cap-drop ALL --new-session --die-with-parent --clearenv"
+_SETTINGS_OF_NAMESPACES = (  # which forbids namespaces of users, at which value, and which one allows them
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("user.max_user_namespaces", "0", "10000"),
+)
 
 
 @dataclass(frozen=True)
@@ -53,16 +70,15 @@ class CommandLimits:
 class CommandCall:
     """One call of a command.
 
-    arguments: the program and what it is told. folder: its own, which it may read. work: removed with what is in it
-    should this process die. writes: folders that it may write, the last one for temporary files. reads: further files
-    and folders that it may read. start: where it starts, None for `folder`.
+    arguments: the program and what it is told. folder: its own, which it may read. work: read, too, and removed with
+    what is in it should this process die. reads: further files and folders that it may read. start: where it starts,
+    None for `folder`.
     stdin, stdout: files; without `stdout` its output is kept with its errors. own_variables: added to its environment.
     """
 
     arguments: Sequence[str]
     folder: Path
     work: Path
-    writes: tuple[Path, ...]
     reads: tuple[Path, ...] = ()
     start: Path | None = None
     stdin: Path | None = None
@@ -71,6 +87,16 @@ class CommandCall:
     needs_gpu: bool = False
     threads: int = 1
     own_variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def written(self) -> Path:
+        """Return the folder of `work` that it may write: one, so that files can be moved in it."""
+        return self.work / "written"
+
+    @property
+    def home(self) -> Path:
+        """Return the folder for its temporary files."""
+        return self.written / "home"
 
 
 @dataclass(frozen=True)
@@ -112,20 +138,26 @@ class CommandOutcome:
 
 
 @cache
-def find_missing_protections() -> tuple[str, ...]:
-    """What this machine cannot keep a command from, a clause each; empty where it can be confined in full."""
+def explain_missing_bubblewrap() -> str:
+    """Return why commands cannot be confined on this machine and what to do, a clause; empty where they can be."""
     if platform.system() != "Linux":
-        return (f"commands are confined on Linux only, this is {platform.system()}",)
-    lacking = []
-    if reason := confinement.explain_missing_filter():
-        lacking.append(f"the network stays open to it ({reason})")
-    if (found := confinement.find_landlock()) < confinement.LOWEST_LANDLOCK:
-        lacking.append(
-            "files that this user may read or write stay open to it "
-            f"(Landlock {confinement.LOWEST_LANDLOCK} is needed, Linux 6.2 or newer with it switched on; "
-            f"found {f'version {found}' if found else 'none'})"
-        )
-    return tuple(lacking)
+        return f"commands are confined on Linux only, this is {platform.system()}"
+    if shutil.which("bwrap", path=PATH) is None:
+        return "bubblewrap is missing: install it, on Debian and Ubuntu with apt-get install bubblewrap"
+    words = [*_list_bubblewrap((), None, shared_mb=1), "--", "/bin/sh", "-c", ":"]
+    tried = subprocess.run(words, env={"PATH": PATH}, capture_output=True, text=True, check=False)  # noqa: S603
+    if tried.returncode == 0:
+        return ""
+    said = _printable(tried.stderr).removeprefix("bwrap: ") or f"exit code {tried.returncode}"
+    if "--disable-userns" in said:
+        return "bubblewrap 0.8 or newer is needed, this one is older: install a newer one"
+    remedy = "in a container, start it as “Containers” in the operator's manual says"
+    for setting, forbidding, allowing in _SETTINGS_OF_NAMESPACES:
+        with suppress(OSError):
+            if Path("/proc/sys", setting.replace(".", "/")).read_text(encoding="ascii").strip() == forbidding:
+                remedy = f"allow user namespaces by sysctl -w {setting}={allowing}"
+                break
+    return f"bubblewrap cannot make a sandbox ({said}): {remedy}"
 
 
 def run_command(
@@ -134,15 +166,19 @@ def run_command(
     """Run a command as its description wants to have it confined, ``full``, ``limited`` or ``none``.
 
     Raises:
-        MethodError: this machine lacks a protection that it wants, or the program is not there.
+        MethodError: it is to be confined, which this machine cannot, or the program is not there.
     """
-    if confinement == "none" or (confinement == "limited" and platform.system() != "Linux"):
-        return run_freely(task, should_stop=should_stop)
-    return run_confined(task, allow_limited=confinement == "limited", should_stop=should_stop)
+    if confinement == "none":
+        return run_freely(task, os.environ, should_stop=should_stop)
+    if confinement == "limited" and explain_missing_bubblewrap():
+        return run_freely(task, _environment(task) | {"PATH": os.environ.get("PATH", PATH)}, should_stop=should_stop)
+    return run_confined(task, should_stop=should_stop)
 
 
-def run_freely(task: CommandCall, *, should_stop: Callable[[], bool] | None = None) -> CommandOutcome:
-    """Run one's own command as from a terminal, with its rights and variables; of its limits the time alone counts."""
+def run_freely(
+    task: CommandCall, variables: Mapping[str, str], *, should_stop: Callable[[], bool] | None = None
+) -> CommandOutcome:
+    """Run a command as from a terminal, with its rights and these variables; of its limits the time alone counts."""
     started, end = time.monotonic(), "exit"
     with ExitStack() as opened:
         printed = opened.enter_context((task.work / "printed").open("w+b"))
@@ -152,7 +188,7 @@ def run_freely(task: CommandCall, *, should_stop: Callable[[], bool] | None = No
             process = subprocess.Popen(  # noqa: S603 - what it is for
                 task.arguments,
                 cwd=task.start or task.folder,
-                env=os.environ | {"TMPDIR": str(task.writes[-1]), "PYTHONUNBUFFERED": "1"} | dict(task.own_variables),
+                env={**variables, "TMPDIR": str(task.home), "PYTHONUNBUFFERED": "1", **task.own_variables},
                 stdin=stdin,
                 stdout=stdout,
                 stderr=printed,
@@ -184,20 +220,17 @@ def run_freely(task: CommandCall, *, should_stop: Callable[[], bool] | None = No
     return CommandOutcome(end, status, "", errors, cut=size > _KEPT_OF_PRINTED, peak_mb=0.0, wall_s=wall_s)
 
 
-def run_confined(
-    task: CommandCall, *, allow_limited: bool = False, should_stop: Callable[[], bool] | None = None
-) -> CommandOutcome:
+def run_confined(task: CommandCall, *, should_stop: Callable[[], bool] | None = None) -> CommandOutcome:
     """Run a command to its end, or to the first limit that it breaks; all its processes have ended then.
 
     Args:
-        allow_limited: run it even where `find_missing_protections` names some, with those that there are.
         should_stop: asked several times a second; the command is ended once it says yes.
 
     Raises:
-        MethodError: this machine lacks a protection, or the program is not there.
+        MethodError: this machine cannot confine commands, or the program is not there.
     """
-    if find_missing_protections() and not allow_limited:
-        raise MethodError(f"Commands cannot be confined on this machine: {'; '.join(find_missing_protections())}.")
+    if reason := explain_missing_bubblewrap():
+        raise MethodError(f"Commands cannot be confined on this machine: {reason}.")
     plan = json.dumps(_plan(task))
     process = subprocess.Popen(  # noqa: S603 - the program of the portal itself
         [sys.executable, "-I", "-S", "-c", _SUPERVISE, str(Path(__file__).resolve().parents[3])],
@@ -256,34 +289,58 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _plan(task: CommandCall) -> dict[str, object]:
     executable = find_program(task.arguments[0], task.folder)
-    reads = [*SYSTEM_FOLDERS, *list_program_folders(executable), task.folder, task.work, *task.reads]
-    opened = confinement.OPENED
-    devices = [*opened["devices"]]
-    if task.needs_gpu:
-        reads += opened["gpu_folders"]
-        devices += [*opened["gpu_devices"], *(str(path) for path in Path("/dev").glob("nvidia*"))]
+    reads = [*list_program_folders(executable), task.folder, task.work, *task.reads]
+    words = _list_bubblewrap(reads, task.written, shared_mb=task.limits.memory_mb, needs_gpu=task.needs_gpu)
+    # Not by the environment of bubblewrap itself, which would then load what the command wants to have preloaded.
+    words += [word for name, value in _environment(task).items() for word in ("--setenv", name, value)]
     return {
         "parent": os.getpid(),
-        "executable": str(executable),
-        "argv": [str(executable), *task.arguments[1:]],
-        "environment": _environment(task),
-        "folder": str(task.start or task.folder),
+        "bubblewrap": [*words, "--chdir", str(task.start or task.folder)],
+        "command": [str(executable), *task.arguments[1:]],
         "work": str(task.work),
-        "read": [str(path) for path in reads],
-        "write": [str(path) for path in task.writes],
-        "devices": devices,
+        "written": str(task.written),
         "stdin": str(task.stdin) if task.stdin else None,
         "stdout": str(task.stdout) if task.stdout else None,
         "limits": asdict(task.limits),
         "needs_gpu": task.needs_gpu,
-        "landlock": confinement.find_landlock() > 0,
-        "seccomp": not confinement.explain_missing_filter(),
     }
+
+
+def _list_bubblewrap(
+    reads: Iterable[Path], written: Path | None, *, shared_mb: float, needs_gpu: bool = False
+) -> list[str]:
+    """Return bubblewrap with the options that make a sandbox of these folders and those of the system."""
+    words = [shutil.which("bwrap", path=PATH) or "bwrap", *_ALONE.split()]
+    # Read-only, because bubblewrap leaves /proc/sys writable for commands of root, and because files in the memory of
+    # /dev and / would count nowhere.
+    words += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
+    if needs_gpu:
+        for device in (*_GPU_DEVICES, *map(str, Path("/dev").glob("nvidia*"))):
+            words += ["--dev-bind-try", device, device]
+    words += ["--size", str(int(shared_mb * 2**20)), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
+    folders = [*SYSTEM_FOLDERS, *(_GPU_FOLDERS if needs_gpu else ()), *reads]
+    for place in _list_places(map(Path, folders)):
+        words += ["--ro-bind", str(place), str(place)]
+    if written is not None:
+        words += ["--bind", str(written), str(written)]
+    return [*words, "--remount-ro", "/"]
+
+
+def _list_places(paths: Iterable[Path]) -> list[Path]:
+    """Return under which names these files and folders are to be seen, without those within another one.
+
+    A link is seen under its own name, as what it leads to, which is seen in its own place too: other links lead there.
+    """
+    places: list[Path] = []
+    for place in sorted({each for path in paths if path.exists() for each in (path, path.resolve())}):
+        if not any(place.is_relative_to(outer) for outer in places):
+            places.append(place)
+    return places
 
 
 def _environment(task: CommandCall) -> dict[str, str]:
     """Nothing is handed on: the environment of the portal holds its secrets."""
-    home = str(task.writes[-1])
+    home = str(task.home)
     variables = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "USER": "anonymizer"}
     variables |= {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     variables |= {"NUMBA_CACHE_DIR": home, "MPLCONFIGDIR": home, "XDG_CACHE_HOME": home}

@@ -12,19 +12,18 @@ import soundfile
 from django.core.files.storage import default_storage
 
 from anonymization.app.models import AnonymizationRun
-from anonymization.methods.external.sandbox import find_missing_protections
 from anonymization.methods.registry import get_method
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.jobs.services import request_cancel, run_again
 from portal.submissions.models import SubmittedFile
 from portal.systems.services import start_baseline
-from tests.anonymization.programs import make_command
+from tests.anonymization.programs import confined, make_command
 from tests.portal.factories import make_corpus
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections())),
+    confined,
 ]
 # The first utterance alone and the speech of a held program are given back at once; others wait to be ended.
 HELD = """

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.methods.external.sandbox import find_missing_protections
 from anonymization.methods.registry import get_method
 from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, plan_voices, pseudo_speaker_key
 from speech.audio.files import read_pcm16
 from tests.anonymization.cli.shell import B2, DEMO, RATE_HZ, buzz, contents, write_speech
-from tests.anonymization.programs import make_command
+from tests.anonymization.programs import confined, make_command
 from tests.evaluation.commands import refusal
-
-confined = pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections()))
 
 
 def test_run_anonymises_each_file_with_the_voice_of_its_speaker(shell, tmp_path):

@@ -10,10 +10,8 @@ import soundfile
 
 from anonymization.methods.contract import MethodError, PseudoSpeaker, VoicedUtterance, find_missing_members
 from anonymization.methods.external.method import load_command, read_output, watching
-from anonymization.methods.external.sandbox import find_missing_protections
-from tests.anonymization.programs import describe, items, make_command, noise, voice
+from tests.anonymization.programs import confined, describe, items, make_command, noise, voice
 
-confined = pytest.mark.skipif(bool(find_missing_protections()), reason="; ".join(find_missing_protections()))
 WARMTH = {"name": "warmth", "low": 0.0, "high": 2.0, "meaning": "how warm", "unit": " K", "gap": [0.9, 1.1]}
 LOUD = {"name": "loud", "default": False, "meaning": "whether it is loud"}
 DEPTH = {"name": "depth", "default": 3, "low": 1, "high": 9, "meaning": "how deep"}
@@ -317,6 +315,7 @@ def test_pipe_in_place_of_an_output_does_not_hang(tmp_path):
         read_output(tmp_path / "nothing.wav", given=1, given_rate=16_000, tolerance_s=None)
 
 
+@confined
 def test_foreign_voice_and_option_are_refused_before_anything_runs(tmp_path):
     command = make_command(tmp_path / "own", "", parameters=[WARMTH])
     with pytest.raises(MethodError, match=r"warmth of hush must be from 0 to 2 K, outside 0.9 to 1.1; found 1."):
@@ -409,6 +408,7 @@ def test_file_that_is_no_description_is_refused(content, sentence, tmp_path):
         load_command(tmp_path / "none.toml")
 
 
+@confined
 def test_command_that_needs_a_graphics_card_is_offered_where_none_is_and_refuses_to_run_there(tmp_path, monkeypatch):
     """The portal's pages and its workers are different machines."""
     command = make_command(tmp_path / "own", "copy()", needs_gpu=True)

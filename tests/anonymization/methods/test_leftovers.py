@@ -5,7 +5,7 @@ import os
 import pytest
 
 from anonymization.methods.external import leftovers
-from anonymization.methods.external.leftovers import measure_folders, remove_folder
+from anonymization.methods.external.leftovers import measure_folder, remove_folder
 from anonymization.methods.external.method import watching
 from tests.anonymization.programs import items, make_command
 
@@ -13,7 +13,7 @@ from tests.anonymization.programs import items, make_command
 @pytest.fixture
 def work(tmp_path):
     folder = tmp_path / "work"
-    for name in ("home/a/b", "input", "output"):
+    for name in ("written/home/a/b", "written/output", "input"):
         (folder / name).mkdir(parents=True)
     (folder / "input" / "000001.wav").write_bytes(b"speech")
     return folder
@@ -23,18 +23,18 @@ def test_links_are_removed_and_not_followed(work, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_bytes(bytes(100_000))
-    (work / "home" / "a" / "link").symlink_to(outside)
+    (work / "written" / "home" / "a" / "link").symlink_to(outside)
     (work / "link").symlink_to(outside / "kept")
-    assert measure_folders([str(work)]) < 100_000
+    assert measure_folder(str(work)) < 100_000
     assert remove_folder(str(work))
     assert not work.exists()
     assert [path.name for path in outside.iterdir()] == ["kept"]
 
 
 def test_names_that_are_no_text_and_folders_without_rights_are_removed(work):
-    (work / "home" / "a" / os.fsdecode(b"\xff\n")).mkdir()
-    (work / "home" / "a" / "b" / "closed").mkdir(mode=0)
-    (work / "home" / "a").chmod(0o500)
+    (work / "written" / "home" / "a" / os.fsdecode(b"\xff\n")).mkdir()
+    (work / "written" / "home" / "a" / "b" / "closed").mkdir(mode=0)
+    (work / "written" / "home" / "a").chmod(0o500)
     assert remove_folder(str(work))
     assert remove_folder(str(work)), "what is gone is gone"
 
@@ -49,7 +49,7 @@ def test_input_goes_first_and_what_cannot_be_removed_is_told(work, monkeypatch, 
         return unlink(name, folder)
 
     monkeypatch.setattr(leftovers, "_unlink", stubborn)
-    assert not remove_folder(str(work), last=("home", "output"))
+    assert not remove_folder(str(work), last="written")
     assert gone.index("000001.wav") < gone.index("a")
     assert [path.name for path in work.rglob("*") if path.name in ("input", "output", "b")] == ["b"]
 
@@ -65,7 +65,7 @@ def test_rest_that_cannot_be_removed_is_a_note_of_the_run(monkeypatch, tmp_path)
 
 
 def test_too_many_files_and_a_folder_that_is_gone(work, monkeypatch):
-    assert measure_folders([str(work / "nowhere")]) == 0
+    assert measure_folder(str(work / "nowhere")) == 0
     monkeypatch.setattr(leftovers, "MOST_FILES", 3)
     with pytest.raises(RuntimeError, match="there are more than 3 files"):
-        measure_folders([str(work)])
+        measure_folder(str(work))

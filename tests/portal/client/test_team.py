@@ -15,7 +15,6 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from anonymization.methods.external.sandbox import find_missing_protections
 from portal.accounts.tokens import create_token
 from portal.challenges.models import Corpus
 from portal.challenges.services import prepare_data_files
@@ -25,6 +24,7 @@ from portal.client.main import main
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.submissions.models import Submission
+from tests.anonymization.programs import confined
 from tests.portal.archives import DESCRIPTION, check, wav, zip_of
 from tests.portal.browser.journey import copy_speech, recipe_text
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team, make_user
@@ -203,11 +203,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("kind", COMMANDS)
+@pytest.mark.parametrize("kind", ["braces", "folders", pytest.param("confined", marks=confined)])
 def test_own_command_runs_as_it_is_typed(kind, vp, fetched, monkeypatch):
     """In the home folder, too; what it writes where it starts is not left there."""
-    if kind == "confined" and find_missing_protections():
-        pytest.skip("; ".join(find_missing_protections()))
     Path("reverse.py").write_text(REVERSE)
     monkeypatch.setenv("HOME", str(Path.cwd()))
     command = COMMANDS[kind].replace("PYTHON", sys.executable)
@@ -226,6 +224,15 @@ def test_command_that_cannot_run_is_one_sentence(vp, fetched):
     ):
         code, said, warned = vp("run", "autumn", "--command", command)
         assert (code, said, warned.count("\n"), sentence in warned) == (2, "", 1, True), warned
+
+
+def test_command_that_cannot_be_confined_is_refused(vp, fetched, monkeypatch):
+    monkeypatch.setattr("portal.client.run.explain_missing_bubblewrap", lambda: "bubblewrap is missing")
+    code, said, warned = vp("run", "autumn", "--command", "cat {input} {output}", "--reads", ".")
+    assert (code, said) == (2, "")
+    assert "cannot be confined here: bubblewrap is missing. Without --reads it runs unconfined." in " ".join(
+        warned.split()
+    )
 
 
 def test_failure_of_a_command_is_told_once_with_its_line_and_what_it_printed(vp, fetched):
