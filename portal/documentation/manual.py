@@ -22,6 +22,7 @@ from anonymization.methods.registry import methods
 from evaluation.metrics.catalogue import FAMILIES, Direction, Metric
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 from evaluation.protocols.schema import TableText, describe_recipe
+from portal.jobs.kinds import list_kinds
 
 FAMILIES_IN_WORDS = {
     "detection": "Privacy: verification of speakers",
@@ -82,16 +83,15 @@ def _read_pages() -> dict[str, str]:
     docs = settings.FILES_DIR / "docs"
     pages = {path.name: path.read_text(encoding="utf-8") for path in docs.iterdir() if path.is_file()}
     pages |= {"metrics.md": _write_metrics(), "recipe-fields.md": _write_recipe_fields()}
-    page = pages["anonymizer-methods.md"]
-    for mark, write in (("parts", _write_parts), ("measured", _write_measured), ("sources", _write_sources)):
-        page = page.replace(f"<!-- {mark} -->", write())
-    pages["anonymizer-methods.md"] = page
     address = settings.SITE_URL.rstrip("/")
     return {name: _fill_in(text.replace(EXAMPLE_ADDRESS, address)) for name, text in pages.items()}
 
 
 def _fill_in(text: str) -> str:
-    """Put the files of `deploy/` where blocks of code name them."""
+    """Put tables where comments name them, and the files of `deploy/` where blocks of code do."""
+    for name, write in TABLES.items():
+        if (mark := f"<!-- {name} -->") in text:
+            text = text.replace(mark, write())
     for fence, name in set(FILE_OF_DEPLOY.findall(text)):
         content = (settings.FILES_DIR / name).read_text(encoding="utf-8")
         text = text.replace(f"{fence}{name}\n", f"{fence}{content}")
@@ -168,9 +168,26 @@ def _write_sources() -> str:
     return "\n".join(f"- `{method.name}`: {method.reference}" for method in _list_built_in())
 
 
+def _write_kinds_of_jobs() -> str:
+    rows = [["kind", "job", "memory", "memory of a card", "time limit"], ["---"] * 5]
+    for kind in list_kinds():
+        card = f"{kind.card_memory_mb / 1000:g} GB" if kind.card_memory_mb else "–"
+        limit = f"{kind.time_limit_s // 60} min" if kind.time_limit_s else "–"
+        rows.append([f"`{kind.name}`", kind.title, f"{kind.memory_mb / 1000:g} GB", card, limit])
+    return _join_rows(rows)
+
+
 def _join_rows(rows: list[list[str]]) -> str:
     """Return a table of Markdown."""
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows)
+
+
+TABLES = {
+    "parts of anonymisers": _write_parts,
+    "measured of anonymisers": _write_measured,
+    "sources of anonymisers": _write_sources,
+    "kinds of jobs": _write_kinds_of_jobs,
+}
 
 
 def recipe_file(name: str) -> str:

@@ -137,6 +137,12 @@ def kinds_beyond(*, cores: int, memory_bytes: int | None, card_memory_bytes: int
     ]
 
 
+def list_kinds() -> list[JobKind]:
+    """Return all kinds, by their queues."""
+    queues = list(Queue)
+    return sorted(_kinds.values(), key=lambda kind: (queues.index(kind.queue), kind.name))
+
+
 def kinds_that_come_first() -> list[str]:
     """Those for which people wait."""
     return [kind.name for kind in _kinds.values() if kind.comes_first]

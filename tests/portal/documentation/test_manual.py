@@ -12,6 +12,7 @@ from anonymization.methods.measured import read_measurements
 from evaluation.metrics.catalogue import METRICS
 from evaluation.protocols.recipes import FOLDER, shipped_editions
 from portal.documentation.manual import build_manual
+from portal.jobs.kinds import list_kinds
 from tests.portal.factories import make_organizer
 
 pytestmark = pytest.mark.django_db
@@ -52,6 +53,12 @@ def test_manual_has_parts_numbers_and_source_of_every_built_in_anonymiser():
         assert numbers[: len(cells)] == cells, name
         assert f"<td><code>{name}</code></td>" in parts
         assert f"<li><code>{name}</code>: " in sources
+
+
+def test_manual_says_what_every_kind_of_job_needs():
+    page = (build_manual() / "operator" / "index.html").read_text()
+    assert [kind.name for kind in list_kinds() if f"<td><code>{kind.name}</code></td>" not in page] == []
+    assert re.search(r"<td><code>hypotheses</code></td>\s*<td>[^<]+</td>\s*<td>1 GB</td>\s*<td>3 GB</td>", page)
 
 
 def test_page_allows_its_own_scripts_only(client):
