@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 
 
 def test_pages_of_the_manual_pass_the_check(page, check_page):
-    for name in ("", "methods/", "operator/"):
+    for name in ("", "anonymizer-methods/", "operator/"):
         page.goto(f"/docs/{name}")
         check_page(page, f"docs-{name.strip('/')}")
 
