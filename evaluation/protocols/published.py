@@ -49,10 +49,14 @@ class PublishedNumber:
 
 @dataclass(frozen=True, slots=True)
 class PublishedSystem:
-    """A system with the averages that its published numbers give, by metric, and where they were published."""
+    """A system with the averages that its published numbers give, by metric, and where they were published.
+
+    `missing`: metrics that conditions and ranks rest on, and of which too few numbers were printed for an average.
+    """
 
     name: str
     averages: Mapping[str, float]
+    missing: tuple[str, ...]
     source: str
 
 
@@ -133,7 +137,7 @@ def _same_sets(recipe: Recipe, shipped: Recipe) -> bool:
 
 
 def published_systems(recipe: Recipe, track: Track, policy: LeaderboardPolicy) -> list[PublishedSystem]:
-    """Return the systems of which every average that conditions and ranks rest on can be made from published numbers.
+    """Return the systems of which the average of privacy, and one of utility, can be made from published numbers.
 
     None where the recipe is not the shipped one, or averages less.
     """
@@ -152,8 +156,9 @@ def published_systems(recipe: Recipe, track: Track, policy: LeaderboardPolicy) -
             continue
         made = {average.metric: _average(numbers, average, policy.split) for average in wanted}
         known = {metric: value for metric, value in made.items() if value is not None}
-        if len(known) == len(wanted):
-            found.append(PublishedSystem(name, known, numbers[0].source))
+        if policy.privacy.metric in known and len(known) > 1:
+            missing = tuple(metric for metric in made if metric not in known)
+            found.append(PublishedSystem(name, known, missing, numbers[0].source))
     return found
 
 

@@ -243,8 +243,9 @@ def list_lines(
         lines.append(line(row.entry, place_in_words(row), row.place.value, reasons, **of_row))
     far = []
     for system in published:
-        made = _published_line(system)
-        if ranking and _meets(system.averages[leaderboard.policy.privacy.metric], ranking, leaderboard.policy):
+        made, eer = _published_line(system), system.averages[leaderboard.policy.privacy.metric]
+        has_utility = ranking is not None and ranking.utility.metric in system.averages
+        if ranking and has_utility and _meets(eer, ranking, leaderboard.policy):
             lines.insert(_place_among(lines, made, ranking), made)
         else:
             far.append(made)
@@ -473,7 +474,11 @@ def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[st
 
 def _published_line(system: PublishedSystem) -> LeaderboardLine:
     numbers = {metric: MeasuredValue(value) for metric, value in system.averages.items()}
-    return LeaderboardLine(system.name, "published", "published", numbers, link="#papers", team=PUBLISHED)
+    labels = ", ".join(find_metric(metric).label for metric in system.missing)
+    reasons = (f"{labels}: not printed.",) if labels else ()
+    return LeaderboardLine(
+        system.name, "published", "published", numbers, link="#papers", team=PUBLISHED, reasons=reasons
+    )
 
 
 def _meets(eer: float, ranking: RankingTable, policy: LeaderboardPolicy) -> bool:
@@ -502,6 +507,9 @@ def _table_row(leaderboard: Leaderboard, line: LeaderboardLine, columns: Sequenc
         one.key: average_cell(line.numbers.get(one.key), one.metric.unit, _most_digits(leaderboard, one))
         for one in leaderboard.columns
     }
+    if line.place == "published":
+        unknown = Cell("–", note="not printed")
+        known |= {one.key: unknown for one in leaderboard.columns if one.is_utility and one.key not in line.numbers}
     key = leaderboard.policy.privacy.metric
     doubts = (one.replace(" %", "\u00a0%") for one in line.doubts)
     known[key] = replace(known[key], marks=(*known[key].marks, *doubts))

@@ -210,6 +210,19 @@ def test_published_systems_stand_where_the_recipe_is_the_shipped_one_until_they_
     assert not any(point.kind == "published" for point in points)
 
 
+def test_published_system_whose_source_prints_no_utility_shows_a_dash_that_says_so(client):
+    """The file of B4 of 2026 prints no UAR: by that it stands with those that meet no condition."""
+    edition = make_edition(protocol="2026", track="track1", published_at=timezone.now())
+    put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=30.0, wer=8.0)
+    Edition.objects.filter(pk=edition.pk).update(leaderboard_policy={"minimum_eers": [10]})
+    rows = {row["system"].text: row for row in table_of(client, edition, "by=uar", published="")}
+    assert (rows["B4"]["uar"].text, rows["B4"]["uar"].note) == ("–", "not printed")
+    assert (rows["B4"]["eer"].title, rows["B4"]["wer"].title) == ("14.333", "5.901")
+    assert list(rows)[-1] == "B4"
+    page = client.get(f"/editions/{edition.name}/leaderboard/").content.decode()
+    assert "<b>B4</b>: UAR: not printed." in page
+
+
 def test_numbers_have_the_digits_that_their_intervals_allow(client):
     edition = make_edition(published_at=timezone.now())
     put_on_leaderboard(make_team_system(make_team(edition), "p1"), eer=30.123, wer=8.25, interval=20)

@@ -65,6 +65,12 @@ def test_splits_and_sets_are_filtered():
     assert (point.eer, point.utility, point.kind) == (12.46, 11.54, "published")
 
 
+def test_number_that_was_not_printed_is_a_dash(client):
+    page = client.get(f"{ADDRESS}?edition=2026-track1").content.decode()
+    row = page.partition(">B4<")[2].partition("</tr>")[0]
+    assert ("14.3" in row, "–" in row, "–: not printed." in page) == (True, True, True)
+
+
 def test_files_hold_the_printed_numbers_of_the_choice(client):
     query = "edition=2024&split=test"
     wanted = [one for one in load_published("2024") if "_test" in one.data_set]
