@@ -35,7 +35,7 @@ studies = (
         path("<slug:study>/launch/", study_views.launch, name="launch"),
         path("<slug:study>/pause/", study_views.pause, name="pause"),
         path("<slug:study>/resume/", study_views.resume, name="resume"),
-        path("<slug:study>/close/", study_views.close, name="close"),
+        path("<slug:study>/close/", result_views.close, name="close"),
         path("<slug:study>/forget/", withdrawal_views.forget, name="forget"),
         path("<slug:study>/extend/", study_views.extend, name="extend"),
         path(

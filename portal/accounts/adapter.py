@@ -20,6 +20,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from portal.accounts.login_rate_limit import count_attempt, remember_browser
+from portal.accounts.rules import Voucher
 from portal.accounts.services import (
     belongs_to_another,
     confirm_invited,
@@ -67,6 +68,10 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_email_verified(self, request: HttpRequest, email: str) -> bool:
         """Return whether an address is shown to be one's own when its account is made: by the link of an invitation."""
         return voucher_for(request, email) is not None
+
+    def find_voucher(self, link: str) -> Voucher | None:  # noqa: ARG002
+        """Return what vouches for an address by the link that led here; teams have such links."""
+        return None
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """The network address by which attempts are counted."""

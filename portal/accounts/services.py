@@ -23,9 +23,6 @@ from portal.accounts.rules import DECLINABLE, Voucher
 from portal.accounts.selectors import MAIL
 from portal.core import audit
 from portal.core.mail import sends_mail
-from portal.core.steps import Step
-
-find_voucher = Step("portal.teams.selectors.find_voucher")
 
 
 @transaction.atomic
@@ -75,7 +72,7 @@ def invited_by(request: HttpRequest) -> Voucher | None:
     Sign-up and log-in hold the link as the page to go on to. It is secret, so whoever comes by it got it.
     """
     link = get_next_redirect_url(request)
-    return None if link is None else find_voucher(link=link)
+    return None if link is None else get_adapter().find_voucher(link)
 
 
 def voucher_for(request: HttpRequest, email: str) -> Voucher | None:

@@ -114,11 +114,6 @@ def nothing_here(_: HttpRequest, rest: str) -> HttpResponse:
     return problem(404, f"The API has no address /api/{rest[:200]}. All of its addresses are listed at /api/.")
 
 
-def answer_under_maintenance(sentence: str) -> HttpResponse:
-    """Return what every address of the API answers while there is maintenance; who asks is told when to ask again."""
-    return problem(503, sentence)
-
-
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer with a problem document below /api/, in place of Django's page for requests that reach no view."""
     is_large = isinstance(exception, RequestDataTooBig)

@@ -66,11 +66,6 @@ def passes_speech_on(edition: Edition) -> bool:
     return owner is None or edition.organizers.filter(Q(pk=owner) | Q(is_staff=True)).exists()
 
 
-def corpus_names_for(*, user: Any) -> QuerySet[Corpus, str]:
-    """The names of the corpora that this person may see, for the selection of jobs."""
-    return corpora_for(user).order_by().values_list("name", flat=True)
-
-
 def count_speakers_tested(data_sets: QuerySet[DataSet]) -> int:
     """How many speakers of data sets of one corpus are enrolled or tried there, too."""
     tested = DataSet.objects.filter(corpus__in=data_sets.values("corpus"), role__in=(Role.ENROLMENT, Role.TRIAL))
@@ -103,11 +98,6 @@ def managed_editions_for(user: Any) -> QuerySet[Edition]:
 
 def managed_edition_for(user: Any, name: str) -> Edition:
     return get_object_or_404(managed_editions_for(user), name=name)
-
-
-def titles_of_editions(*, names: Iterable[str]) -> dict[str, str]:
-    """The titles of editions by their names, for the list of jobs."""
-    return dict(Edition.objects.filter(name__in=names).values_list("name", "title"))
 
 
 def editions_organised_by(user: Any) -> set[int]:

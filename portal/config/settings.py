@@ -102,8 +102,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
-    "portal.core.maintenance.refuse_visitors",
+    "portal.operations.maintenance.refuse_visitors",
     "portal.core.errors.show_error_pages",
+    "listening.app.sessions.middleware.show_pages_to_evaluators",
     "portal.core.confirmation.AskFirst",
     "portal.accounts.middleware.require_second_factor",
 ]
@@ -252,7 +253,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 # An e-mail address is the log-in name, must be shown to be one's own, and tells nobody that it has an account.
-ACCOUNT_ADAPTER = "portal.accounts.adapter.AccountAdapter"
+ACCOUNT_ADAPTER = "portal.teams.adapter.InvitingAdapter"
 ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""

@@ -33,7 +33,7 @@ urlpatterns = [
     path("api/uploads/", include("portal.api.tus")),
     path("api/", include("portal.api.urls")),
     path("corpora/", include("portal.corpora.urls")),
-    path("jobs/", include("portal.jobs.urls")),
+    path("jobs/", include("portal.challenges.job_pages.urls")),
     path("manage/", include("portal.deletion.urls")),
     path("media/<str:token>", signed_urls.serve_media, name="media"),
     path("health/live", health.live, name="live"),

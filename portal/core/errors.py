@@ -15,13 +15,10 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
-from portal.core.steps import Step
 from portal.core.storage import StorageAway
 from portal.core.texts import render_lines
 
 log = logging.getLogger(__name__)
-# Evaluators have pages of their own, in their languages.
-show_not_found_to_evaluator = Step("listening.app.sessions.views.not_found")
 OF_EVALUATORS = "/listen/"
 FILES_AWAY = "The store of files does not answer just now. What you sent before is kept."
 AGAIN_S = 10
@@ -29,9 +26,6 @@ AGAIN_S = 10
 
 def error_page(request: HttpRequest, status: int, happened: str = "") -> HttpResponse:
     """The page of a status; `happened` is a sentence of the case in place of the general one."""
-    if request.path.startswith(OF_EVALUATORS) and status in {404, 405}:
-        page: HttpResponse = show_not_found_to_evaluator(request=request, status=status)
-        return page
     return render(
         request, "error.html", _context(status, happened) | {"back": _find_page_above(request)}, status=status
     )

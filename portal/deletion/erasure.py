@@ -46,6 +46,7 @@ from listening.app.models import (
 )
 from listening.app.studies.designing import clear_design
 from listening.app.withdrawal.services import withdraw
+from portal.challenges.job_pages.selectors import MAILS
 from portal.challenges.models import Corpus, DataFile, Speaker, TrialList, Utterance
 from portal.core import audit
 from portal.core.models import AuditEvent
@@ -55,7 +56,6 @@ from portal.deletion.files import delete_unheld_files, list_files, list_folder, 
 from portal.deletion.rows import Rows, count_named, find_rows
 from portal.deletion.services import delete_rows
 from portal.jobs.models import ACTIVE_STATES, Job, JobEvent
-from portal.jobs.selectors import MAILS
 from portal.submissions.models import Submission, SubmissionEvent, SubmittedDocument, SubmittedFile, System, Upload
 from portal.submissions.resumable_uploads import UNFINISHED
 from portal.teams.models import Team

@@ -18,6 +18,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from listening.app.models import Stimulus, Study
+from portal.challenges.job_pages.selectors import MAILS
 from portal.challenges.models import DataFile, Edition
 from portal.challenges.rules import SPEECH_NOTICE, speech_deletion_time
 from portal.core import audit
@@ -26,7 +27,6 @@ from portal.core.models import AuditEvent
 from portal.deletion.derived_data import delete_results
 from portal.deletion.files import note_files
 from portal.jobs.models import ACTIVE_STATES, Job
-from portal.jobs.selectors import MAILS
 from portal.submissions.models import SharedPart, SubmittedFile
 
 log = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from portal.accounts.access import member_action, member_page, member_read, operator_action
+from portal.challenges.job_pages.selectors import jobs_for
 from portal.core.clock import read_clock
 from portal.core.fields import posted
 from portal.core.models import AuditEvent
@@ -17,7 +18,6 @@ from portal.deletion import services
 from portal.deletion.forms import DeletionForm
 from portal.deletion.kinds import KINDS, find_thing
 from portal.jobs.models import Job
-from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible
 from portal.submissions.models import Submission
 

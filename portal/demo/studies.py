@@ -22,11 +22,11 @@ from django.utils.text import Truncator
 from common.errors import ProblemsError
 from listening.analysis.reading.inputs import ORIGINAL
 from listening.app.models import Study
-from listening.app.results.services import publish_results, start_analysis
+from listening.app.results.services import close_study, publish_results, start_analysis
 from listening.app.studies.designing import make_design
 from listening.app.studies.rules import RELAXATIONS
 from listening.app.studies.selectors import find_played
-from listening.app.studies.services import close_study, create_study, launch_study, prepare_study
+from listening.app.studies.services import create_study, launch_study, prepare_study
 from listening.app.studies.settings import DEFAULT_SCREENING
 from listening.questions import load_preset
 from portal.accounts.models import User

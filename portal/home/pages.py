@@ -15,6 +15,7 @@ from listening.app.results.selectors import list_shown_analyses
 from listening.app.studies.selectors import studies_for
 from portal.accounts.models import User
 from portal.accounts.selectors import lacks_second_factor, operators, waiting
+from portal.challenges.job_pages.selectors import jobs_for, listed_jobs_for
 from portal.challenges.models import Edition
 from portal.challenges.rules import registration_phase, submission_phase
 from portal.challenges.selectors import corpora_for, editions_for
@@ -36,7 +37,7 @@ from portal.home.next_steps import (
 from portal.jobs.checks import check_all_beside
 from portal.jobs.models import ACTIVE_STATES, Actor, Job, JobState
 from portal.jobs.pages import group_jobs
-from portal.jobs.selectors import jobs_for, listed_jobs_for, queue_states, with_estimates
+from portal.jobs.selectors import queue_states, with_estimates
 from portal.leaderboard.pages import leaderboard_summary
 from portal.leaderboard.selectors import leaderboard_for
 from portal.submissions.models import Submission, Upload

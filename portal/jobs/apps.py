@@ -15,11 +15,8 @@ class JobsConfig(AppConfig):
     label = "jobs"
 
     def ready(self) -> None:
-        from portal.core.steps import check_steps
-
         for module in sorted(find_registering_modules()):
             import_module(module)
-        check_steps()
         # Everything is loaded but pages. It stays, and no later search for circles looks at it; Python's own threshold
         # of 700 new objects takes a tenth of the time of a page.
         gc.freeze()

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.http import HttpResponse
+
 from portal.core.labels import as_facts
 from portal.jobs.kinds import describe_kind
 from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import Ended, QueueState
 from portal.jobs.workers import Worker
 
+HTMX_STOP_POLLING = 286
 # Parameters and results that are keys of rows, of stored files and of code, which tell a reader nothing, or a number
 # that another page shows with its meaning.
 KEYS = {
@@ -77,3 +80,8 @@ def group_ended(ended: Iterable[Ended]) -> list[dict[str, Any]]:
 def list_workers(queues: Iterable[QueueState]) -> list[Worker]:
     """Return each worker once, whatever queues it serves."""
     return list({worker.name: worker for queue in queues for worker in queue.workers}.values())
+
+
+def reload_page() -> HttpResponse:
+    """Once all jobs have ended, htmx stops asking for the live part of a page and loads the whole page again."""
+    return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})

@@ -18,83 +18,28 @@ from django.db.models import (
     Max,
     Min,
     Q,
-    QuerySet,
     Sum,
     When,
     prefetch_related_objects,
 )
-from django.shortcuts import get_object_or_404
 
 from portal.core.clock import read_clock
 from portal.core.labels import time_left
 from portal.core.maintenance import is_seen
-from portal.core.steps import Step
 from portal.jobs.kinds import describe_kind
-from portal.jobs.models import ACTIVE_STATES, Job, JobEvent, JobState, Queue
+from portal.jobs.models import ACTIVE_STATES, Job, JobState, Queue
 from portal.jobs.rules import is_ready, remaining_time
 from portal.jobs.turns import find_teams_at_limit
 from portal.jobs.workers import Worker, known_workers
 
-# Which corpora somebody may see is known above.
-corpus_names_for = Step("portal.challenges.selectors.corpus_names_for")
-titles_of_editions = Step("portal.challenges.selectors.titles_of_editions")
-MAILS = ("send-notice",)
-# Without an edition seen by who started them.
-OF_TESTS = ("make-own-test", "design-study", "prepare-study", "analyse-study")
 DELETION = "delete"  # what it deletes has no organizers any more who might see it
 STARVED_AFTER = timedelta(minutes=2)
-
-
-def jobs_for(user: Any) -> QuerySet[Job]:
-    """The jobs that this person may see: the operator all, an organizer those of their editions and corpora.
-
-    A deletion is seen by who started it.
-    """
-    jobs = Job.objects.select_related("created_by", "after")
-    if user.is_staff:
-        return jobs
-    if not user.is_organizer:
-        return jobs.none()
-    of_corpora = Q(corpus="") | Q(corpus__in=corpus_names_for(user=user)) | Q(created_by=user)
-    of_corpora &= ~Q(kind__in=OF_TESTS) | Q(created_by=user)
-    others = Q(edition="") & of_corpora | Q(edition__in=user.organized_editions.values("name"))
-    return jobs.filter(~Q(kind=DELETION) & others | Q(kind=DELETION, created_by=user))
 
 
 def list_things_being_deleted() -> set[tuple[str, int]]:
     """What jobs under way delete, as in ``("challenges.edition", 3)``."""
     active = Job.objects.filter(kind=DELETION, state__in=ACTIVE_STATES)
     return {(found["thing"], found["number"]) for found in active.values_list("parameters", flat=True)}
-
-
-def listed_jobs_for(user: Any, *, with_mails: bool = False) -> QuerySet[Job]:
-    """Those of them that the list shows: of the mails to people only what failed, unless all are asked for."""
-    jobs = jobs_for(user)
-    return jobs if with_mails else jobs.exclude(~Q(state=JobState.FAILED), kind__in=MAILS)
-
-
-def list_purposes(jobs: QuerySet[Job]) -> dict[str, str]:
-    """What jobs are for: by ``edition:NAME`` or ``corpus:NAME`` the title of the edition or the name of the corpus."""
-    pairs = set(jobs.order_by().values_list("edition", "corpus").distinct())
-    titles = find_titles(edition for edition, _ in pairs)
-    purposes = {f"edition:{name}": title for name, title in titles.items()}
-    purposes |= {f"corpus:{corpus}": f"Corpus {corpus}" for edition, corpus in pairs if corpus and not edition}
-    return dict(sorted(purposes.items(), key=lambda pair: pair[1].lower()))
-
-
-def find_titles(editions: Iterable[str]) -> dict[str, str]:
-    """The titles of editions by their names; no query where there is none."""
-    names = set(filter(None, editions))
-    return titles_of_editions(names=names) if names else {}
-
-
-def job_for(user: Any, pk: Any) -> Job:
-    return get_object_or_404(jobs_for(user), pk=pk)
-
-
-def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
-    """A job's history; technical detail is for the operator."""
-    return job.events.all() if user.is_staff else job.events.exclude(level=JobEvent.Level.TRACE)
 
 
 def share_done(jobs: Sequence[Job]) -> float:

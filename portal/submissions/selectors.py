@@ -14,7 +14,6 @@ from django.shortcuts import get_object_or_404
 from portal.challenges.models import Edition, Role
 from portal.challenges.selectors import corpora_for, may_see_corpus
 from portal.core.clock import read_clock
-from portal.core.steps import Step
 from portal.core.storage import read_stored
 from portal.intake.report import IntakeReport
 from portal.jobs.models import Job, JobState
@@ -25,7 +24,6 @@ from portal.teams.models import Membership
 from portal.teams.selectors import team_of
 
 # Which utterances of a submission nobody may hear on pages, because a listening test that is under way plays them.
-find_played = Step("listening.app.studies.selectors.find_played")
 PROPOSED_SAMPLES = 4
 _PROPOSED_S = 5.0  # long enough to judge a voice
 # Once evaluated, until withdrawn: while it is evaluated again, the numbers of before stand.
@@ -344,13 +342,6 @@ def count_offered(submissions: Iterable[Submission]) -> int:
 def count_released(submissions: Iterable[Submission]) -> int:
     """Return how many parts of submissions everybody hears or reads while these stand on a published leaderboard."""
     return SharedPart.objects.filter(submission__in=[one.pk for one in submissions], released_at__isnull=False).count()
-
-
-def list_samples(parts: Iterable[SharedPart], submission: Submission) -> list[SharedPart]:
-    """Return the samples among them that may be heard now, while no listening test plays them."""
-    samples = [(part, part.file.utterance_id) for part in parts if part.file]
-    played = find_played(submission=submission, utterances=[one for _, one in samples]) if samples else ()
-    return [part for part, utterance in samples if utterance not in played]
 
 
 def find_description(submission: Submission) -> SubmittedDocument | None:

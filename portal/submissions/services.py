@@ -14,7 +14,6 @@ from django.utils.text import slugify
 from common.line_texts import fold_line
 from portal.challenges.models import Corpus, Edition
 from portal.core import audit
-from portal.core.steps import Step
 from portal.jobs.models import Job
 from portal.jobs.selectors import list_things_being_deleted
 from portal.jobs.services import NotPossible, cancel_those, create_job, run_again
@@ -37,13 +36,13 @@ from portal.submissions.rules import (
     withdrawing_problem,
 )
 from portal.submissions.selectors import ACCEPTED, list_jobs, list_offered
+from portal.submissions.signals import submission_accepted
 from portal.teams.models import Team
 
 CHECKABLE = {Submission.State.RECEIVED, Submission.State.CHECKING}
 LONGEST_LABEL = 40
 EVALUABLE = {Submission.State.ACCEPTED, Submission.State.EVALUATED, Submission.State.FAILED}
 # What follows an acceptance.
-start_evaluation = Step("evaluation.app.submission_evaluation.services.start_evaluation")
 
 
 @transaction.atomic
@@ -172,7 +171,7 @@ def accept_submission(*, submission: Submission, note: str = "", actor: Any = No
     """Accept a submission and, where it belongs to an edition, start its evaluation; None when it was withdrawn."""
     event = change_state(submission=submission, state=Submission.State.ACCEPTED, note=note, actor=actor)
     if event is not None and submission.system.edition_id is not None:
-        start_evaluation(submission=submission, by=actor)
+        submission_accepted.send(Submission, submission=submission, by=actor)
     return event
 
 

@@ -20,7 +20,7 @@ from portal.accounts.access import member_action, member_page, member_read, orga
 from portal.challenges.selectors import edition_for
 from portal.core.downloads import as_download, csv_response
 from portal.core.signed_urls import open_stored
-from portal.jobs.views import reload_page
+from portal.jobs.pages import reload_page
 from portal.submissions import pages, services
 from portal.submissions.diff import compare_submissions, difference_rows
 from portal.submissions.models import Submission, SubmittedDocument

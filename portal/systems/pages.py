@@ -44,13 +44,12 @@ from portal.submissions.selectors import (
     list_chained_jobs,
     list_parts,
     list_parts_and_descriptions,
-    list_samples,
     listed_systems_for,
     propose_samples,
     relation_to,
     shown_submission,
 )
-from portal.systems.selectors import View
+from portal.systems.selectors import View, list_samples
 from portal.systems.tables import (
     PITCH_COLUMNS,
     comparison_table,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -12,9 +13,10 @@ from django.http import Http404, HttpRequest
 from evaluation.app.models import EvaluationRun
 from evaluation.app.runs.kinds import CHAINED_KINDS, MEASURES, OBJECTIVE
 from evaluation.app.runs.selectors import list_runs
+from listening.app.studies.selectors import find_played
 from portal.challenges.data_files import gives_transcripts
 from portal.challenges.models import DataSet, Edition
-from portal.submissions.models import Submission, System
+from portal.submissions.models import SharedPart, Submission, System
 from portal.submissions.rules import Relation, SystemPart, may_see
 from portal.submissions.selectors import (
     relations_and_ownership,
@@ -148,3 +150,10 @@ def make_view(request: HttpRequest, system: System) -> View:
         system.edition = edition
     submission.system = system
     return View(system, relations, submission, versions if relation is not Relation.OTHER else [], is_owner)
+
+
+def list_samples(parts: Iterable[SharedPart], submission: Submission) -> list[SharedPart]:
+    """Return the samples among them that may be heard now, while no listening test plays them."""
+    samples = [(part, part.file.utterance_id) for part in parts if part.file]
+    played = find_played(submission=submission, utterances=[one for _, one in samples]) if samples else ()
+    return [part for part, utterance in samples if utterance not in played]

@@ -29,7 +29,7 @@ from portal.core.downloads import as_download, csv_response, latex_response
 from portal.core.fields import posted, show_form
 from portal.core.signed_urls import CONTENT_TYPES, open_stored, secured
 from portal.corpora.selectors import corpus_for
-from portal.jobs.views import reload_page
+from portal.jobs.pages import reload_page
 from portal.leaderboard.figures import draw_file
 from portal.leaderboard.views import answer_figure
 from portal.submissions.selectors import editable_systems_for, file_for, managed_systems_for

@@ -209,7 +209,7 @@ def list_invitations_of(user: Any, now: datetime) -> QuerySet[Invitation]:
     return found.filter(email__iexact=user.email).select_related("team__edition", "invited_by")
 
 
-def find_voucher(*, link: str) -> Voucher | None:
+def find_voucher(link: str) -> Voucher | None:
     """Return what vouches for an address by the link of an invitation; None is no open invitation's link.
 
     The link of an organizer, which names no address, vouches only where no mail could show whose an address is.

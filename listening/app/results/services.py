@@ -41,8 +41,10 @@ from listening.app.results.selectors import (
     outdating,
     parsed_results,
 )
-from listening.app.studies.rules import RESULTS_TAKEN_BACK
+from listening.app.sessions.block_leases import end_sessions
+from listening.app.studies.rules import LAUNCHED, RESULTS_TAKEN_BACK
 from listening.app.studies.selectors import heard_submissions
+from listening.app.studies.services import change_state
 from portal.accounts.rules import NotificationKind
 from portal.core import audit
 from portal.core.clock import read_clock
@@ -110,6 +112,26 @@ def start_analysis(
     analysis.save(update_fields=["job"])
     audit.record("study.analysis_started", study, actor=by, analysis=analysis.pk, settings=settings)
     return analysis
+
+
+@transaction.atomic
+def close_study(*, study: Study, by: Any, now: datetime, ends_sessions: bool = False) -> Study:
+    """End a study permanently; its answers stay, and their analysis starts at once if nobody listens any more.
+
+    Args:
+        ends_sessions: of those who listen, too, who else have until the end of their lease. Who has no place yet gets
+            none any more.
+
+    Raises:
+        NotPossible: it was never launched, or it is closed already.
+    """
+    study = change_state(study, LAUNCHED, Study.State.CLOSED, "closed", by)
+    study.closed_at = now
+    study.save(update_fields=["closed_at"])
+    end_sessions(study=study, now=now, with_places=ends_sessions)
+    # Closing must not fail should the analysis not start.
+    transaction.on_commit(lambda: start_due_analysis(study), robust=True)
+    return study
 
 
 def start_due_analysis(study: Study) -> Analysis | None:

@@ -14,11 +14,16 @@ from django.views.decorators.http import require_POST, require_safe
 
 from common.errors import NotPossible, ProblemsError
 from listening.analysis.tables import DICTIONARY
+from listening.app.models import Study
 from listening.app.results import context, selectors, services
 from listening.app.results.forms import AnalyseForm, RatingsImportForm
 from listening.app.results.pages import organizer_actions, publication
 from listening.app.results.rules import ResultsPart
+from listening.app.studies.pages import close_page
+from listening.app.studies.rules import closing_problems
+from listening.app.studies.views import study_page
 from portal.accounts.access import member_page, open_page
+from portal.core.clock import read_clock
 from portal.core.downloads import as_download
 from portal.core.mail import if_mailed
 from portal.jobs.models import Job
@@ -192,3 +197,19 @@ def import_ratings(request: HttpRequest) -> HttpResponse:
     if not form.fields["edition"].queryset.exists():  # type: ignore[attr-defined]
         told["no_edition"] = "Imported ratings belong to an edition that you organise. Create one first."
     return render(request, "listening/results/import.html", told, status=UNUSABLE if form.errors else 200)
+
+
+@study_page
+def close(request: HttpRequest, study: Study) -> HttpResponse:
+    """Return who is still listening; a post closes the study, with their sessions or without."""
+    problems = closing_problems(study)
+    if request.method == "POST":
+        try:
+            ends = request.POST.get("sessions") == "end"
+            services.close_study(study=study, by=request.user, now=read_clock(), ends_sessions=ends)
+            return redirect(study)
+        except NotPossible as reason:
+            problems = [str(reason)]
+    context = close_page(study) | {"problems": problems}
+    status = REFUSED if problems and request.method == "POST" else 200
+    return render(request, "listening/studies/close.html", context, status=status)

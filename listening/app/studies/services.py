@@ -58,7 +58,6 @@ from listening.stimuli.making import USUAL
 from portal.challenges.models import DataSet, Edition, Role, TrialList
 from portal.challenges.rules import propose_test_title
 from portal.core import audit
-from portal.core.steps import Step
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import create_job
 from portal.submissions.models import Submission
@@ -68,8 +67,6 @@ State, Form = Study.State, Study.Form
 DESIGN_JOB, PREPARATION_JOB = "design-study", "prepare-study"
 MOST_SYSTEMS = 20
 BUSY = "Something is being made for this study already. Wait for it, or cancel it first."
-start_due_analysis = Step("listening.app.results.services.start_due_analysis")
-end_sessions = Step("listening.app.sessions.block_leases.end_sessions")
 FIRST_SETTINGS: dict[str, Any] = {
     "screening": DEFAULT_SCREENING,
     "questionnaire": DEFAULT_QUESTIONNAIRE,
@@ -430,26 +427,6 @@ def resume_study(*, study: Study, by: Any) -> Study:
     if missing := study.stimulus_files.filter(file="").count():
         raise NotPossible(f"{missing} recordings are not prepared yet. Prepare the stimuli first.")
     return change_state(study, [State.PAUSED], State.OPEN, "resumed", by)
-
-
-@transaction.atomic
-def close_study(*, study: Study, by: Any, now: datetime, ends_sessions: bool = False) -> Study:
-    """End a study permanently; its answers stay, and their analysis starts at once if nobody listens any more.
-
-    Args:
-        ends_sessions: of those who listen, too, who else have until the end of their lease. Who has no place yet gets
-            none any more.
-
-    Raises:
-        NotPossible: it was never launched, or it is closed already.
-    """
-    study = change_state(study, rules.LAUNCHED, State.CLOSED, "closed", by)
-    study.closed_at = now
-    study.save(update_fields=["closed_at"])
-    end_sessions(study=study, now=now, with_places=ends_sessions)
-    # Closing must not fail should the analysis not start.
-    transaction.on_commit(lambda: start_due_analysis(study=study), robust=True)
-    return study
 
 
 def change_state(study: Study, states: Iterable[str], state: str, action: str, by: Any) -> Study:

@@ -23,7 +23,6 @@ from listening.app.studies.forms import ExtendForm, NewStudyForm, StudyForm
 from listening.app.studies.planning import read_filled
 from portal.accounts.access import View, member_action, member_page
 from portal.challenges.models import Edition
-from portal.core.clock import read_clock
 from portal.core.downloads import as_download
 
 PAGE_SIZE = 25
@@ -195,22 +194,6 @@ def pause(study: Study, by: Any) -> None:
 @study_action()
 def resume(study: Study, by: Any) -> None:
     services.resume_study(study=study, by=by)
-
-
-@study_page
-def close(request: HttpRequest, study: Study) -> HttpResponse:
-    """Return who is still listening; a post closes the study, with their sessions or without."""
-    problems = rules.closing_problems(study)
-    if request.method == "POST":
-        try:
-            ends = request.POST.get("sessions") == "end"
-            services.close_study(study=study, by=request.user, now=read_clock(), ends_sessions=ends)
-            return redirect(study)
-        except NotPossible as reason:
-            problems = [str(reason)]
-    context = pages.close_page(study) | {"problems": problems}
-    status = REFUSED if problems and request.method == "POST" else 200
-    return render(request, "listening/studies/close.html", context, status=status)
 
 
 @study_page

@@ -18,8 +18,8 @@ from portal.core.downloads import as_download, csv_response
 from portal.core.fields import posted, show_form
 from portal.core.storage import read_stored
 from portal.corpora.selectors import corpus_for
+from portal.jobs.pages import reload_page
 from portal.jobs.services import NotPossible
-from portal.jobs.views import reload_page
 from portal.systems.exports import pack_files
 from portal.systems.network_training import pages
 from portal.systems.network_training.forms import NetworkTrainingForm

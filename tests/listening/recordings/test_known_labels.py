@@ -6,8 +6,7 @@ from django.utils import timezone
 
 from listening.app.models import Study
 from listening.app.results.inputs import collect_inputs
-from listening.app.results.services import start_analysis
-from listening.app.studies.services import close_study
+from listening.app.results.services import close_study, start_analysis
 from tests.listening.own_factories import recordings, run_jobs, send_recordings
 from tests.listening.results.answered import analysed
 from tests.listening.session_factories import make_finished_session

@@ -9,8 +9,7 @@ from django.utils import timezone
 
 from listening.app.models import Study
 from listening.app.results.inputs import collect_inputs
-from listening.app.results.services import start_analysis
-from listening.app.studies.services import close_study
+from listening.app.results.services import close_study, start_analysis
 from portal.submissions.models import Submission, System
 from tests.listening.edition_factories import TOLD, make_edition_with_speech
 from tests.listening.factories import make_session

@@ -6,8 +6,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.models import Study
-from listening.app.results.services import start_analysis
-from listening.app.studies.services import close_study
+from listening.app.results.services import close_study, start_analysis
 from tests.listening.answering import answer, hear
 from tests.listening.factories import make_session
 from tests.listening.own_factories import recordings, run_jobs, send_recordings

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from common.errors import ProblemsError
 from listening.app.models import Study
-from listening.app.results.services import start_analysis
+from listening.app.results.services import close_study, start_analysis
 from listening.app.studies.designing import make_design
-from listening.app.studies.services import change_questions, close_study
+from listening.app.studies.services import change_questions
 from listening.app.studies.sizes import choose_numbers
 from listening.questions import load_preset
 from tests.listening.design.test_crossed import make_request

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from listening.app.models import Answer, Session, Study
 from listening.app.results.selectors import changes_since, outdating
-from listening.app.studies.services import close_study
+from listening.app.results.services import close_study
 from portal.jobs.models import Job
 from portal.jobs.runner import execute
 from tests.listening.factories import make_session, make_study

@@ -6,9 +6,9 @@ from django.utils import timezone
 
 from listening.app.models import Session, Study
 from listening.app.monitor.selectors import reported_clips
+from listening.app.results.services import close_study
 from listening.app.sessions import block_leases as sessions
 from listening.app.sessions.block_leases import end_session
-from listening.app.studies.services import close_study
 from tests.listening.answering import TAB, answer, hear, post, without_cache
 from tests.listening.factories import make_session, make_study
 from tests.pages import read_page

@@ -4,13 +4,13 @@ import pytest
 from django.urls import reverse
 
 from portal.accounts.models import User
+from portal.challenges.job_pages.selectors import jobs_for
 from portal.challenges.models import Corpus
 from portal.challenges.selectors import corpora_for
 from portal.core.models import AuditEvent
 from portal.corpora import services
 from portal.corpora.services import save_corpus, start_import
 from portal.jobs.kinds import JobFailure
-from portal.jobs.selectors import jobs_for
 from portal.jobs.services import NotPossible
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import relation_to, systems_for

@@ -11,7 +11,7 @@ from portal.demo.studies import (
     release_samples,
 )
 from portal.submissions.models import System
-from portal.submissions.selectors import list_samples
+from portal.systems.selectors import list_samples
 from tests.listening.factories import make_stimulus, original_of
 from tests.portal.factories import (
     make_corpus,

@@ -23,7 +23,7 @@ from portal.intake import check as check_module
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import JobReleased, execute
 from portal.jobs.services import claim_job
-from portal.submissions import handlers, services, staging
+from portal.submissions import handlers, staging
 from portal.submissions.handlers import StagedFiles, run_intake
 from portal.submissions.models import Submission
 from portal.submissions.periodic_tasks import tidy_checks, tidy_uploads
@@ -31,6 +31,7 @@ from portal.submissions.resumable_uploads import upload_path, used_submissions
 from portal.submissions.rules import Relation
 from portal.submissions.selectors import load_report
 from portal.submissions.services import take_part_back, withdraw
+from portal.submissions.signals import submission_accepted
 from tests.portal.archives import DESCRIPTION, anonymised, check, files_on_disk, hand_in, submit, wav
 from tests.portal.factories import make_corpus, make_edition, make_organizer, make_team
 from tests.portal.hostile.corpus import ARCHIVES
@@ -55,7 +56,8 @@ def accepted(monkeypatch):
     def hear(submission, **_):
         heard.append((submission.pk, connection.in_atomic_block))
 
-    monkeypatch.setattr(services, "start_evaluation", hear)
+    monkeypatch.setattr(submission_accepted, "receivers", [])
+    submission_accepted.connect(hear, weak=False)
     return heard
 
 

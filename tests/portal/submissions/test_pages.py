@@ -14,6 +14,7 @@ from portal.submissions import services
 from portal.submissions.models import Submission, SubmittedDocument
 from portal.submissions.selectors import list_jobs
 from portal.submissions.services import change_state
+from portal.submissions.signals import submission_accepted
 from tests.pages import read_page
 from tests.portal.archives import DESCRIPTION
 from tests.portal.factories import (
@@ -260,7 +261,8 @@ def test_organizer_lets_it_be_evaluated_again(client, submission, organizer, mon
         heard.append(submission.pk)
 
     Submission.objects.update(state=S.FAILED)
-    monkeypatch.setattr(services, "start_evaluation", hear)
+    monkeypatch.setattr(submission_accepted, "receivers", [])
+    submission_accepted.connect(hear, weak=False)
     client.force_login(organizer)
     client.post(reverse("submissions:evaluate", args=[submission.pk]))
     assert heard == [submission.pk]

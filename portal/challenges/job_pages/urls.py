@@ -1,6 +1,6 @@
 from django.urls import path
 
-from portal.jobs import views
+from portal.challenges.job_pages import views
 
 app_name = "jobs"
 urlpatterns = [

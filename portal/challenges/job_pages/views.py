@@ -12,20 +12,16 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from portal.accounts.access import staff_page, staff_read
+from portal.challenges.job_pages import selectors
 from portal.core.downloads import problem_response
-from portal.jobs import selectors, services
+from portal.jobs import services
 from portal.jobs.kinds import find_obstacle
 from portal.jobs.models import Job, JobState
-from portal.jobs.pages import group_jobs, job_facts, result_facts
+from portal.jobs.pages import HTMX_STOP_POLLING, group_jobs, job_facts, result_facts
 from portal.jobs.rules import MAX_ATTEMPTS, can_cancel, can_run_again
+from portal.jobs.selectors import with_estimates
 
 PAGE_SIZE = 25
-HTMX_STOP_POLLING = 286
-
-
-def reload_page() -> HttpResponse:
-    """Once all jobs have ended, htmx stops asking for the live part of a page and loads the whole page again."""
-    return HttpResponse(status=HTMX_STOP_POLLING, headers={"HX-Refresh": "true"})
 
 
 @staff_read
@@ -94,7 +90,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
         kind, _, name = purpose.partition(":")
         shown = shown.filter(**{kind: name})
     page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
-    rows = selectors.with_estimates(page.object_list)
+    rows = with_estimates(page.object_list)
     titles = {key.removeprefix("edition:"): title for key, title in purposes.items()}
     return {
         "page": page,
@@ -110,7 +106,7 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _job_context(request: HttpRequest, job: Job) -> dict[str, Any]:
-    _, *followers = selectors.with_estimates([job, *selectors.jobs_for(request.user).filter(after=job)])
+    _, *followers = with_estimates([job, *selectors.jobs_for(request.user).filter(after=job)])
     return {
         "job": job,
         "max_attempts": MAX_ATTEMPTS,
