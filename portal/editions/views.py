@@ -43,10 +43,12 @@ EVENTS_ON_A_PAGE = 20
 @open_read
 def edition_list(request: HttpRequest) -> HttpResponse:
     """The editions that this visitor may see, newest first."""
-    listed = selectors.editions_for(request.user).filter(archived_at=None)
+    seen = selectors.editions_for(request.user)
+    listed = seen.filter(archived_at=None)
     page = Paginator(listed, PAGE_SIZE).get_page(request.GET.get("page"))
     rows = pages.edition_rows(request.user, list(page.object_list), timezone.now())
-    return render(request, "editions/list.html", {"page": page, "rows": rows})
+    context = {"page": page, "rows": rows, "has_archived": not rows and seen.exists()}
+    return render(request, "editions/list.html", context)
 
 
 @open_read

@@ -15,6 +15,7 @@ from django.forms.boundfield import BoundField, BoundWidget
 from django.utils.functional import cached_property
 
 from common.errors import ProblemsError
+from common.wording import counted
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols.evaluation_table import Evaluation
 from evaluation.protocols.ranking.policy import MOST_CONDITIONS
@@ -67,6 +68,15 @@ RECIPE = (
     *("training", "further", "language", "keeps_duration"),
 )
 REQUIRED_PARTS = ("audio_required", "scores_required")
+# The order of the page, and of the errors in its summary: up to the trial sets, their weights, on to RARE.
+FIRST = (
+    *("title", "description", "registration_closes_at", "submissions_open_at", "submissions_close_at"),
+    *("shares_data", "is_listed", "data_sets"),
+)
+THEN = (
+    *("utilities", "ranked_by", "minimum_eers", "minimum_pitch", "by", "recognizer", "attacker", "training"),
+    *("recipe_file", "recipe_text", "track"),
+)
 # What hardly anybody changes, below everything else.
 RARE = (
     *("further", "language", "keeps_duration", "name", "registration_opens_at", "late_until", "speech_kept_until"),
@@ -113,7 +123,9 @@ class StartForm(forms.Form):
         field = cast("CorpusChoiceField", self.fields["corpus"])
         field.queryset = corpora_for_edition(user, None)
         field.extents = {
-            one.corpus.pk: f"{one.speakers:,} speakers, {one.utterances:,} utterances, {duration(one.seconds)}"
+            one.corpus.pk: ", ".join(
+                (counted(one.speakers, "speaker"), counted(one.utterances, "utterance"), duration(one.seconds))
+            )
             for one in summaries(field.queryset)
         }
         newest = field.queryset.order_by("-created_at").first()
@@ -217,6 +229,8 @@ class ChallengeForm(EditionForm):
         if self.is_proposed:
             self._fill_in()
         self._leave_out()
+        weights = [name for name in fields if name.startswith(WEIGHT)]
+        self.order_fields([*FIRST, *weights, *THEN, *RARE])
         self.made_recipe = self._make(self.proposed) if self.is_proposed and not self.is_bound else ""
 
     def _corpus(self) -> Corpus | None:
@@ -271,7 +285,9 @@ class ChallengeForm(EditionForm):
         usual, evaluation, fields = self.proposed, self.proposed.evaluation, cast("dict[str, Any]", self.fields)
         attackers, recognizers, trainings = offer_attackers(), offer_recognizers(), offer_trainings()
         metrics = [(one, find_metric(one, ESTIMATORS[one]).label) for one in possible_utilities(self.trial_sets)]
-        trained_on = ", ".join(f"{one.name} ({one.utterances:,} utterances)" for one in training_sets(self.sets))
+        trained_on = ", ".join(
+            f"{one.name} ({counted(one.utterances, 'utterance')})" for one in training_sets(self.sets)
+        )
         choices = {
             "data_sets": [(one.name, one.name) for one in self.trial_sets],
             "utilities": metrics,

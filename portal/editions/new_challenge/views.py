@@ -51,8 +51,10 @@ def _start_page(user: Any, form: StartForm) -> dict[str, Any]:
     """What is offered next to the first step: the import that brings the speech, and the shipped recipes as files."""
     wanted = str(form["corpus"].value() or "")
     known = form.fields["corpus"].queryset  # type: ignore[attr-defined]
-    job = None if known.filter(name=wanted).exists() else find_import(wanted, user)
-    return {"recipes": shipped_recipes(), "import_job": job, "has_corpora": known.exists()}
+    is_known = known.filter(name=wanted).exists()
+    job = None if is_known else find_import(wanted, user)
+    unknown = "" if is_known or job or form.is_bound else wanted
+    return {"recipes": shipped_recipes(), "import_job": job, "has_corpora": known.exists(), "unknown": unknown}
 
 
 def _new_page(form: ChallengeForm) -> dict[str, Any]:

@@ -93,6 +93,12 @@ def errors_of(response):
     return response.context["form"].errors
 
 
+def test_list_without_editions_says_whether_they_are_archived(client, organizer):
+    assert "No edition yet" in client.get("/editions/").content.decode()
+    make_edition(organizers=[organizer], archived_at=timezone.now())
+    assert "Every edition is archived" in client.get("/editions/").content.decode()
+
+
 def test_new_edition_is_made_as_it_was_filled_in(client, organizer):
     other = make_user()
     people = f"{organizer.email}\n{other.email.upper()}"

@@ -1,5 +1,6 @@
 """The form of a new challenge: what is proposed from a corpus, what is kept on the way, and all faults at once."""
 
+import re
 from urllib.parse import urlencode
 
 import pytest
@@ -115,7 +116,9 @@ def test_all_faults_are_told_at_once_and_nothing_is_stored(client, organizer, co
     faults = {"title", "name", "data_sets", "ranked_by", "minimum_eers", "minimum_pitch", "language"}
     assert set(response.context["form"].errors) == faults | {"organizers", "submissions_close_at"}
     page = response.content.decode()
-    assert page.count('<li><a href="#id_') == len(response.context["form"].errors)
+    named = re.findall(r'<li><a href="#(id_[a-z_]+)', page)
+    assert len(named) == len(response.context["form"].errors)
+    assert named == sorted(named, key=lambda one: page.index(f' id="{one}"'))
     assert (Edition.objects.count(), AuditEvent.objects.count()) == (0, before)
 
 
@@ -191,3 +194,8 @@ def test_import_on_the_way_comes_back_to_the_form(client, organizer, tmp_path, s
     assert ("No layout was found." in page, "hx-trigger" in page) == (True, False)
     make_job(kind="import-corpus", parameters={"name": "other"}, created_by=make_organizer())
     assert "Import of other" not in client.get("/editions/new/?corpus=other").content.decode()
+
+
+def test_unknown_corpus_of_the_address_is_named(client, organizer, corpus):
+    assert "no corpus “robots”" in client.get("/editions/new/?corpus=robots").content.decode()
+    assert "no corpus" not in client.get(f"/editions/new/?corpus={corpus.name}").content.decode()
