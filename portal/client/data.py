@@ -24,6 +24,7 @@ from common.hashes import compute_sha256
 from common.memory import format_size
 from common.problems import Problem, ProblemFound, Severity
 from common.terminal import FINE, ProgressBar, print_message, print_text
+from common.wording import counted
 from portal.client.api import (
     PIECE_BYTES,
     Portal,
@@ -86,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     with suppress(OSError):  # something else lies there
         (workspace.folder / ARRIVING).rmdir()
     new = f"{len(wanted):,} of them new" if len(wanted) < len(files) else format_size(sum(one.bytes for one in files))
-    print_text(f"{len(files):,} files, {new}: {workspace.data}.")
+    print_text(f"{counted(len(files), 'file')}, {new}: {workspace.data}.")
     print_text(f"Next: {name_next(workspace)} (or your own program by --command, see vp run --help)")
     return FINE
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from common.errors import CommandError
 from common.terminal import FINE, print_message, print_text
+from common.wording import counted
 from portal.client.api import Portal, add_patience, add_server_arguments, open_portal
 from portal.client.submit import Sender, hash_archive, open_archive, wait_for
 from portal.client.workspace import Row
@@ -71,7 +72,7 @@ def _send(portal: Portal, text: str, folder: Path, patience_s: float) -> Row:
                 zipped.write(path, path.relative_to(folder).as_posix())
         with open_archive(packed) as archive:
             told = {"file_name": packed.name, "test": text, "sha256": hash_archive(archive)}
-            print_message(f"Sending {len(paths):,} files.")
+            print_message(f"Sending {counted(len(paths), 'file')}.")
             sender = RecordingsSender(portal, archive, told, patience_s=patience_s)
             upload = sender.deliver()
     if sender.was_submitted:

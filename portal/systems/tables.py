@@ -11,6 +11,7 @@ from dataclasses import replace
 from django.urls import reverse
 
 from common.tables import Cell, Column, Group, Row, Table, number_columns, plain_table
+from common.wording import counted
 from evaluation.app.audio_measures.selectors import PitchComparison, PitchTable, RunValues, SetCounts, format_number
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from evaluation.metrics.averages import Bin, Summary
@@ -111,8 +112,8 @@ def _pitch_cells(row: PitchComparison, mark: str = "") -> Iterator[Cell]:
         if summary is None:
             yield Cell()
             continue
-        counted = f", {speakers} speaker{'' if speakers == 1 else 's'}" if speakers else ""
-        yield Cell(_mean(summary), aside=f"± {decimals(summary.std, 4)}, n = {summary.n}{counted}")
+        of_speakers = f", {counted(speakers, 'speaker')}" if speakers else ""
+        yield Cell(_mean(summary), aside=f"± {decimals(summary.std, 4)}, n = {summary.n}{of_speakers}")
     yield Cell(decimals(row.average, 4))
 
 
@@ -173,9 +174,9 @@ def _measured_cell(metric: Metric, measured: Mapping[str, MetricValue], n: int) 
         note = f"unrelated {format_number(by_chance.value, PITCH_CORRELATION_UNRELATED)}"
     if value is None:
         return Cell(note=note)
-    counted = "" if value.n == n else f", n = {value.n}"
+    other_n = "" if value.n == n else f", n = {value.n}"
     spread = decimals(value.spread, metric.decimals)
-    return Cell(format_number(value.value, metric), aside=f"± {spread}{counted}", note=note)
+    return Cell(format_number(value.value, metric), aside=f"± {spread}{other_n}", note=note)
 
 
 # Utterances ----------------------------------------------------------------------------------------

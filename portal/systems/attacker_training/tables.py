@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.urls import reverse
 
 from common.tables import Cell, Column, Table, number_columns, plain_table
+from common.wording import counted
 from evaluation.app.attacker_training.selectors import TrainingReport
 from evaluation.app.attacks.stored_attackers import list_seeds, speech_of_training
 from evaluation.app.models import EvaluationRun
@@ -70,7 +71,7 @@ def report_table(run: EvaluationRun, report: TrainingReport, cells: Sequence[tup
         return None
     n = len(report.seeds)
     over = f" ± standard deviation of a sample over {n} seeds" if n > 1 else " of one seed, so without a deviation"
-    people = f"{first.sources:,} speakers" + (f" and {first.targets:,} targets" if first.targets else "")
+    people = counted(first.sources, "speaker") + (f" and {counted(first.targets, 'target')}" if first.targets else "")
     heads, means, guesses = zip(*cells, strict=True)
     title = VARIANTS[run.parameters["variant"]].title
     return plain_table(

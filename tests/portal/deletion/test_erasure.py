@@ -152,7 +152,7 @@ def test_speaker_leaves_no_name_and_no_byte_and_others_stay(folder, capsys, clie
     call_command("erase", "speaker", edition.corpus.name, name, "--dry-run")
     said = capsys.readouterr().out
     assert f"Would be erased: speaker tones/{name}" in said
-    assert "4 utterances" in said
+    assert "utterances: 4\n" in said
     assert edition.corpus.speakers.count() == 4
     receipt = folder / "receipt.json"
     call_command("erase", "speaker", edition.corpus.name, name, "--receipt", str(receipt))
@@ -277,7 +277,7 @@ def test_participant_is_erased_with_all_sessions(folder, capsys):
     marks = {"5f3c9a7e2b1d4f0012345678", session.token, session.withdrawal_code}
     assert find(marks, folder)
     call_command("erase", "participant", "open", "5f3c9a7e2b1d4f0012345678", "--dry-run")
-    assert "1 answers" in capsys.readouterr().out
+    assert "  answers: 1\n" in capsys.readouterr().out
     call_command("erase", "participant", "open", "5f3c9a7e2b1d4f0012345678", "--receipt", str(folder / "receipt.json"))
     assert find(marks, folder) == []
     assert list(Session.objects.all()) == [other]

@@ -58,16 +58,15 @@ class Command(BaseCommand):
             raise CommandError(f"{reason} Repeat the command: it goes on with what is not erased yet.") from reason
         self.stdout.write(f"{'Would be erased' if dry_run else 'Erased'}: {done.what} {done.name}")
         for words, count in done.rows.items():
-            self.stdout.write(f"  {count:,} {words}")
+            self.stdout.write(f"  {words}: {count:,}")
         for one in done.unsearched:
             self.stdout.write(f"Not searched: {one}")
         if dry_run:
             self.stdout.write("Nothing was changed. Repeat it without --dry-run to erase.")
             return
-        self.stdout.write(
-            f"  {len(done.files):,} stored files, lines of {done.rewritten:,} others, its name in "
-            f"{done.mentions:,} rows"
-        )
+        self.stdout.write(f"  stored files: {len(done.files):,}")
+        self.stdout.write(f"  other files that lost lines: {done.rewritten:,}")
+        self.stdout.write(f"  rows that lost its name: {done.mentions:,}")
         file.write_text(json.dumps(erasure.sign(done, now), ensure_ascii=False, indent=2))
         self.stdout.write(f"The receipt is {file}. Older backups still hold what is erased: delete them.")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from common.wording import counted
 from portal.core.health import require_database
 from portal.operations import sweep
 
@@ -21,11 +22,11 @@ class Command(BaseCommand):
         before = sweep.time_of_sweep()
         if not dry_run:
             count, freed = sweep.sweep(before)
-            self.stdout.write(f"Deleted {count:,} files that nothing needs: {freed / 1e6:,.1f} MB are free.")
+            self.stdout.write(f"Deleted {counted(count, 'unneeded file')}: {freed / 1e6:,.1f} MB are free.")
             return
         found = sweep.find_unneeded(before)
         for one in found:
             self.stdout.write(f"{one.bytes:>14,} bytes  {one.key}")
         total = sum(one.bytes for one in found)
-        self.stdout.write(f"Nothing needs {len(found):,} files of {total / 1e6:,.1f} MB ({total:,} bytes).")
+        self.stdout.write(f"Nothing needs {counted(len(found), 'file')} of {total / 1e6:,.1f} MB ({total:,} bytes).")
         self.stdout.write("Nothing was deleted. Repeat it without --dry-run to delete them.")

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from common.problems import Problem
 from common.terminal import ProgressBar
+from common.wording import counted
 from portal.core.health import require_database
 from portal.core.storage import CHUNK_BYTES, StorageAway
 from portal.deletion.files import list_held_files
@@ -36,7 +37,7 @@ class Command(BaseCommand):
             raise CommandError(str(reason)) from reason
         except OSError as error:
             raise CommandError(f"{error.filename}: expected to read it, found “{error.strerror}”.") from error
-        self.stdout.write(f"{len(named):,} files compared: {differences:,} differences.")
+        self.stdout.write(f"{counted(len(named), 'file')} compared: {counted(differences, 'difference')}.")
         if differences:
             raise SystemExit(1)
 
