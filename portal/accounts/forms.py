@@ -13,7 +13,6 @@ from allauth.mfa.base import forms as second_factor
 from allauth.mfa.totp import forms as app_codes
 from django import forms
 from django.contrib import messages
-from django.core.validators import EmailValidator
 from django.db import transaction
 from django.http import HttpRequest
 from django.shortcuts import redirect
@@ -30,7 +29,6 @@ from portal.core.mail import sends_mail
 PASSWORD_RULE = "At least 8 characters; not one that many people use, not too similar to your name or address."  # noqa: S105
 NAME_LENGTH = 120
 EMAIL_LENGTH = 254
-WHOLE_ADDRESS = EmailValidator("Enter a whole e-mail address, such as name@example.org.")
 
 
 class Worded:
@@ -68,10 +66,6 @@ class Worded:
             field.error_messages["required"] = self.missing.get(name, field.error_messages["required"])
             if name == "code":
                 field.widget.attrs["inputmode"] = "numeric"
-            if name in {"login", "email"}:
-                field.validators = [
-                    WHOLE_ADDRESS if isinstance(one, EmailValidator) else one for one in field.validators
-                ]
 
 
 def _check_password(form: Any) -> None:
@@ -238,7 +232,6 @@ class InvitePersonForm(RolesForm):
     email = forms.EmailField(
         label="E-mail address",
         max_length=EMAIL_LENGTH,
-        validators=[WHOLE_ADDRESS],
         error_messages={"required": "Enter an e-mail address."},
     )
     field_order = ("email", "name", "roles")

@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxLengthValidator
 from django.db import models
 from django.forms.boundfield import BoundWidget
 from django.http import HttpRequest, HttpResponse
@@ -40,13 +39,6 @@ class LineField(forms.CharField):
 
     What is too long is said; a browser that knows the limit would cut what is pasted without a word.
     """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        if self.max_length is not None and "max_length" not in (options.get("error_messages") or {}):
-            for validator in self.validators:
-                if isinstance(validator, MaxLengthValidator):
-                    validator.message = f"Use at most {self.max_length} characters; these are %(show_value)d."
 
     def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
         return {name: value for name, value in super().widget_attrs(widget).items() if name != "maxlength"}

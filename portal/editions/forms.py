@@ -45,7 +45,6 @@ class MomentField(forms.DateTimeField):
     def __init__(self, **options: Any) -> None:
         widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
         super().__init__(**options, widget=widget)
-        self.error_messages["invalid"] = "Give a date and a time, such as 2026-12-01T12:00."
 
 
 class RecipeFileForm(forms.Form):

@@ -26,10 +26,7 @@ class TeamForm(forms.Form):
     )
     contact_email = forms.EmailField(
         label="E-mail address of the contact person",
-        error_messages={
-            "required": "Give the address at which the contact person is reached.",
-            "invalid": "Give an e-mail address, such as ada@university.example.",
-        },
+        error_messages={"required": "Give the address at which the contact person is reached."},
     )
     affiliation = LineField(
         label="Affiliation",
@@ -89,10 +86,7 @@ class InvitationForm(forms.Form):
     email = forms.EmailField(
         label="E-mail address",
         help_text="The person joins with an account of this address.",
-        error_messages={
-            "required": "Give the address of the person.",
-            "invalid": "Give an e-mail address, such as ada@university.example.",
-        },
+        error_messages={"required": "Give the address of the person."},
     )
 
     def send(self, *, team: Team, by: Any, now: datetime) -> Invitation | None:

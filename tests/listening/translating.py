@@ -50,15 +50,15 @@ def sentences():
     return found
 
 
-def catalogue_of(language):
+def catalogue_of(language, folder=LOCALE):
     """The compiled catalogue, as gettext reads it: by sentence, or by sentence and number of its plural form."""
-    with (LOCALE / language / "LC_MESSAGES" / "django.mo").open("rb") as file:
+    with (folder / language / "LC_MESSAGES" / "django.mo").open("rb") as file:
         return gettext.GNUTranslations(file)._catalog
 
 
-def source_of(language):
+def source_of(language, folder=LOCALE):
     """The catalogue's source in the same form; a fuzzy or obsolete sentence is none."""
-    text = (LOCALE / language / "LC_MESSAGES" / "django.po").read_text(encoding="utf-8")
+    text = (folder / language / "LC_MESSAGES" / "django.po").read_text(encoding="utf-8")
     found = {}
     for entry in re.split(r"\n\s*\n", text):
         lines = [line for line in entry.splitlines() if not line.startswith("#")]

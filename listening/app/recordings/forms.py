@@ -73,7 +73,7 @@ class RepeatedTestForm(ArchiveForm):
         label="File of the test",
         help_text="As the page of a test gives it, or written by hand.",
         widget=forms.ClearableFileInput(attrs={"accept": ".toml"}),
-        error_messages={"required": "Choose the file of a test.", "empty": "The file is empty. Choose another one."},
+        error_messages={"required": "Choose the file of a test."},
     )
 
     title = LineField(label="Title", max_length=120, required=False, help_text="Empty: as in the file.")

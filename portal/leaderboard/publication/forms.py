@@ -19,7 +19,6 @@ class FreezeForm(forms.Form):
         required=False,
         help_text="Empty: as of now.",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-        error_messages={"invalid": "Give a date and a time, such as 2026-05-31T23:59."},
     )
     confirmed = forms.BooleanField(required=False, widget=forms.HiddenInput)
 

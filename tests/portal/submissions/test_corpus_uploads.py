@@ -122,7 +122,7 @@ def test_form_of_an_upload_is_refused_with_every_error(sender):
     answer = begin(sender, 100, corpus="no name", layout="tar")
     assert answer.status_code == 422
     assert sentence(answer).startswith("Use letters a to z")
-    assert "tar is not one of the available choices" in sentence(answer)
+    assert "“tar” is not in it" in sentence(answer)
     for metadata, status, words in (
         ({"edition": "vpc"}, 422, "send “edition” or “corpus”, not both"),
         ({"corpus": "upload"}, 403, "A corpus cannot be called upload"),
