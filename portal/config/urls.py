@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from portal.accounts.access import admin_log_in
 from portal.core import health, signed_urls
+from portal.demo import views as demo_views
 from portal.home import views as home_views
 from portal.operations import views as operations_views
 
@@ -19,6 +20,7 @@ handler500 = "portal.api.problems.server_error"
 
 urlpatterns = [
     path("", home_views.home, name="home"),
+    path("tour/", demo_views.tour, name="tour"),
     path("", include("listening.app.urls")),
     path("operations/", operations_views.operations, name="operations"),
     path("metrics", operations_views.metrics, name="metrics"),

@@ -55,6 +55,7 @@ ONLY_POST = (405, 405, 405, 405)
 UNKNOWN_TO_ALL = (404, 404, 404, 404)
 MATRIX = {
     "home": OPEN,
+    "tour": FOR_NOBODY_HERE,  # of the demo alone: demo/test_tour
     "first-account": UNKNOWN_TO_ALL,  # these people include an operator: accounts/test_first_account
     "account_login": (200, 302, 302, 302),
     "account_inactive": OPEN,

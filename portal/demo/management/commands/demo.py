@@ -30,7 +30,6 @@ from django.db import connection
 from django.urls import reverse
 from django.utils.text import slugify
 
-from listening.app.models import Study
 from portal.accounts.models import User
 from portal.challenges.models import Corpus, Edition
 from portal.core.network_addresses import own_address
@@ -39,16 +38,13 @@ from portal.corpora.services import DEMO_CORPUS, start_import
 from portal.demo.challenge import (
     TEAMS,
     find_obstacle,
-    find_submission,
     finish_demo_challenge,
     make_demo_edition,
     send_demo_systems,
     start_demo_baselines,
 )
 from portal.demo.studies import (
-    SAMPLED,
     begin_simulated_studies,
-    evaluator_link,
     finish_simulated_studies,
     release_samples,
     run_demo_study,
@@ -61,14 +57,13 @@ from portal.demo.terminal import (
     network_address,
     wait_for_mails,
 )
+from portal.demo.tour import DOMAIN, Pages, list_ways
 from portal.jobs.models import ACTIVE_STATES, Job
 from portal.submissions.models import System
 from portal.systems.services import start_baseline
 
 METHOD, SEED = "mcadams-2022", 2022
-DOMAIN = "demo.example"
 ROLES = {"organizer": {"is_organizer": True}, "operator": {"is_staff": True, "is_superuser": True}}
-Pages = dict[str, tuple[str, str]]  # address and words by name
 
 
 class Command(BaseCommand):
@@ -140,7 +135,7 @@ class _Guide:
                 self.say(obstacle)
                 system = self._anonymize(corpus, people["organizer"])
                 result = (system.get_absolute_url(), "the corpus by B2, to hear")
-                self._point_at({f"Organizer, logged in as {_log_in('organizer')}": {"result": result}})
+                self._point_at({f"Organizer, logged in as {_log_in(f'organizer@{DOMAIN}')}": {"result": result}})
             else:
                 self._challenge(corpus, people)
         except CommandError as error:
@@ -197,22 +192,22 @@ class _Guide:
         if not edition.recipe.evaluation.by_portal:
             self.say(f"An older demo made the challenge {edition.name}. Delete it as the operator, then start again.")
             deleting = {"delete": (reverse("deletion:index"), "the button that removes the demo's data")}
-            return self._point_at({f"Operator, logged in as {_log_in('operator')}": deleting})
+            return self._point_at({f"Operator, logged in as {_log_in(f'operator@{DOMAIN}')}": deleting})
         start_demo_baselines(edition=edition, organizer=organizer, say=self.say)
         _wait_until_open(f"{self.base}/health/live")
         if edition.published_at is None:
-            self.say(f"The portal is open already: {self.base}{edition.get_absolute_url()}")
+            self.say(f"The portal is open already: {self.base}{reverse('tour')}")
             self.say("  Still computed: the numbers of all systems, then the leaderboard and the listening tests.")
             self.say(f"  Log in as organizer@{DOMAIN} with {demo_password(f'organizer@{DOMAIN}')} to see more of it.")
         teller = send_demo_systems(edition=edition, people=people, with_models=self.with_models, say=self.say)
         finish_demo_challenge(edition=edition, organizer=organizer, teller=teller, say=self.say)
         heard = begin_simulated_studies(edition=edition, organizer=organizer, say=self.say)
-        study = run_demo_study(edition=edition, organizer=organizer, say=self.say)
+        run_demo_study(edition=edition, organizer=organizer, say=self.say)
         release_samples(edition=edition, people=people, say=self.say)
         finish_simulated_studies(heard, organizer=organizer, say=self.say)
         wait_for_mails()
         self.tell.over = True
-        return self._point_at(_list_journeys(edition, study, heard))
+        return self._point_at(_list_journeys(edition))
 
     def _point_at(self, journeys: dict[str, Pages]) -> None:
         _wait_until_open(f"{self.base}/health/live")
@@ -234,39 +229,17 @@ def list_addresses(base: str, journeys: Mapping[str, Pages]) -> list[str]:
     return lines
 
 
-def _list_journeys(edition: Edition, study: Study | None, heard: list[Study]) -> dict[str, Pages]:
-    """What is worth seeing in the demo, for each who comes to a challenge."""
-    named = {"edition": edition.name}
-    board = reverse("leaderboard:detail", kwargs=named)
-    reader: Pages = {"leaderboard": (board, "originals, baselines and teams, ranked by the portal's own evaluation")}
-    if shown := find_submission(edition, SAMPLED) or find_submission(edition, ""):
-        reader["system"] = (shown.system.get_absolute_url(), "samples, numbers and figures of one system")
-    for one in heard[:1]:
-        reader["heard"] = (reverse("studies:results", args=[one.name]), "what listeners said; they are simulated")
-    organizer: Pages = {
-        "challenge": (edition.get_absolute_url(), "its teams, rules and what is next"),
-        "new": (reverse("editions:new"), "a challenge of your own, by a form"),
-    }
-    if baseline := find_submission(edition, ""):
-        organizer["baseline"] = (baseline.system.get_absolute_url(), "what the portal anonymised, to hear")
-    team: Pages = {"data": (reverse("editions:data", kwargs=named), "the speech, and what to submit")}
-    if refused := find_submission(edition, "hasty", is_spoiled=True):
-        team["report"] = (refused.get_absolute_url(), "all problems of a refused archive, for hasty")
-    journeys = {
-        "Reader, without a log-in": reader,
-        f"Organizer, logged in as {_log_in('organizer')}": organizer,
-        f"Team, logged in as {', '.join(map(_log_in, TEAMS))}": team,
-        f"Operator, logged in as {_log_in('operator')}": {"operations": (reverse("operations"), "state of the portal")},
-    }
-    if study is not None:
-        organizer["monitor"] = (reverse("studies:monitor", args=[study.name]), "who is listening now")
-        link = evaluator_link(study)
-        journeys[f"Evaluator, without a log-in. {_words_for_a_phone(link)}"] = {"listen": (link, "the listening test")}
+def _list_journeys(edition: Edition) -> dict[str, Pages]:
+    """The ways of the tour, each with the log-ins that it needs."""
+    journeys: dict[str, Pages] = {}
+    for way in list_ways(edition):
+        logged_in = f", logged in as {', '.join(map(_log_in, way.accounts))}" if way.accounts else ", without a log-in"
+        phone = f". {_words_for_a_phone(way.pages['listen'][0])}" if "listen" in way.pages else ""
+        journeys[f"{way.who}{logged_in}{phone}"] = way.pages
     return journeys
 
 
-def _log_in(key: str) -> str:
-    email = f"{key}@{DOMAIN}"
+def _log_in(email: str) -> str:
     return f"{email} {demo_password(email)}"
 
 
