@@ -112,7 +112,8 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     if changed is not None:
         messages.success(request, "The changes are saved.")
         return redirect("corpora:detail", changed.name)
-    return show_form(request, "edit.html", form, name=name, back=reverse("corpora:detail", args=[name]))
+    back = reverse("corpora:detail", args=[name])
+    return show_form(request, "edit.html", form, kind="corpus", name=name, back=back)
 
 
 @organizer_read

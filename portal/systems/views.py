@@ -121,7 +121,8 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
         rename_system(system=system, by=request.user, **form.cleaned_data)
         messages.success(request, "The changes are saved.")
         return redirect("systems:detail", system.name)
-    return show_form(request, "edit.html", form, name=name, back=reverse("systems:detail", args=[name]))
+    back = reverse("systems:detail", args=[name])
+    return show_form(request, "edit.html", form, kind="system", name=name, back=back)
 
 
 @open_read

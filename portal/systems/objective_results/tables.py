@@ -75,7 +75,7 @@ def number_table(
         is_counted: whether its rows have an n.
         note: how to read it, where the caption has no room for it.
     """
-    columns = [Column("set", "Data set" if is_counted else "Metric"), Column("of", "Of", kind="brief")]
+    columns = [Column("set", "Data set" if is_counted else "Metric"), Column("of", "Speech or attack", kind="brief")]
     columns += [Column("n", "n", kind="brief num")] if is_counted else []
     columns += [Column(head, head, kind="num") for head in heads]
     return Table(
