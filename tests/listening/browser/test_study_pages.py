@@ -5,6 +5,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from listening.app.studies import services
+from tests.browsing import too_long
 from tests.listening.edition_factories import make_designed, make_draft, make_edition_with_speech, make_prepared
 from tests.listening.factories import make_session
 from tests.portal.factories import make_organizer
@@ -57,6 +58,13 @@ def test_edit_and_planner(page, check_page, edition):
     page.get_by_role("button", name="Save").click()
     page.get_by_role("alert").wait_for()
     check_page(page, "study-edit-faulty")
+
+
+def test_questions_are_a_list_that_unfolds(page, check_page, edition):
+    page.goto(f"{make_draft(edition).get_absolute_url()}questions/")
+    assert too_long(page) == {}
+    page.get_by_role("heading", name="Question 2").click()
+    check_page(page, "study-questions")
 
 
 def test_states_of_a_study(page, check_page, edition):
