@@ -138,7 +138,7 @@ def print_zebra(value: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class LineNumber:
     """One number of a line: its metric, estimator, unit, printed form, and the range that it must lie in."""
 
     metric: str
@@ -159,7 +159,7 @@ class LineKind:
 
     key: str
     template: str
-    numbers: tuple[Number, ...]
+    numbers: tuple[LineNumber, ...]
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -167,36 +167,36 @@ class LineKind:
 
 
 _KINDS = (
-    LineKind("eer", "EER: {}%", (Number("eer", "kaldi", "%", lambda value: f"{value:.4g}", 0, 100),)),
+    LineKind("eer", "EER: {}%", (LineNumber("eer", "kaldi", "%", lambda value: f"{value:.4g}", 0, 100),)),
     LineKind(
         "cllr",
         "Cllr (min/act): {}/{}",
-        (Number("min_cllr", "pav", "bit", _fixed(3), 0), Number("cllr", "", "bit", _fixed(3), 0)),
+        (LineNumber("min_cllr", "pav", "bit", _fixed(3), 0), LineNumber("cllr", "", "bit", _fixed(3), 0)),
     ),
-    LineKind("rocch", "ROCCH-EER: {}%", (Number("eer", "rocch", "%", _fixed(3), 0, 50),)),
-    LineKind("linkability", "linkability: {}", (Number("linkability", "", "", _fixed(6), 0, 1),)),
-    LineKind("population", "Population: {} bit", (Number("zebra_population", "", "bit", print_zebra, 0, 0.722),)),
+    LineKind("rocch", "ROCCH-EER: {}%", (LineNumber("eer", "rocch", "%", _fixed(3), 0, 50),)),
+    LineKind("linkability", "linkability: {}", (LineNumber("linkability", "", "", _fixed(6), 0, 1),)),
+    LineKind("population", "Population: {} bit", (LineNumber("zebra_population", "", "bit", print_zebra, 0, 0.722),)),
     LineKind(
         "individual",
         "Individual: {} ({})",
         (
-            Number("zebra_individual", "", "log10", print_zebra, 0),
-            Number("zebra_category", "", "", lambda value: CATEGORIES[int(value)], 0, 6),
+            LineNumber("zebra_individual", "", "log10", print_zebra, 0),
+            LineNumber("zebra_category", "", "", lambda value: CATEGORIES[int(value)], 0, 6),
         ),
     ),
     LineKind(
         "pitch",
         "Pitch_correlation: mean={} std={}",
         (
-            Number("pitch_correlation", "praat", "", _fixed(4), -1, 1),
-            Number("pitch_correlation_std", "praat", "", _fixed(4), 0, 1),
+            LineNumber("pitch_correlation", "praat", "", _fixed(4), -1, 1),
+            LineNumber("pitch_correlation_std", "praat", "", _fixed(4), 0, 1),
         ),
     ),
-    LineKind("de_identification", "De-Identification : {}", (Number("de_identification", "official", "", repr),)),
+    LineKind("de_identification", "De-Identification : {}", (LineNumber("de_identification", "official", "", repr),)),
     LineKind(
         "gain",
         "Gain of voice distinctiveness : {}",
-        (Number("gain_of_voice_distinctiveness", "official", "dB", repr),),
+        (LineNumber("gain_of_voice_distinctiveness", "official", "dB", repr),),
     ),
 )
 KINDS = {kind.key: kind for kind in _KINDS}

@@ -42,7 +42,7 @@ from evaluation.objective_results.results.expected import detection_name
 from evaluation.objective_results.results.folders import ScoreFile, SystemResults
 from evaluation.objective_results.results.results_2022 import SIMILARITY_FOLDER
 from evaluation.objective_results.sources import Attacker, Scorer, Sources, Vector, Vectors, Work
-from evaluation.objective_results.values import ATTACKS, Basis, Missing, add_notes, number_words
+from evaluation.objective_results.values import ATTACKS, Basis, MissingNumber, add_notes, number_words
 from evaluation.objective_results.voice_extras import add_extras
 from evaluation.protocols.recipes import DataSet
 from speech.encoders import long_term_spectrum
@@ -237,14 +237,14 @@ def write_matrices(folder: Path, voices: VoiceDistinctiveness) -> None:
             np.save(folder / f"similarity_matrix_{pair}.npy", matrix.values, allow_pickle=False)
 
 
-def _missing(work: Work) -> Iterator[Missing]:
+def _missing(work: Work) -> Iterator[MissingNumber]:
     """What could not be done completely, each test once."""
     said: set[tuple[str, str]] = set()
     for identity, reason in work.reasons.items():
         test = identity.data_set, identity.attack_model or identity.metric
         if test not in said:
             said.add(test)
-            yield Missing(number_words(identity), reason, is_ranked=False)
+            yield MissingNumber(number_words(identity), reason, is_ranked=False)
 
 
 DEFAULT_PRESET = "2024"

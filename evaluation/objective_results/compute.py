@@ -104,7 +104,7 @@ class Objective:
 
     numbers: Mapping[NumberIdentity, values.Number]
     replicates: Mapping[NumberIdentity, Replicates]
-    missing: tuple[values.Missing, ...]
+    missing: tuple[values.MissingNumber, ...]
     problems: tuple[Problem, ...]
 
     @property
@@ -240,17 +240,17 @@ def _unlike_published(work: Work) -> Iterator[Problem]:
         yield Problem("unlike-published", where, expected, found, remedy, Severity.WARNING)
 
 
-def _missing(work: Work) -> Iterator[values.Missing]:
+def _missing(work: Work) -> Iterator[values.MissingNumber]:
     """What the recipe asks for and is not there, or is there and cannot be relied on."""
     sources = work.sources
     for identity, is_ranked in values.required_numbers(work.recipe, sources.track):
         number = work.numbers.get(identity)
         reason = work.reasons.get(identity, "")
         if number is None:
-            yield values.Missing(values.number_words(identity), reason or values.NOT_COMPUTED, is_ranked)
+            yield values.MissingNumber(values.number_words(identity), reason or values.NOT_COMPUTED, is_ranked)
         elif reason:
-            yield values.Missing(values.number_words(identity), reason, is_ranked)
+            yield values.MissingNumber(values.number_words(identity), reason, is_ranked)
         elif number.basis is values.Basis.REPORTED and identity.metric in values.DETECTION and sources.scores_required:
-            yield values.Missing(values.number_words(identity), values.NOT_RECOMPUTED, is_ranked)
+            yield values.MissingNumber(values.number_words(identity), values.NOT_RECOMPUTED, is_ranked)
         elif number.basis is values.Basis.REPORTED and identity.metric == PITCH and sources.audio_required:
-            yield values.Missing(values.number_words(identity), values.NOT_MEASURED, is_ranked)
+            yield values.MissingNumber(values.number_words(identity), values.NOT_MEASURED, is_ranked)

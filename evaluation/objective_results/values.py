@@ -178,7 +178,7 @@ _CAUSES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingNumber:
     """A number that the recipe asks for and the submission lacks, with the reason in words.
 
     Attributes:
@@ -195,9 +195,9 @@ class Missing:
         return next((found[1] for pattern in _CAUSES if (found := pattern.fullmatch(self.reason))), "")
 
 
-def read_missing(stored: Iterable[Mapping[str, Any]]) -> tuple[Missing, ...]:
+def read_missing(stored: Iterable[Mapping[str, Any]]) -> tuple[MissingNumber, ...]:
     """What the result of a run's job says to be missing."""
-    return tuple(Missing(one["what"], one["reason"], one["is_ranked"]) for one in stored)
+    return tuple(MissingNumber(one["what"], one["reason"], one["is_ranked"]) for one in stored)
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class ObjectiveValues:
     run: int | None
     measured_at: datetime | None
     numbers: Mapping[NumberIdentity, Number] = field(default_factory=dict)
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingNumber, ...] = ()
     computed_by: str = ""
     rests_on: tuple[int, ...] = ()
     verdicts: Mapping[str, Reliability] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class ObjectiveValues:
         return self.run is not None and not self.missing
 
     @property
-    def unrankable(self) -> tuple[Missing, ...]:
+    def unrankable(self) -> tuple[MissingNumber, ...]:
         """What keeps the submission from being ranked."""
         return tuple(one for one in self.missing if one.is_ranked)
 
@@ -405,7 +405,7 @@ def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[NumberIdent
 
 
 def select_complete(
-    numbers: Mapping[NumberIdentity, Number], missing: Collection[Missing], recipe: Recipe, track: Track
+    numbers: Mapping[NumberIdentity, Number], missing: Collection[MissingNumber], recipe: Recipe, track: Track
 ) -> dict[NumberIdentity, Number]:
     """The numbers without those of sets that are not covered, and without the averages that these enter.
 
@@ -435,7 +435,7 @@ def select_complete(
 def add_notes(
     numbers: Mapping[NumberIdentity, Number],
     recipe: Recipe,
-    missing: Iterable[Missing] = (),
+    missing: Iterable[MissingNumber] = (),
     targets: Mapping[tuple[str, str], int] | None = None,
 ) -> dict[NumberIdentity, Number]:
     """Return the numbers, each with what limits it: few target trials for linkability, trials without a score.

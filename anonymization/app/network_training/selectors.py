@@ -138,7 +138,7 @@ def hash_material(recipe: Recipe, spoken: Iterable[Utterance]) -> str:
 
 
 @dataclass(frozen=True)
-class Material:
+class TrainingSet:
     """A training set of a corpus.
 
     Attributes:
@@ -168,7 +168,7 @@ class Material:
         return f"{who} also enrolled or tried. {HEARD}"
 
 
-def list_material(corpus: Corpus) -> list[Material]:
+def list_material(corpus: Corpus) -> list[TrainingSet]:
     """The training sets of a corpus, by name; data of enrolment and trial is for evaluation only."""
     spoken = ~Q(utterances__audio="")
     rows = corpus.data_sets.filter(role=Role.TRAINING).order_by("name")
@@ -179,7 +179,7 @@ def list_material(corpus: Corpus) -> list[Material]:
         seconds=Sum("utterances__duration_s", filter=spoken, default=0.0),
     )
     return [
-        Material(
+        TrainingSet(
             one,
             one.n,
             one.with_audio,

@@ -18,7 +18,7 @@ from evaluation.figures.style import ImageFormat, Theme
 from evaluation.formats.results import NumberIdentity, Speech
 from evaluation.objective_results.results.expected import detection_name
 from evaluation.objective_results.track_averages import correct_averages
-from evaluation.objective_results.values import Missing, Number, ObjectiveValues, add_notes, read_missing
+from evaluation.objective_results.values import MissingNumber, Number, ObjectiveValues, add_notes, read_missing
 from evaluation.protocols.recipes import Recipe
 from portal.submissions.models import Submission
 
@@ -73,7 +73,7 @@ class AttackValues:
     finished_at: datetime | None
     numbers: Mapping[NumberIdentity, Number]
     score_sets: list[ScoreSet] = field(default_factory=list)
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingNumber, ...] = ()
     voices: list[VoiceFigures] = field(default_factory=list)
     speakers: Mapping[str, int] = field(default_factory=dict)
 

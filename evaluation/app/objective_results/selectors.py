@@ -38,7 +38,7 @@ from evaluation.objective_results.track_averages import PHONES, average_rows, es
 from evaluation.objective_results.values import (
     ATTACKS,
     AVERAGE,
-    Missing,
+    MissingNumber,
     Number,
     ObjectiveValues,
     add_notes,
@@ -187,7 +187,7 @@ def _way_of(attack: EvaluationRun) -> tuple[Any, Any]:
 
 def _complete(
     numbers: Mapping[NumberIdentity, Number],
-    missing: tuple[Missing, ...],
+    missing: tuple[MissingNumber, ...],
     edition: Edition,
     score_sets: Iterable[ScoreSet],
 ) -> dict[NumberIdentity, Number]:
@@ -256,10 +256,10 @@ def _missing(
     run: EvaluationRun | None,
     required: Iterable[tuple[NumberIdentity, bool]],
     reason: str,
-) -> tuple[Missing, ...]:
+) -> tuple[MissingNumber, ...]:
     """Return what the run's job says to be missing; without a run all that is required."""
     if run is None:
-        return tuple(Missing(number_words(one), reason, is_ranked) for one, is_ranked in required)
+        return tuple(MissingNumber(number_words(one), reason, is_ranked) for one, is_ranked in required)
     return read_missing(run.job.result.get("missing", ())) if run.job else ()
 
 

@@ -24,7 +24,7 @@ from evaluation.formats.results import (
     AVERAGE_DECIMALS,
     CATEGORIES,
     KINDS,
-    Number,
+    LineNumber,
     NumberIdentity,
     ReportedNumber,
     ResultEntry,
@@ -102,7 +102,7 @@ def parse_number(written: str) -> float:
     return float(CATEGORIES.index(written)) if written in CATEGORIES and written else float(written)
 
 
-def _number(identity: NumberIdentity) -> Number:
+def _number(identity: NumberIdentity) -> LineNumber:
     wanted = identity.metric, identity.estimator
     return next(n for kind in KINDS.values() for n in kind.numbers if (n.metric, n.estimator) == wanted)
 

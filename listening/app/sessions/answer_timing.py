@@ -20,7 +20,7 @@ FETCH_FIRST_S = 1.0  # until asking again where a clip has not been sent complet
 
 
 @dataclass(frozen=True)
-class Clip:
+class HeardClip:
     """One clip that has to be heard for an answer; `first_at` is None if it was never sent, not even in part."""
 
     seconds: float
@@ -36,7 +36,7 @@ class TimingVerdict:
     heard_at: datetime | None
 
 
-def judge(clips: Sequence[Clip], *, since: datetime, now: datetime) -> TimingVerdict:
+def judge(clips: Sequence[HeardClip], *, since: datetime, now: datetime) -> TimingVerdict:
     """Return whether somebody who listened since then can have heard all of these clips by now."""
     if any(clip.complete_at is None for clip in clips):
         return TimingVerdict(FETCH_FIRST_S, None)

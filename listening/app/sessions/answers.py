@@ -309,7 +309,7 @@ def _require_heard(
     served = Serve.objects.filter(session_id=session.pk, trial_id=trial.trial.pk).order_by()
     times = {slot: times for slot, *times in served.values_list("slot", "first_at", "complete_at")}
     clips = [
-        answer_timing.Clip(seconds, *times.get(slot, (None, None)))
+        answer_timing.HeardClip(seconds, *times.get(slot, (None, None)))
         for slot, seconds in needed.items()
         if slot not in before
     ]

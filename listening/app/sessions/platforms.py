@@ -6,11 +6,10 @@ no completed test is recognised by what its code begins with (`PREFIXES`); where
 reference to ask for pay with. Who is screened out or withdraws, or loses a place without an answer, gets none.
 
 All ids come from the address bar and are unproven; they are checked for their shape here and for their truth, where the
-study asks for it, by Prolific's API: one question, answered by a `Submission`, by None where there is none, or by
-`Unreachable`. `HttpApi` asks Prolific itself (GET /api/v1/submissions/ID/, header
-``Authorization: Token …``) and waits for at most `TIMEOUT_S`; the token never leaves the server and stands in no
-message. Sources: Prolific's help on external studies and codes; Amazon's reference of the ExternalQuestion and of its
-submission.
+study asks for it, by Prolific's API: one question, answered by a `ProlificSubmission`, by None where there is none, or
+by `Unreachable`. `HttpApi` asks Prolific itself (GET /api/v1/submissions/ID/, header ``Authorization: Token …``) and
+waits for at most `TIMEOUT_S`; the token never leaves the server and stands in no message. Sources: Prolific's help on
+external studies and codes; Amazon's reference of the ExternalQuestion and of its submission.
 """
 
 from __future__ import annotations
@@ -237,7 +236,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Submission:
+class ProlificSubmission:
     """What Prolific says about a submission; `status` in its own words, such as ``ACTIVE``."""
 
     participant: str
@@ -253,7 +252,7 @@ class HttpApi:
     token: str
     timeout_s: float = TIMEOUT_S
 
-    def submission(self, submission: str) -> Submission | None:
+    def submission(self, submission: str) -> ProlificSubmission | None:
         """Return the submission of this id; None where there is none.
 
         Raises:
@@ -277,7 +276,7 @@ class HttpApi:
             raise Unreachable("an answer that is no submission") from None
         if not all(isinstance(part, str) for part in found):
             raise Unreachable("an answer that is no submission")
-        return Submission(*found)
+        return ProlificSubmission(*found)
 
 
 def configured_api() -> HttpApi | None:

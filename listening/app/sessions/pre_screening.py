@@ -36,7 +36,7 @@ FEWEST_TONES, MOST_TONES = 2, 5
 
 
 @dataclass(frozen=True)
-class Check:
+class ScreeningCheck:
     """What is to be heard before the trials.
 
     Attributes:
@@ -70,22 +70,26 @@ def _shuffled(*answers: int) -> Callable[[], list[int]]:
     return lambda: secrets.SystemRandom().sample(answers, len(answers))
 
 
-CHECKS: dict[str, Check] = {
-    Kind.SOUND: Check(
+CHECKS: dict[str, ScreeningCheck] = {
+    Kind.SOUND: ScreeningCheck(
         _drawn(GROUPS, FEWEST_TONES, MOST_TONES),
         GROUPS,
         lambda right, *_: sound_checks.counting_tones(right),
         has_one_sound=True,
     ),
-    Kind.HUGGINS: Check(_drawn(6, 1, 3), 6, lambda right, place, rng, _: sound_checks.huggins_round(right[place], rng)),
-    Kind.WOODS: Check(_drawn(6, 1, 3), 5, lambda right, place, rng, _: sound_checks.woods_round(right[place], rng)),
-    Kind.BANDWIDTH: Check(
+    Kind.HUGGINS: ScreeningCheck(
+        _drawn(6, 1, 3), 6, lambda right, place, rng, _: sound_checks.huggins_round(right[place], rng)
+    ),
+    Kind.WOODS: ScreeningCheck(
+        _drawn(6, 1, 3), 5, lambda right, place, rng, _: sound_checks.woods_round(right[place], rng)
+    ),
+    Kind.BANDWIDTH: ScreeningCheck(
         _shuffled(1, 1, 2, 2, 2),
         5,
         lambda right, place, rng, hz: sound_checks.bandwidth_round(right[place], right[:place].count(2), rng, hz),
         rate_hz=48_000,
     ),
-    Kind.ENVIRONMENT: Check(
+    Kind.ENVIRONMENT: ScreeningCheck(
         _drawn(4, 1, 2), 3, lambda right, place, rng, _: sound_checks.environment_round(right[place], rng)
     ),
 }

@@ -116,7 +116,7 @@ def training_attacks(view: View, training: EvaluationRun) -> dict[str, Any]:
     return {"attacks": table, "strength": strength_table(own) if any(one.verdicts for one in own) else None}
 
 
-def strength_table(attackers: Sequence[Attacker]) -> Table:
+def strength_table(attackers: Sequence[AttackerResults]) -> Table:
     """Whether each trained attacker is strong enough, by trial set: a word, what speaks against it, what is unknown."""
     columns = [Column("attacker", "Attacker", kind="text"), Column("set", "Data set"), Column("verdict", "Verdict")]
     columns += [Column("why", "Why", kind="text"), Column("unknown", "Not checked", kind="text")]
@@ -184,7 +184,7 @@ def _is_by_portal(view: View) -> bool:
     return view.system.edition is not None and view.system.edition.recipe.evaluation.by_portal
 
 
-def _reading(view: View, attackers: list[Attacker], estimator: str) -> LadderReading:
+def _reading(view: View, attackers: list[AttackerResults], estimator: str) -> LadderReading:
     """What the order of the attack models says. Of a method run here it is known who shares a voice."""
     own = [attacker for attacker in attackers if attacker.is_own]
     by_speaker = view.submission.anonymization_runs.filter(level=AnonymizationRun.Level.SPEAKER)
@@ -201,11 +201,11 @@ def _reading(view: View, attackers: list[Attacker], estimator: str) -> LadderRea
 
 def list_attackers(
     found: list[AttackValues], uploaded: ObjectiveValues | None, estimator: str = USUAL_ESTIMATOR
-) -> list[Attacker]:
+) -> list[AttackerResults]:
     """The portal's attackers, and first the one whose scores the team uploaded, if it did so for what they measured."""
     verdicts = judge_attacks({one.run: one.numbers for one in found}, estimator)
     own = [
-        Attacker(
+        AttackerResults(
             title=one.engine.title,
             numbers=one.numbers,
             is_trained=one.engine.training is Speech.ANONYMISED,
@@ -221,7 +221,7 @@ def list_attackers(
         for identity, number in (uploaded.numbers.items() if uploaded else ())
         if identity.data_set in sets and (identity.attack_model is not None or number.metric.key in metrics)
     }
-    return [Attacker(UPLOADED, numbers, is_own=False), *own] if numbers else own
+    return [AttackerResults(UPLOADED, numbers, is_own=False), *own] if numbers else own
 
 
 def estimator_for(view: View) -> str:
@@ -240,7 +240,7 @@ def _voice_figure(request: HttpRequest, one: AttackValues, voice: VoiceFigures) 
 
 
 @dataclass(frozen=True)
-class Attacker:
+class AttackerResults:
     """An attacker, with all its results.
 
     Attributes:
@@ -298,7 +298,7 @@ class AttackedSet:
         return self.data_set if is_said else f"{self.data_set}, {gender}"
 
 
-def list_places(attackers: Sequence[Attacker], metric: str = "eer") -> list[AttackedSet]:
+def list_places(attackers: Sequence[AttackerResults], metric: str = "eer") -> list[AttackedSet]:
     """Data sets and genders with a number of this portal, by name, averages last."""
     found = {
         AttackedSet(identity.data_set, identity.gender)
@@ -310,7 +310,7 @@ def list_places(attackers: Sequence[Attacker], metric: str = "eer") -> list[Atta
     return sorted(found, key=lambda place: (place.is_average, place.data_set, place.gender))
 
 
-def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
+def eer_table(attackers: Sequence[AttackerResults], estimator: str) -> Table:
     """EERs side by side: a row for each attack model, a column for each attacker."""
     groups = []
     for place in list_places(attackers):
@@ -331,13 +331,13 @@ def eer_table(attackers: Sequence[Attacker], estimator: str) -> Table:
     return number_table("portal-attacks", "Equal error rates", caption, heads, groups)
 
 
-def further_table(attackers: Sequence[Attacker], estimator: str) -> Table:
+def further_table(attackers: Sequence[AttackerResults], estimator: str) -> Table:
     """All other numbers of speaker verification of the portal's attackers: a row for each attack model and attacker."""
     columns = [(metric, by) for metric, by in FURTHER if (metric, by) != ("eer", estimator)]
     return _attackers_table(attackers, columns, "further", "Further measures")
 
 
-def beyond_tables(attackers: Sequence[Attacker]) -> list[Table]:
+def beyond_tables(attackers: Sequence[AttackerResults]) -> list[Table]:
     """Privacy beyond the EER by the portal's attackers, rows as in `further_table`: averages, then each trial set.
 
     Of one trial set only that set; averages without unprotected speech, which each set has; `BEYOND_READ` alone, for
@@ -361,7 +361,7 @@ def beyond_tables(attackers: Sequence[Attacker]) -> list[Table]:
 
 
 def _attackers_table(
-    attackers: Sequence[Attacker],
+    attackers: Sequence[AttackerResults],
     columns: Sequence[tuple[str, str]],
     name: str,
     title: str,
@@ -384,7 +384,7 @@ def _attackers_table(
     return replace(table, styles=f"{table.styles} sparse")
 
 
-def voices_table(attackers: Sequence[Attacker]) -> Table:
+def voices_table(attackers: Sequence[AttackerResults]) -> Table:
     """Voice distinctiveness and de-identification by the vectors of each attacker."""
     known = [
         (metric, by, attacker)
@@ -410,7 +410,7 @@ def voices_table(attackers: Sequence[Attacker]) -> Table:
     return number_table("own-voices", "Voices", caption, heads, groups, note=note)
 
 
-def extras_table(attackers: Sequence[Attacker]) -> Table:
+def extras_table(attackers: Sequence[AttackerResults]) -> Table:
     """Gender preservation and the inversion attack, each beside what bounds it: a row for each attacker."""
     columns = {
         (GENDER, Speech.ANONYMISED): "Gender preservation, %",
@@ -437,7 +437,7 @@ def extras_table(attackers: Sequence[Attacker]) -> Table:
     return number_table("own-extras", "Gender preservation and inversion attack", caption, heads, groups, note=note)
 
 
-def make_ladders(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: bool = False) -> list[Ladder]:
+def make_ladders(attackers: Sequence[AttackerResults], estimator: str, *, drawn_apart: bool = False) -> list[Ladder]:
     """The ladder of each own attacker on each data set; its semi-informed rung is the best of those trained here."""
     own = [attacker for attacker in attackers if attacker.is_own]
     frozen = [attacker for attacker in own if not attacker.is_trained] or own
@@ -451,7 +451,7 @@ def make_ladders(attackers: Sequence[Attacker], estimator: str, *, drawn_apart: 
 
 
 def _ladder(
-    attacker: Attacker, own: Sequence[Attacker], place: AttackedSet, estimator: str, *, drawn_apart: bool
+    attacker: AttackerResults, own: Sequence[AttackerResults], place: AttackedSet, estimator: str, *, drawn_apart: bool
 ) -> Ladder:
     rungs = [rung for attack in ORDER if (rung := _rung(attacker, place, estimator, attack))]
     semi = AttackModel.SEMI_INFORMED
@@ -468,7 +468,7 @@ def _ladder(
     )
 
 
-def _rung(attacker: Attacker, place: AttackedSet, estimator: str, attack: AttackModel) -> Rung | None:
+def _rung(attacker: AttackerResults, place: AttackedSet, estimator: str, attack: AttackModel) -> Rung | None:
     number = attacker.number(place, "eer", estimator, attack)
     if number is None:
         return None
@@ -493,13 +493,15 @@ def _cell(number: Number | None) -> Cell:
     return number_cell(number, note="from reported numbers" if number.is_average else "reported")
 
 
-def _judged(cell: Cell, number: Number | None, attacker: Attacker, place: AttackedSet, attack: AttackModel) -> Cell:
+def _judged(
+    cell: Cell, number: Number | None, attacker: AttackerResults, place: AttackedSet, attack: AttackModel
+) -> Cell:
     """An EER with what the reversed sign reaches, and the word for a trained attacker that is not strong enough."""
     turned = attacker.number(place, "better_sign_eer", "", attack)
     return tables.mark_weak(tables.mark_turned(cell, number, turned), attacker.verdicts.get(place.data_set))
 
 
-def _with_chance(number: Number | None, attacker: Attacker, place: AttackedSet, attack: AttackModel) -> Cell:
+def _with_chance(number: Number | None, attacker: AttackerResults, place: AttackedSet, attack: AttackModel) -> Cell:
     """Return a number; the disclosure of ranks with what shuffled identities have."""
     cell = _cell(number)
     if number is None or number.identity.metric != RANKS:

@@ -11,7 +11,7 @@ from django.forms.boundfield import BoundWidget
 from django.utils.functional import cached_property
 
 from anonymization.app.models import NetworkSeed, NetworkTraining
-from anonymization.app.network_training.selectors import Material, list_decoders, list_material
+from anonymization.app.network_training.selectors import TrainingSet, list_decoders, list_material
 from anonymization.app.network_training.services import (
     MOST_SEEDS,
     explain_no_training,
@@ -120,7 +120,7 @@ class NetworkTrainingForm(forms.Form):
     # What the page shows -----------------------------------------------------------------------------
 
     @cached_property
-    def material(self) -> list[Material]:
+    def material(self) -> list[TrainingSet]:
         return list_material(self.corpus)
 
     @cached_property
@@ -136,7 +136,7 @@ class NetworkTrainingForm(forms.Form):
 
     value_meanings = staticmethod(explain_values)
 
-    def set_choices(self) -> Iterator[tuple[BoundWidget, Material]]:
+    def set_choices(self) -> Iterator[tuple[BoundWidget, TrainingSet]]:
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}
         for one in self.material:
             button = buttons[one.data_set.pk]

@@ -14,7 +14,7 @@ from evaluation.objective_results.sources import Sources
 from evaluation.objective_results.values import (
     NOT_COMPUTED,
     Basis,
-    Missing,
+    MissingNumber,
     Number,
     ObjectiveValues,
     number_words,
@@ -130,4 +130,6 @@ def test_number_that_nobody_gave_takes_no_other_of_its_test_along(reason, is_kep
     eer = next(one for one, _ in required_numbers(recipe, track) if one.metric == "eer")
     cllr = replace(eer, metric="cllr", estimator="")
     numbers = {cllr: Number(cllr, 0.5, Basis.REPORTED, 0)}
-    assert (cllr in select_complete(numbers, [Missing(number_words(eer), reason, True)], recipe, track)) is is_kept
+    assert (
+        cllr in select_complete(numbers, [MissingNumber(number_words(eer), reason, True)], recipe, track)
+    ) is is_kept

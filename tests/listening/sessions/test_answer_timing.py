@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from listening.app.sessions.answer_timing import (
     FETCH_FIRST_S,
     TOLERANCE_S,
-    Clip,
+    HeardClip,
     judge,
     next_since,
 )
@@ -23,7 +23,7 @@ def at(seconds):
 
 
 def clip(seconds, first_s=0.0, complete_s=0.1):
-    return Clip(seconds, at(first_s), None if complete_s is None else at(complete_s))
+    return HeardClip(seconds, at(first_s), None if complete_s is None else at(complete_s))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_criterion_09_pair_takes_as_long_as_both_clips():
     assert (verdict.wait_s, verdict.heard_at) == (0.75, at(8))
 
 
-@pytest.mark.parametrize("missing", [clip(3, complete_s=None), Clip(3, None, None)], ids=["in part", "never sent"])
+@pytest.mark.parametrize("missing", [clip(3, complete_s=None), HeardClip(3, None, None)], ids=["in part", "never sent"])
 def test_clip_that_was_not_sent_whole_cannot_have_been_heard(missing):
     verdict = judge([clip(5), missing], since=at(0), now=at(3600))
     assert (verdict.wait_s, verdict.heard_at) == (FETCH_FIRST_S, None)
