@@ -86,7 +86,7 @@ def test_form_says_what_is_wrong_and_starts_nothing(organizer, submission):
         ({"data_sets": []}, "Choose at least one training set."),
         ({"data_sets": [10**9]}, "Choose training sets of this list."),
         ({"device": "cloud"}, "Choose a place of this list."),
-        ({"epochs": "0"}, "greater than or equal to 1"),
+        ({"epochs": "0"}, "Give at least 1."),
         ({"epochs": "100000"}, "epochs: expected a number from 1 to 1000"),
     )
     answers = [(organizer.post(FORM, asked(submission, **changes)), sentence) for changes, sentence in wrong]
