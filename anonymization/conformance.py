@@ -72,7 +72,7 @@ class _Case:
 
 
 def _tell(method: object, breach: str, found: object = "", what: object = "") -> Problem:
-    """A breach in the words of ``conformance.toml``.
+    """Return a breach in the words of ``conformance.toml``.
 
     Args:
         found: where the words do not say it.
@@ -85,7 +85,7 @@ def _tell(method: object, breach: str, found: object = "", what: object = "") ->
 
 
 def check_method(method: Anonymizer, *, speech: Samples | None = None, rate: int = 16_000) -> list[Problem]:
-    """Everything about a method that breaks the contract; empty for one that keeps it.
+    """Return everything about a method that breaks the contract; empty for one that keeps it.
 
     Args:
         speech: int16, shape (n,), `rate` in hertz, 1 to 5 s are enough; None for a vowel that is made here.
@@ -134,7 +134,7 @@ def _case(method: Anonymizer, speech: Samples, rate: int) -> _Case:
 
 
 def _guarded(method: Anonymizer, what: str, check: Callable[[], Iterator[Problem]]) -> Iterator[Problem]:
-    """What a check yields, and what escapes it as a problem: a method that raises must not end the report."""
+    """Yield what a check yields, and what escapes it as a problem: a method that raises must not end the report."""
     try:
         yield from check()
     except Exception as error:
@@ -247,7 +247,7 @@ def _check_voices(case: _Case) -> Iterator[Problem]:
 
 
 def _check_options(case: _Case) -> Iterator[Problem]:
-    """Each value that an option names, and the ends of its range."""
+    """Yield each value that an option names, and the ends of its range."""
     for option in case.method.options:
         values: list[Any] = [*option.choices]
         if not values:
@@ -266,7 +266,7 @@ def _check_worst_cases(case: _Case) -> Iterator[Problem]:
 def _try(
     case: _Case, samples: npt.NDArray[Any], rate: int, voice: PseudoSpeaker, options: Options | None, what: str
 ) -> Iterator[Problem]:
-    """A result of the right form, or a MethodError in words."""
+    """Yield a result of the right form, or a MethodError in words."""
     given = samples.copy()
     try:
         output = case.method.anonymize(given, rate, voice, options=options)
@@ -332,7 +332,8 @@ def _describe_error(error: BaseException) -> str:
 
 
 def make_vowel(rate: int, duration_s: float = 1.5) -> Samples:
-    """A voice about 130 Hz with vibrato, four resonances and breath, that swells and fades twice, at half scale."""
+    """Return a voice about 130 Hz with vibrato, four resonances and breath, that swells and fades twice, at half
+    scale."""
     rng = np.random.default_rng(11)
     time_s = np.arange(round(duration_s * rate)) / rate
     f0_hz = 130 * 2 ** (0.15 * np.sin(2 * np.pi * 1.7 * time_s))
@@ -348,7 +349,7 @@ def make_vowel(rate: int, duration_s: float = 1.5) -> Samples:
 
 
 def make_targets(rate: int) -> TargetPool:
-    """Two targets: the vowel played faster, as a smaller speaker would sound, and slower."""
+    """Return two targets: the vowel played faster, as a smaller speaker would sound, and slower."""
     vowel = make_vowel(rate).astype(np.float64)
     sounds = {}
     for name, speed in (("higher", 1.3), ("lower", 0.8)):
@@ -416,7 +417,7 @@ def list_wrong_options(method: Anonymizer) -> Iterator[tuple[str, Mapping[str, A
 def run_in_fork(
     method: Anonymizer, samples: Samples, rate: int, voice: PseudoSpeaker, *, limit_s: float
 ) -> Samples | str | None:
-    """One call in a forked worker, as jobs and `--jobs` make it: the output, or what went wrong in words.
+    """Return one call in a forked worker, as jobs and `--jobs` make it: the output, or what went wrong in words.
 
     None where this process cannot fork (its system, or as a daemon).
     """

@@ -19,7 +19,7 @@ Samples = NDArray[np.int16]  # of sound, shape (n,), mono
 
 
 def real_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
-    """The values as float64, of any shape; NaN and infinite ones stay.
+    """Return the values as float64, of any shape; NaN and infinite ones stay.
 
     Raises:
         InputError: no real numbers, or rows of different lengths; `what` names the values.
@@ -34,7 +34,7 @@ def real_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
 
 
 def unit_vectors(vectors: ArrayLike, what: str) -> NDArray[np.float64]:
-    """Vectors brought to length 1, shape (n, d).
+    """Return vectors brought to length 1, shape (n, d).
 
     Raises:
         InputError: no real numbers, another shape, or a vector that is zero or not finite; `what` names them.

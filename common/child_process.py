@@ -65,7 +65,7 @@ class ChildEnded(Exception):  # noqa: N818 - an outcome with a reason, not a def
         self.how, self.places = how, places
 
     def where(self, unknown: str) -> str:
-        """The files that it looked at, or the given name where that is not known."""
+        """Return the files that it looked at, or the given name where that is not known."""
         return ", ".join(self.places) or unknown
 
 
@@ -83,7 +83,7 @@ class Child:
         self._send({"said": message})
 
     def ask(self, *question: Any) -> Any:
-        """What the parent answers, which has what this process must not touch."""
+        """Return what the parent answers, which has what this process must not touch."""
         self._send({"asked": question})
         return json.loads(self._answers.readline())
 
@@ -119,7 +119,7 @@ def run_in_child(
     hear: Callable[..., None] = ignore_progress,
     answer: Callable[..., Any] = ignore_progress,
 ) -> Any:
-    """What the work returns, as JSON gives it back, from a process of its own.
+    """Return what the work returns, as JSON gives it back, from a process of its own.
 
     Args:
         work: may use threads; its process ends when it returns.
@@ -165,7 +165,7 @@ def run_in_child(
 
 
 def try_until_third_death(attempt: Callable[[int], T], tell: Callable[[ChildEnded], None] = ignore_progress) -> T:
-    """What an attempt returns: another follows where its child died or was not done in time, but no fourth.
+    """Return what an attempt returns: another follows where its child died or was not done in time, but no fourth.
 
     Args:
         attempt: takes how many ended before.
@@ -191,7 +191,7 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def _listen(pipe: int, answering: int, ends: float, doing: tuple[Callable[..., Any], ...]) -> dict[str, Any] | None:
-    """The last word of the child; None where it ended without one."""
+    """Return the last word of the child; None where it ended without one."""
     check, hear, answer = doing
     held = bytearray()
     waiting = select.poll()
@@ -257,7 +257,7 @@ def _limit(what: int, most: int) -> None:
 
 
 def _data_bytes() -> int | None:
-    """Bytes that this process may write to and shares with nobody; None where the system does not tell."""
+    """Return bytes that this process may write to and shares with nobody; None where the system does not tell."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -46,7 +46,7 @@ class Columns:
     problems: tuple[Problem, ...]
 
     def span(self, first: int, last: int) -> Field:
-        """The bytes from field `first` to field `last` of every line, with the spaces between them."""
+        """Return the bytes from field `first` to field `last` of every line, with the spaces between them."""
         starts = np.zeros(len(self.ends), np.int64)
         if first:
             starts = self.ends[:, first - 1] + 1
@@ -79,14 +79,14 @@ def read_columns(source: Source, form: str, name: str | None = None) -> Columns:
 
 
 def as_words(field: Field, width_bytes: int) -> NDArray[np.uint64]:
-    """Fields as rows of 64-bit words, shape (lines, words), padded with zeros to `width_bytes`."""
+    """Return fields as rows of 64-bit words, shape (lines, words), padded with zeros to `width_bytes`."""
     if field.itemsize < width_bytes:
         field = field.astype(f"S{width_bytes}")
     return field.view(np.uint64).reshape(len(field), field.itemsize // WORD_BYTES)
 
 
 def gather(data: bytes | bytearray, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Field:
-    """The stretches of `data` at `starts`, shape (n,); `data` must end in `PADDING`."""
+    """Return the stretches of `data` at `starts`, shape (n,); `data` must end in `PADDING`."""
     shortest, longest = (int(lengths.min()), int(lengths.max())) if lengths.size else (1, 1)
     width = -(-longest // WORD_BYTES) * WORD_BYTES
     everywhere = np.ndarray((len(data) - width + 1,), f"V{width}", buffer=data, strides=(1,))
@@ -99,7 +99,7 @@ def gather(data: bytes | bytearray, starts: NDArray[np.int64], lengths: NDArray[
 
 
 def _plain_bytes(source: Source) -> bytearray | None:
-    """The bytes of a file of plain ASCII lines, followed by zeros; None for anything else."""
+    """Return the bytes of a file of plain ASCII lines, followed by zeros; None for anything else."""
     if not isinstance(source, Path):
         return None
     text_files.on_reading(source)
@@ -132,7 +132,7 @@ def _regular_ends(data: bytearray, fields: int) -> NDArray[np.int64] | None:
 
 
 def _tidied(text: str, form: str, name: str, problems: ProblemList) -> tuple[bytearray, NDArray[np.int64]]:
-    """The lines of the right number of fields, as bytes with padding, and their numbers."""
+    """Return the lines of the right number of fields, as bytes with padding, and their numbers."""
     fields = len(form.split())
     kept, lines = bytearray(), array("q")
     for number, line in enumerate(_split_lines(text), start=1):
@@ -151,7 +151,7 @@ def _tidied(text: str, form: str, name: str, problems: ProblemList) -> tuple[byt
 
 
 def _split_lines(text: str) -> Iterator[str]:
-    """The lines one by one: a list of a million strings would take several times the memory of the file."""
+    """Yield the lines one by one: a list of a million strings would take several times the memory of the file."""
     start = 0
     while start < len(text):
         end = text.find("\n", start)

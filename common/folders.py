@@ -24,7 +24,8 @@ _LICENCES = {
 
 
 def is_file(path: Path) -> bool:
-    """Whether a regular file is there: no pipe and no device, which can be read for ever, and no impossible name."""
+    """Return whether a regular file is there: no pipe and no device, which can be read for ever, and no impossible
+    name."""
     try:
         return path.is_file()
     except OSError:
@@ -32,7 +33,7 @@ def is_file(path: Path) -> bool:
 
 
 def list_folders(folder: Path) -> list[Path]:
-    """The folders right below one, in order; none where it is no folder."""
+    """Return the folders right below one, in order; none where it is no folder."""
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
@@ -73,7 +74,7 @@ class AudioIndex:
         return name_other_capitals(PurePosixPath(plain_name(stated.replace("\\", "/"))).stem, self._folded)
 
     def matches(self, stated: str) -> list[str]:
-        """The files that may be meant by a path from somewhere else, best agreement only.
+        """Return the files that may be meant by a path from somewhere else, best agreement only.
 
         A file matches when its basename without suffix is the same; among several, those win whose
         path ends in most of the same folders, and then the one with the same suffix.
@@ -97,7 +98,7 @@ def _agreement(file: PurePosixPath, wanted: PurePosixPath) -> tuple[int, bool]:
 
 
 def stated_licence(folder: Path) -> str:
-    """The licence that a file beside the data states, or that file's name if the text is new."""
+    """Return the licence that a file beside the data states, or that file's name if the text is new."""
     for file in sorted(folder.iterdir()):
         if is_file(file) and file.name.lower().startswith(("license", "licence", "copying")):
             text = " ".join(read_text_file(file)[0].lower().split())

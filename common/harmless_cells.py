@@ -10,7 +10,7 @@ _SIGNED_NUMBER = re.compile(r"[-+](?:\d++\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z", re.A
 
 
 def harmless_cell(cell: Any) -> Any:
-    """The cell as it is written; a text that a spreadsheet would run gets an apostrophe before it.
+    """Return the cell as it is written; a text that a spreadsheet would run gets an apostrophe before it.
 
     A text that starts with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return is run, unless it is a number such
     as ``-1.633``. Anything but text is left as it is.
@@ -25,10 +25,11 @@ def harmless_cell(cell: Any) -> Any:
 
 
 def mark_text(text: str) -> str:
-    """A text for a file that is read again: harmless, and marked as well where it starts with an apostrophe itself."""
+    """Return a text for a file that is read again: harmless, and marked as well where it starts with an apostrophe
+    itself."""
     return f"'{text}" if text.startswith("'") or harmless_cell(text) != text else text
 
 
 def unmark_text(cell: str) -> str:
-    """The text that `mark_text` was given."""
+    """Return the text that `mark_text` was given."""
     return cell.removeprefix("'")

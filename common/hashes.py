@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def compute_sha256(path: Path) -> str:
-    """The hash of a file, hexadecimal, read in pieces."""
+    """Return the hash of a file, hexadecimal, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

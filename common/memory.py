@@ -17,7 +17,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def available_bytes(memory: Path = _MEMORY, limits: tuple[tuple[Path, Path], ...] = _LIMITS) -> int | None:
-    """Bytes that new work can have: what the kernel calls available, or what is left of the container's limit.
+    """Return bytes that new work can have: what the kernel calls available, or what is left of the container's limit.
 
     None where neither can be read, such as outside of Linux.
     """
@@ -26,7 +26,8 @@ def available_bytes(memory: Path = _MEMORY, limits: tuple[tuple[Path, Path], ...
 
 
 def total_bytes(memory: Path = _MEMORY, limit: Path = _LIMITS[0][0]) -> int | None:
-    """Bytes of memory of this machine, or of its container where that has fewer; None where neither can be read."""
+    """Return bytes of memory of this machine, or of its container where that has fewer; None where neither can be
+    read."""
     found = [_of_kernel(memory, "MemTotal:")]
     with suppress(OSError):
         stated = limit.read_text().strip()
@@ -35,7 +36,8 @@ def total_bytes(memory: Path = _MEMORY, limit: Path = _LIMITS[0][0]) -> int | No
 
 
 def resident_bytes(process: int, processes: Path = _PROCESSES) -> int:
-    """Bytes of memory that a process and all that it started hold; 0 of one that has ended, or outside of Linux."""
+    """Return bytes of memory that a process and all that it started hold; 0 of one that has ended, or outside of
+    Linux."""
     pages, family = 0, [process]
     while family:
         folder = processes / str(family.pop())
@@ -56,7 +58,8 @@ def _of_kernel(memory: Path, name: str = "MemAvailable:") -> int | None:
 
 
 def _of_container(most: Path, used: Path) -> int | None:
-    """What is left of a limit; files that the kernel keeps in memory count as used, so this is on the safe side."""
+    """Return what is left of a limit; files that the kernel keeps in memory count as used, so this is on the safe
+    side."""
     try:
         limit, spent = most.read_text().strip(), used.read_text().strip()
     except OSError:
@@ -65,7 +68,7 @@ def _of_container(most: Path, used: Path) -> int | None:
 
 
 def format_size(count: int) -> str:
-    """A number of bytes for a sentence.
+    """Return a number of bytes for a sentence.
 
     Example:
         >>> format_size(9_312_345), format_size(20 * 10**9), format_size(999_950), format_size(1)

@@ -28,7 +28,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @functools.cache
 def compiled(function: _Function) -> _Function:
-    """The same function, compiled; kept on disk, or in memory where no folder can be written to."""
+    """Return the same function, compiled; kept on disk, or in memory where no folder can be written to."""
     return cast("_Function", _compile_and_keep(function, {"nogil": True}))
 
 
@@ -54,7 +54,7 @@ class _Loop:
         return (self._compiled or self.compile())(*arguments)
 
     def compile(self) -> Callable[..., Any]:
-        """The compiled function, and in its module those that it calls."""
+        """Return the compiled function, and in its module those that it calls."""
         from numba import njit
 
         with _turn:
@@ -71,7 +71,7 @@ class _Loop:
 
 
 def _compile_and_keep(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    """The function as numba compiles it when it is called, or takes it from the disk."""
+    """Return the function as numba compiles it when it is called, or takes it from the disk."""
     from numba import njit
 
     try:

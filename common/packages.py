@@ -30,7 +30,8 @@ def python_command() -> str:
 
 
 def missing_packages(what: str, *packages: str) -> str:
-    """Why something cannot run here, as one sentence that says what to do; empty where all packages are installed.
+    """Return why something cannot run here, as one sentence that says what to do; empty where all packages are
+    installed.
 
     Args:
         what: needs them, as a sentence begins.
@@ -44,7 +45,7 @@ def missing_packages(what: str, *packages: str) -> str:
 
 
 def describe_missing(what: str, *missing: str) -> str:
-    """The sentence for packages that are known to be missing, or that cannot be loaded."""
+    """Return the sentence for packages that are known to be missing, or that cannot be loaded."""
     parts = dict.fromkeys(_PARTS[package] for package in missing if package in _PARTS)
     if PINS.is_dir():
         wanted = [f"-r requirements/{part}.txt" for part in parts] + [one for one in missing if one not in _PARTS]

@@ -67,7 +67,7 @@ class Problem:
             object.__setattr__(self, name, _shown(getattr(self, name)))
 
     def sentence(self) -> str:
-        """The whole problem in one line of prose."""
+        """Return the whole problem in one line of prose."""
         place = self.file if self.line is None else f"{self.file}, line {self.line}"
         return f"{place}: expected {self.expected}, found {self.found}. {self.remedy}"
 
@@ -129,12 +129,12 @@ def find_first_error(problems: Iterable[Problem]) -> Problem:
 
 
 def count_problems(problems: Iterable[Problem], severity: Severity) -> int:
-    """How many problems of a severity a report holds, those included that it only counts."""
+    """Return how many problems of a severity a report holds, those included that it only counts."""
     return sum(problem.count for problem in problems if problem.severity is severity)
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:
-    """Whether any of the problems makes the input unusable."""
+    """Return whether any of the problems makes the input unusable."""
     return any(problem.severity is Severity.ERROR for problem in problems)
 
 
@@ -204,16 +204,16 @@ class ProblemList:
             self.add(problem)
 
     def error_codes(self) -> set[str]:
-        """The kinds of errors so far."""
+        """Return the kinds of errors so far."""
         return {code for _, severity, code, _ in self._causes if severity is Severity.ERROR}
 
     def report(self) -> tuple[Problem, ...]:
-        """Each cause: its rows and, where there were more, how many."""
+        """Return each cause: its rows and, where there were more, how many."""
         return tuple(problem for cause in self._causes.values() for problem in cause.report())
 
 
 def shorten(problems: Iterable[Problem], rows_per_cause: int = EXAMPLES_PER_CAUSE) -> tuple[Problem, ...]:
-    """A report as a terminal shows it: the first few of each cause and one that counts all the others."""
+    """Return a report as a terminal shows it: the first few of each cause and one that counts all the others."""
     short = ProblemList(rows_per_cause)
     short.keep(problems)
     return short.report()
@@ -236,7 +236,7 @@ def join_equal(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _common_place(files: Iterable[str]) -> str:
-    """The file that all are, else the folder in which all are; ``.`` where that is the folder that was given."""
+    """Return the file that all are, else the folder in which all are; ``.`` where that is the folder that was given."""
     names = set(files)
     if len(names) == 1:
         return names.pop()

@@ -14,7 +14,7 @@ def ignore_progress(*_: object) -> None:
 
 
 def sparse_progress(tell: Progress, every_s: float = 0.2) -> Progress:
-    """The same, but not more often than so: the first and the last of each stage are always told."""
+    """Return the same, but not more often than so: the first and the last of each stage are always told."""
     told: tuple[str, float] = ("", 0.0)
 
     def progress(stage: str, done: int, total: int) -> None:

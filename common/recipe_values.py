@@ -24,7 +24,7 @@ class RecipeValue:
     most: float = float("inf")
 
     def find_problem(self, name: str, found: float) -> str:
-        """A sentence where a number is out of the range, else an empty text; also of what is not a number."""
+        """Return a sentence where a number is out of the range, else an empty text; also of what is not a number."""
         if self.least <= found <= self.most and found < float("inf"):
             return ""
         expected = f"at least {self.least:g}" if self.most == float("inf") else f"{self.least:g} to {self.most:g}"
@@ -32,14 +32,14 @@ class RecipeValue:
 
 
 def list_values(recipe: type) -> Mapping[str, RecipeValue]:
-    """The annotated values of a class, by name; those of the classes that it extends first."""
+    """Return the annotated values of a class, by name; those of the classes that it extends first."""
     hints = get_type_hints(recipe, include_extras=True)
     annotations = ((name, getattr(hint, "__metadata__", ())) for name, hint in hints.items())
     return {name: told[0] for name, told in annotations if told and isinstance(told[0], RecipeValue)}
 
 
 def change_values(recipe: R, values: Mapping[str, object]) -> R:
-    """A recipe with other values, each given as a number or as text.
+    """Return a recipe with other values, each given as a number or as text.
 
     Raises:
         InputError: no such value, or one that is no number or out of its range; names all of them.

@@ -18,7 +18,7 @@ FEW_OF_PERCENTAGES, FEW = 1, 2  # decimals of a number without an interval
 
 
 def interval_digits(low: float, high: float, most: int) -> int:
-    """Decimals that an interval leaves meaning to, from 0 to `most`.
+    """Return decimals that an interval leaves meaning to, from 0 to `most`.
 
     Args:
         low, high: ends of the interval, in the unit that is shown.
@@ -37,7 +37,8 @@ def interval_digits(low: float, high: float, most: int) -> int:
 
 
 def few_digits(value: float, unit: str, most: int) -> int:
-    """Decimals of a number without an interval: one of a percentage, two of any other, more where it would read 0.
+    """Return decimals of a number without an interval: one of a percentage, two of any other, more where it would read
+    0.
 
     Example:
         >>> few_digits(34.483, "%", 3), few_digits(0.8243, "", 4), few_digits(0.0042, "", 3)
@@ -50,7 +51,7 @@ def few_digits(value: float, unit: str, most: int) -> int:
 def round_to_interval(
     value: float, low: float | None, high: float | None, most: int, unit: str | None = None, *, fewest: int = 0
 ) -> tuple[str, str]:
-    """A number and its interval as texts of the same decimals.
+    """Return a number and its interval as texts of the same decimals.
 
     Args:
         value, low, high: in the unit that is shown. Without an end, or with equal ends, there is no interval: one that
@@ -81,12 +82,12 @@ def range_in_words(low: str, high: str) -> str:
 
 
 def has_width(low: float, high: float) -> bool:
-    """Whether two ends make an interval: False of one number that was computed in two ways."""
+    """Return whether two ends make an interval: False of one number that was computed in two ways."""
     return not math.isclose(low, high, rel_tol=_NO_WIDTH, abs_tol=_NO_WIDTH)
 
 
 def fixed(value: float, digits: int) -> str:
-    """A number with so many decimals and a true minus sign; zero has none.
+    """Return a number with so many decimals and a true minus sign; zero has none.
 
     Example:
         >>> fixed(62.5, 0), fixed(-0.125, 2), fixed(-0.001, 2)
@@ -96,7 +97,7 @@ def fixed(value: float, digits: int) -> str:
 
 
 def _fixed_ascii(value: float, digits: int) -> str:
-    """The same with the minus sign of programs."""
+    """Return the same with the minus sign of programs."""
     if not math.isfinite(value):
         return f"{value}"
     rounded = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), context=_EXACT)
@@ -104,7 +105,8 @@ def _fixed_ascii(value: float, digits: int) -> str:
 
 
 def format_distinct(value: float, limit: float, digits: int) -> str:
-    """A number with as many digits as it takes to see that it is not the limit: 14.9996, not 15.000, below 15."""
+    """Return a number with as many digits as it takes to see that it is not the limit: 14.9996, not 15.000, below
+    15."""
     for wanted in range(digits, 17):
         text = f"{value:.{wanted}f}"
         if value == limit or float(text) != limit:

@@ -20,7 +20,7 @@ def read_seeds(text: str) -> list[int]:
 
 
 def find_wrong_seeds(seeds: Sequence[int], most: int) -> str:
-    """Why these cannot be the seeds of a training, a sentence; empty where they can."""
+    """Return why these cannot be the seeds of a training, a sentence; empty where they can."""
     is_wrong = not 1 <= len(seeds) <= most or any(not 0 <= seed <= LARGEST_SEED for seed in seeds)
     if is_wrong or len(set(seeds)) < len(seeds):
         found = ", ".join(map(str, seeds)) or "none"

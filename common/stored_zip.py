@@ -43,12 +43,12 @@ class ZipMember:
     crc32: int
 
     def line(self) -> str:
-        """The member as a line of the list."""
+        """Return the member as a line of the list."""
         return f"{self.crc32:08x} {self.bytes} {self.key} {self.path}\n"
 
     @classmethod
     def from_line(cls, line: str) -> ZipMember:
-        """What `line` wrote."""
+        """Return what `line` wrote."""
         crc32, size, key, path = line.rstrip("\n").split(" ", 3)
         return cls(path, key, int(size), int(crc32, 16))
 
@@ -62,7 +62,7 @@ class _Content:
 
 
 def stored_zip(lines: Lines, open_key: OpenKey, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-    """The bytes of an archive from `start` up to `stop`, in pieces of at most `CHUNK_BYTES`.
+    """Yield the bytes of an archive from `start` up to `stop`, in pieces of at most `CHUNK_BYTES`.
 
     Args:
         lines: gives the lines of the list again at each call.
@@ -127,7 +127,7 @@ def _local_header(member: ZipMember) -> bytes:
 
 
 def _entry(member: ZipMember, begins: int) -> bytes:
-    """A line of the central directory; where the member begins stands in an extra field beyond 4 GiB."""
+    """Return a line of the central directory; where the member begins stands in an extra field beyond 4 GiB."""
     name = member.path.encode()
     extra = b"" if begins < MOST else struct.pack("<HHQ", 1, 8, begins)
     version = _VERSION_64 if extra else _VERSION

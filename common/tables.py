@@ -65,7 +65,7 @@ class Column:
         return self.kind.startswith("num")
 
     def sortable(self, natural: Order, sort: str, order: Order, query: Mapping[str, str] | None = None) -> Column:
-        """The column with a heading that sorts by it.
+        """Return the column with a heading that sorts by it.
 
         Args:
             natural: the order when first chosen; chosen again, it is turned round.
@@ -119,7 +119,8 @@ class Cell:
 
     @property
     def bare(self) -> str:
-        """The value as scripts compare it: with every digit, texts in small letters; empty where there is none."""
+        """Return the value as scripts compare it: with every digit, texts in small letters; empty where there is
+        none."""
         return "" if self.value is None else str(self.value).lower()
 
 
@@ -188,27 +189,27 @@ class Table:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The rows of all groups."""
+        """Return the rows of all groups."""
         return tuple(row for group in self.groups for row in group.rows)
 
     @property
     def is_sortable(self) -> bool:
-        """Whether a script may sort it where it stands."""
+        """Return whether a script may sort it where it stands."""
         return not self.is_page and any(column.query for column in self.columns)
 
     @property
     def described(self) -> list[Column]:
-        """The columns with a description."""
+        """Return the columns with a description."""
         return [column for column in self.columns if column.description]
 
 
 def number_columns(*heads: str) -> list[Column]:
-    """Columns of numbers, each called what stands above it."""
+    """Return columns of numbers, each called what stands above it."""
     return [Column(head, head, kind="num") for head in heads]
 
 
 def plain_table(title: str, columns: Iterable[Column], rows: Iterable[Iterable[Cell | str]], **how: Any) -> Table:
-    """A table whose rows are one group; a text is a cell that holds nothing else.
+    """Return a table whose rows are one group; a text is a cell that holds nothing else.
 
     Args:
         how: further attributes of the `Table`.
@@ -218,7 +219,7 @@ def plain_table(title: str, columns: Iterable[Column], rows: Iterable[Iterable[C
 
 
 def number_table(title: str, heads: Sequence[str], rows: Iterable[Iterable[Cell | str]], **how: Any) -> Table:
-    """A plain table whose first column names each row; all others hold numbers."""
+    """Return a plain table whose first column names each row; all others hold numbers."""
     return plain_table(title, [Column(heads[0], heads[0]), *number_columns(*heads[1:])], rows, **how)
 
 
@@ -239,22 +240,22 @@ class DataTable:
     name: str = ""
 
     def records(self, **equal: Value) -> list[dict[str, Any]]:
-        """The rows as dictionaries, those where every named column has the given value."""
+        """Return the rows as dictionaries, those where every named column has the given value."""
         found = (dict(zip(self.columns, row, strict=True)) for row in self.rows)
         return [row for row in found if all(row[name] == value for name, value in equal.items())]
 
     def values(self, column: str) -> list[Any]:
-        """The different values of a column in the order of the rows."""
+        """Return the different values of a column in the order of the rows."""
         place = self.columns.index(column)
         return list(dict.fromkeys(row[place] for row in self.rows))
 
     @property
     def lines(self) -> Iterator[Sequence[Any]]:
-        """The names of the columns, then the rows."""
+        """Return the names of the columns, then the rows."""
         return chain([self.columns], self.rows)
 
     def csv(self, line_end: str = "\n") -> str:
-        """The table as CSV."""
+        """Return the table as CSV."""
         return "".join(csv_lines(self.lines, line_end))
 
 

@@ -116,7 +116,7 @@ def print_problems(problems: Sequence[Problem], *, whole: str = "--json") -> int
 def format_problems(
     problems: Iterable[Problem], *, whole: str = "--json", per_kind: int = PROBLEMS_PER_KIND
 ) -> Iterator[str]:
-    """A heading for each kind of problem, then its sentences; of a long list the first ones (`whole` has all)."""
+    """Yield a heading for each kind of problem, then its sentences; of a long list the first ones (`whole` has all)."""
     order = list(Severity)
     by_kind: dict[tuple[Severity, str], list[Problem]] = {}
     for problem in problems:
@@ -131,7 +131,7 @@ def format_problems(
 
 
 def problem_rows(problems: Iterable[Problem]) -> list[dict[str, object]]:
-    """Problems for JSON."""
+    """Return problems for JSON."""
     return [asdict(problem) | {"sentence": problem.sentence()} for problem in problems]
 
 
@@ -208,7 +208,7 @@ def format_duration(seconds: float) -> str:
 
 
 def track_progress(items: Iterable[T], total: int, what: str) -> Iterator[T]:
-    """The items, with a bar on standard error where that is a terminal."""
+    """Yield the items, with a bar on standard error where that is a terminal."""
     if total < 2:
         yield from items
         return
@@ -221,7 +221,7 @@ def track_progress(items: Iterable[T], total: int, what: str) -> Iterator[T]:
 
 
 def clean_text(text: str) -> str:
-    """The text without what a terminal would obey."""
+    """Return the text without what a terminal would obey."""
     return _CONTROL.sub(REPLACEMENT, text)
 
 
@@ -267,7 +267,7 @@ def run_command(read_options: Callable[[], argparse.Namespace], *told: type[Exce
 
 
 def _describe(error: OSError) -> str:
-    """What the system says of a file that no command expected to fail; without a name it is standard output."""
+    """Return what the system says of a file that no command expected to fail; without a name it is standard output."""
     reason = error.strerror or str(error)
     if error.filename is None:
         return f"Standard output: expected space for it, found “{reason}”. Make space and repeat the command."
@@ -290,7 +290,7 @@ class _Console(Console):
 
 
 def _make_console(margin: int = 0) -> Console:
-    """Standard output, `margin` columns narrower than the terminal; unbounded where it is none."""
+    """Return standard output, `margin` columns narrower than the terminal; unbounded where it is none."""
     console = _Console(file=sys.stdout, highlight=False, emoji=False)
     console.width = max(_NARROWEST, console.width - margin) if console.is_terminal else _UNBOUNDED
     return console

@@ -34,7 +34,7 @@ on_reading: Callable[[Path], None] = lambda path: None  # noqa: ARG005, E731
 
 
 def source_name(source: Source) -> str:
-    """The name used in reports when the caller gives none: the file's name, or ``(stream)``."""
+    """Return the name used in reports when the caller gives none: the file's name, or ``(stream)``."""
     return source.name if isinstance(source, Path) else "(stream)"
 
 
@@ -95,7 +95,7 @@ def _tidy(text: str, name: str) -> tuple[str, list[Problem]]:
 
 
 def find_long_line(text: str) -> tuple[int, int] | None:
-    """Number and characters of the first line that is longer than `LONGEST_LINE`; None where there is none."""
+    """Return number and characters of the first line that is longer than `LONGEST_LINE`; None where there is none."""
     start = 0
     while len(text) - start > LONGEST_LINE:
         end = text.rfind("\n", start, start + LONGEST_LINE + 1)

@@ -31,7 +31,7 @@ _REST = {
 
 
 def parse_toml(text: str, file: str) -> dict[str, Any]:
-    """The tables of a TOML text that its owner knows as `file`.
+    """Return the tables of a TOML text that its owner knows as `file`.
 
     Raises:
         ProblemsError: it is no TOML, or passes a limit; says where, what was expected and what was found.
@@ -48,7 +48,8 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
 
 
 def find_unprintable(value: Any, place: str) -> Iterator[str]:
-    """A sentence for each text or name below `place` that no page can print: too long, or with what steers a page."""
+    """Yield a sentence for each text or name below `place` that no page can print: too long, or with what steers a
+    page."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _text_problems(name, f"a name in {place}")
@@ -69,7 +70,7 @@ def _text_problems(text: str, place: str) -> Iterator[str]:
 
 
 def _find_problems(text: str, file: str) -> list[str]:
-    """A sentence for each limit that the text passes, with the line where it first does."""
+    """Return a sentence for each limit that the text passes, with the line where it first does."""
     limits = {"entries": MOST_ENTRIES, "parts of a key": MOST_PARTS, "levels": MOST_LEVELS}
     counts = {"entries": 0, "parts of a key": 1, "levels": 0}
     most, lines = dict(counts), dict.fromkeys(counts, 0)

@@ -17,5 +17,5 @@ def name_some(names: Sequence[str], most: int = 3) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says; its kind where it says nothing."""
+    """Return the first line of what an error says; its kind where it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -105,12 +105,12 @@ def _anonymize(run: AnonymizationRun, method: Anonymizer, extent: job.RunExtent,
 
 @engine_finder
 def find_methods() -> list[str]:
-    """The anonymisers that this machine has."""
+    """Return the anonymisers that this machine has."""
     return [method.name for method in methods() if not explain_missing(method)]
 
 
 def _load_method(run: AnonymizationRun, extent: job.RunExtent, files: ExitStack) -> Anonymizer:
-    """The method of a run, in the version that made what is there already; where nothing is, in the one at hand.
+    """Return the method of a run, in the version that made what is there already; where nothing is, in the one at hand.
 
     Args:
         files: keeps those of its network until it is closed.

@@ -91,13 +91,13 @@ class RunExtent:
 
 
 def measure_extent(run: AnonymizationRun) -> RunExtent:
-    """How far a run is, in two queries."""
+    """Return how far a run is, in two queries."""
     counts = run.data_set.utterances.order_by().aggregate(total=Count("pk"), silent=Count("pk", filter=Q(audio="")))
     return RunExtent(counts["total"], counts["silent"], _list_files(run).count())
 
 
 def list_missing_tasks(run: AnonymizationRun, method: Anonymizer) -> Iterator[UtteranceTask]:
-    """The utterances without a file, by name, read in chunks."""
+    """Yield the utterances without a file, by name, read in chunks."""
     kept = _list_files(run).filter(utterance=OuterRef("pk"))
     members = run.data_set.utterances.filter(~Exists(kept)).order_by("name")
     last = None
@@ -172,7 +172,7 @@ class AnonymizationWork:
                     progress(self.done)
 
     def _should_stop(self) -> bool:
-        """Whether the job is to end, asked from any thread."""
+        """Return whether the job is to end, asked from any thread."""
         try:
             self._check()
         except Exception:  # whatever it is, the thread of the job meets it too
@@ -201,7 +201,7 @@ class AnonymizationWork:
 
 
 def read_stored_problems(run: AnonymizationRun) -> list[Problem]:
-    """What the report of a run holds of its files."""
+    """Return what the report of a run holds of its files."""
     rows = run.report.get("problems", [])
     return [Problem(**row) for row in rows]
 
@@ -215,7 +215,7 @@ def store_report(run: AnonymizationRun, *, problems: Iterable[Problem] | None = 
 
 
 def batches(tasks: Iterable[UtteranceTask], at_once: int) -> Iterator[list[UtteranceTask]]:
-    """Tasks in batches of so many, of fewer where they are long."""
+    """Yield tasks in batches of so many, of fewer where they are long."""
     batch: list[UtteranceTask] = []
     size = 0
     for task in tasks:
@@ -235,7 +235,8 @@ def run_in_threads(
     check: Callable[[], None],
     is_over: Event,
 ) -> Generator[list[UtteranceOutcome], None, None]:
-    """What `work` makes of each part, as it comes; parts are taken from their iterator in this thread, few in advance.
+    """Yield what `work` makes of each part, as it comes; parts are taken from their iterator in this thread, few in
+    advance.
 
     Args:
         check: asked while waiting; what it raises ends the work between two parts.
@@ -313,7 +314,8 @@ def anonymize_tasks(
 
 
 def _reason(method: Anonymizer, error: Exception) -> str:
-    """Why an utterance has no output; the problem of a plug-in, which may raise anything, goes to the log, too."""
+    """Return why an utterance has no output; the problem of a plug-in, which may raise anything, goes to the log,
+    too."""
     if isinstance(error, MethodError):
         return str(error)
     log.error("%s failed.", method.name, exc_info=error)
@@ -323,7 +325,7 @@ def _reason(method: Anonymizer, error: Exception) -> str:
 def _checked(
     task: UtteranceTask, conformed: ConvertedAudio, output: Samples, *, keeps_duration: bool
 ) -> UtteranceOutcome:
-    """The stored output with what is worth a look in it; an output that is of no use is not stored."""
+    """Return the stored output with what is worth a look in it; an output that is of no use is not stored."""
     try:
         found = check_output(
             conformed.samples, output, conformed.rate_hz, file=task.name, keeps_duration=keeps_duration

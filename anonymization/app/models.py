@@ -67,7 +67,7 @@ class AnonymizationRun(models.Model):
 
     @property
     def method_title(self) -> str:
-        """What people read; its name where this portal no longer has the method."""
+        """Return what people read; its name where this portal no longer has the method."""
         try:
             title = get_method(self.method).title
             return f"{title}, with {self.network.label}" if self.network else title
@@ -144,7 +144,7 @@ class NetworkSeed(models.Model):
 
     @property
     def with_decoder(self) -> list[NetworkSeed]:
-        """What a method reads of it: itself, and the decoder of this portal that it was trained for, if any."""
+        """Return what a method reads of it: itself, and the decoder of this portal that it was trained for, if any."""
         decoder = self.training.decoder
         return [self, decoder] if decoder else [self]
 
@@ -155,5 +155,5 @@ class NetworkSeed(models.Model):
 
     @property
     def file_name(self) -> str:
-        """How its files are called, and the folder that its archive is unpacked into."""
+        """Return how its files are called, and the folder that its archive is unpacked into."""
         return f"{self.training.recipe}-{self.training_id}-seed-{self.seed}"

@@ -38,7 +38,8 @@ RUNS_AT_ONCE = 100
 
 
 def list_readers(network: NetworkSeed) -> tuple[dict[str, Anonymizer], dict[str, str]]:
-    """The methods that read networks of its recipe by name, with it; and why others of them cannot, a sentence each.
+    """Return the methods that read networks of its recipe by name, with it; and why others of them cannot, a sentence
+    each.
 
     Methods with networks of the operator are left out.
     """
@@ -61,7 +62,8 @@ def list_readers(network: NetworkSeed) -> tuple[dict[str, Anonymizer], dict[str,
 
 
 def make_method(name: str, network: NetworkSeed | None = None) -> Anonymizer:
-    """The method of this name, where a network of a training here is given with it and its decoder; no file is read.
+    """Return the method of this name, where a network of a training here is given with it and its decoder; no file is
+    read.
 
     Raises:
         MethodError: there is no such method, or it cannot read that network.
@@ -74,7 +76,7 @@ def make_method(name: str, network: NetworkSeed | None = None) -> Anonymizer:
 
 
 def find_run_method(run: AnonymizationRun) -> Anonymizer:
-    """The method of a run; its files are at hand only in `open_run_method`.
+    """Return the method of a run; its files are at hand only in `open_run_method`.
 
     Raises:
         MethodError: there is no such method, it cannot read the network any more, or the training was deleted.
@@ -87,7 +89,7 @@ def find_run_method(run: AnonymizationRun) -> Anonymizer:
 
 @contextmanager
 def open_run_method(run: AnonymizationRun) -> Iterator[Anonymizer]:
-    """The method of a run with its files, for as long as its job works.
+    """Yield the method of a run with its files, for as long as its job works.
 
     Raises:
         MethodError: as `find_run_method` and `fetch_network`.
@@ -131,6 +133,6 @@ def forget_speaker(name: str, trainings: QuerySet[NetworkTraining]) -> None:
 
 
 def _list_held() -> set[str]:
-    """The runs with such networks, by their keys as texts, whose jobs have not ended."""
+    """Return the runs with such networks, by their keys as texts, whose jobs have not ended."""
     runs = AnonymizationRun.objects.filter(network__isnull=False, job__state__in=ACTIVE_STATES)
     return {str(pk) for pk in runs.order_by().values_list("pk", flat=True)}

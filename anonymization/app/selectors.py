@@ -47,13 +47,13 @@ class Setting:
 
 
 def label_of(name: str) -> str:
-    """An option or a choice as a label: ``keep_digital_silence`` reads ``Keep digital silence``."""
+    """Return an option or a choice as a label: ``keep_digital_silence`` reads ``Keep digital silence``."""
     words = name.replace("_", " ").replace("-", " ")
     return words[:1].upper() + words[1:]
 
 
 def find_method(run: AnonymizationRun) -> Anonymizer | None:
-    """The method of a run; None where this portal has it no more."""
+    """Return the method of a run; None where this portal has it no more."""
     try:
         return find_run_method(run)
     except MethodError:
@@ -61,7 +61,7 @@ def find_method(run: AnonymizationRun) -> Anonymizer | None:
 
 
 def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
-    """The run that made a data set of a submission, or "not found"."""
+    """Return the run that made a data set of a submission, or "not found"."""
     rests_on = ("data_set__corpus", "job", "target_set", "network__training__corpus", f"{NETWORKS}__corpus")
     runs = submission.anonymization_runs.select_related(*rests_on)
     run = runs.filter(data_set__name=data_set).first()
@@ -72,7 +72,7 @@ def get_run(submission: Submission, data_set: str) -> AnonymizationRun:
 
 
 def outputs_keep_duration(submission: Submission, data_set: DataSet) -> bool:
-    """Whether files of a submission are to be as long as their originals: as its method or the recipe says."""
+    """Return whether files of a submission are to be as long as their originals: as its method or the recipe says."""
     run = submission.anonymization_runs.filter(data_set=data_set).select_related(NETWORKS).first()
     if run:
         return keeps_duration(find_method(run))
@@ -81,7 +81,8 @@ def outputs_keep_duration(submission: Submission, data_set: DataSet) -> bool:
 
 
 def list_networks(user: Any, run: AnonymizationRun) -> list[tuple[NetworkSeed, str]]:
-    """The networks of trainings here that a run used; each with the page of its training for those who may see it."""
+    """Return the networks of trainings here that a run used; each with the page of its training for those who may see
+    it."""
     pages = ((one, one.training) for one in run.networks)
     return [
         (one, training.get_absolute_url() if may_see_corpus(user, training.corpus) else "") for one, training in pages
@@ -96,7 +97,7 @@ def list_runs(submission: Submission) -> list[AnonymizationRun]:
 
 
 def list_settings(run: AnonymizationRun) -> list[Setting]:
-    """The options of a run; those of before options were kept are none."""
+    """Return the options of a run; those of before options were kept are none."""
     method = find_method(run)
     known = {option.name: option for option in method.options} if method else {}
     return [
@@ -111,7 +112,7 @@ def list_settings(run: AnonymizationRun) -> list[Setting]:
 
 
 def format_value(value: OptionValue, unit: str = "") -> str:
-    """The value of an option in words."""
+    """Return the value of an option in words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = f"{value:g}" if isinstance(value, float) else str(value)
@@ -119,7 +120,7 @@ def format_value(value: OptionValue, unit: str = "") -> str:
 
 
 def list_problems(run: AnonymizationRun) -> list[dict[str, Any]]:
-    """What the checks found in the files of a run and in its voices, as problems are stored."""
+    """Return what the checks found in the files of a run and in its voices, as problems are stored."""
     problems: list[dict[str, Any]] = run.report.get("problems", [])
     of_voices: list[dict[str, Any]] = run.report.get("voices", {}).get("problems", [])
     return [*problems, *of_voices]
@@ -138,7 +139,7 @@ class Pace:
 
 
 def list_paces() -> dict[str, Pace]:
-    """What is known of each method of this portal by name, in three queries."""
+    """Return what is known of each method of this portal by name, in three queries."""
     versions = {method.name: method.version for method in methods()}
     return _paces_of_trials(versions) | _paces_of_runs(versions)
 
@@ -163,7 +164,7 @@ def _paces_of_runs(versions: Mapping[str, str]) -> dict[str, Pace]:
 
 
 def sum_speech(data_sets: set[int]) -> dict[int, float]:
-    """Seconds of speech of data sets by key."""
+    """Return seconds of speech of data sets by key."""
     members = DataSet.utterances.through.objects.filter(dataset__in=data_sets).order_by()
     rows = members.values_list("dataset").annotate(seconds=Sum("utterance__duration_s"))
     return {data_set: seconds or 0.0 for data_set, seconds in rows}
@@ -184,6 +185,6 @@ def _paces_of_trials(versions: Mapping[str, str]) -> dict[str, Pace]:
 
 
 def list_unfinished_trials(corpus: Corpus) -> list[Job]:
-    """The trials on this corpus that have not ended."""
+    """Return the trials on this corpus that have not ended."""
     jobs = Job.objects.filter(kind=TRIAL, state__in=ACTIVE_STATES, parameters__corpus=corpus.name)
     return list(jobs.order_by("needs_card"))

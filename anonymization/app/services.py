@@ -38,7 +38,7 @@ def start_anonymization(
     network: NetworkSeed | None = None,
     by: Any = None,
 ) -> list[AnonymizationRun]:
-    """One run and one job for each data set; runs at speaker level that share role and split share their voices.
+    """Return one run and one job for each data set; runs at speaker level that share role and split share their voices.
 
     Args:
         level: speaker, utterance, or role: at utterance level for training sets, at speaker level for others.
@@ -130,7 +130,8 @@ def settle_anonymization(job: Job) -> None:
 
 @transaction.atomic
 def start_trials(*, corpus: Corpus, methods: list[str], by: Any = None) -> Job:
-    """A job that tries these methods on one utterance of the corpus, and one for those that need a graphics card.
+    """Return a job that tries these methods on one utterance of the corpus, and one for those that need a graphics
+    card.
 
     Returns:
         The first of them; of both the one under way, where there is one.

@@ -67,17 +67,18 @@ _MOST_HEARD = 20
 
 
 def split_of(data_set: DataSet) -> str:
-    """The name of a data set's split as keys hold it."""
+    """Return the name of a data set's split as keys hold it."""
     return data_set.split or UNDIVIDED
 
 
 def choose_level(data_set: DataSet, wanted: str) -> str:
-    """The level at which a data set is anonymised where `wanted` is asked for: a level, or what its role asks for."""
+    """Return the level at which a data set is anonymised where `wanted` is asked for: a level, or what its role asks
+    for."""
     return pseudo_speakers.usual_level(cast("pseudo_speakers.Role", data_set.role)) if wanted == BY_ROLE else wanted
 
 
 def _place(data_set: DataSet) -> tuple[pseudo_speakers.Role, str]:
-    """Role and split as keys hold them."""
+    """Return role and split as keys hold them."""
     return cast("pseudo_speakers.Role", data_set.role), split_of(data_set)
 
 
@@ -113,7 +114,7 @@ def plan_run_voices(method: Anonymizer, run: AnonymizationRun, heard: Callable[[
 
 
 def _list_recordings(data_set: DataSet) -> dict[str, list[str]]:
-    """The first recordings by name of each speaker of the data set's split in its role."""
+    """Return the first recordings by name of each speaker of the data set's split in its role."""
     sets = data_set.corpus.data_sets.filter(split=data_set.split, role=data_set.role)
     rows = Utterance.objects.filter(data_sets__in=sets).exclude(audio="").order_by("name").distinct()
     found: dict[str, list[str]] = {}
@@ -160,19 +161,20 @@ def take_plan_of_others(run: AnonymizationRun) -> bool:
 
 
 def is_planned_in_job(run: AnonymizationRun, method: Anonymizer) -> bool:
-    """Whether the job of the run makes the plan of its voices; it alone has the files of a network trained here."""
+    """Return whether the job of the run makes the plan of its voices; it alone has the files of a network trained
+    here."""
     is_planned = not run.is_by_utterance or makes_vectors(method) or run.network_id is not None
     return plans_voices(method) and not run.target_selection and is_planned
 
 
 def list_planned_voices(run: AnonymizationRun) -> Iterator[tuple[str, PseudoSpeaker]]:
-    """The voices that a run keeps, by speaker, or at utterance level by utterance."""
+    """Yield the voices that a run keeps, by speaker, or at utterance level by utterance."""
     for speaker, stored in sorted(run.voices.items()):
         yield speaker, PseudoSpeaker(**stored)
 
 
 def list_parameters(run: AnonymizationRun, method: Anonymizer | None) -> list[Parameter]:
-    """The parameters that the voices of a run have: of its plan where it keeps one, else of the method.
+    """Return the parameters that the voices of a run have: of its plan where it keeps one, else of the method.
 
     A plan may come from a version of the method with other parameters than the one at hand: what that does not know
     has no extent, and stands last.
@@ -183,7 +185,7 @@ def list_parameters(run: AnonymizationRun, method: Anonymizer | None) -> list[Pa
 
 
 def pair_parameters(voice: PseudoSpeaker, known: Sequence[Parameter]) -> list[tuple[Parameter, float]]:
-    """Each number of a voice beside what it is, as `list_parameters` has it."""
+    """Return each number of a voice beside what it is, as `list_parameters` has it."""
     return [(one, voice.parameters[one.name]) for one in _described(voice.parameters, known)]
 
 
@@ -194,14 +196,14 @@ def _described(stored: Mapping[str, float], known: Sequence[Parameter]) -> list[
 
 
 def find_pseudo_speaker(run: AnonymizationRun, utterance: Utterance) -> PseudoSpeaker:
-    """The voice that this utterance gets in this run. Raises MethodError as `find_voice`."""
+    """Return the voice that this utterance gets in this run. Raises MethodError as `find_voice`."""
     return find_voice(run, speaker=utterance.speaker.name, utterance=utterance.name)
 
 
 def find_voice(
     run: AnonymizationRun, *, speaker: str, utterance: str, method: Anonymizer | None = None
 ) -> PseudoSpeaker:
-    """The voice of an utterance by its name and its speaker's; `method`: of the run, where it is at hand.
+    """Return the voice of an utterance by its name and its speaker's; `method`: of the run, where it is at hand.
 
     Raises:
         MethodError: the plan of the run has no voice or target for the speaker, who came later; a voice that was drawn
@@ -270,7 +272,7 @@ def give_targets(run: AnonymizationRun, targets: TargetRequest, options: Options
 
 
 def _pool(data_set: DataSet, pool_s: float) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Gender and recordings of each speaker of a data set."""
+    """Return gender and recordings of each speaker of a data set."""
     rows = data_set.utterances.exclude(audio="").order_by("name")
     columns = ("speaker__name", "speaker__gender", "audio", "duration_s")
     genders: dict[str, str] = {}
@@ -287,7 +289,7 @@ def _pool(data_set: DataSet, pool_s: float) -> tuple[dict[str, str], dict[str, l
 
 
 def _sources(run: AnonymizationRun) -> Iterator[SourceUtterance]:
-    """The utterances of a run at utterance level, else its speakers."""
+    """Yield the utterances of a run at utterance level, else its speakers."""
     place, level = _place(run.data_set), cast("pseudo_speakers.Level", run.level)
     rows: Any = run.data_set.utterances.order_by("name").values_list("name", "speaker__name", "speaker__gender")
     if not run.is_by_utterance:
@@ -298,7 +300,7 @@ def _sources(run: AnonymizationRun) -> Iterator[SourceUtterance]:
 
 
 def prepare_targets(run: AnonymizationRun, method: Anonymizer) -> Anonymizer:
-    """The method of a run with its targets, where it takes some.
+    """Return the method of a run with its targets, where it takes some.
 
     Raises:
         MethodError: a run without a pool.
@@ -314,7 +316,7 @@ def prepare_targets(run: AnonymizationRun, method: Anonymizer) -> Anonymizer:
 
 
 def _read_recording(key: str) -> tuple[Samples, int]:
-    """A stored recording. Raises MethodError where it is lost."""
+    """Return a stored recording. Raises MethodError where it is lost."""
     try:
         return load_audio(key)
     except AudioError as error:
@@ -322,7 +324,7 @@ def _read_recording(key: str) -> tuple[Samples, int]:
 
 
 def find_targets(submission: Submission, data_set: DataSet) -> dict[str, str]:
-    """The target of each utterance of a data set by name; empty where nobody knows targets.
+    """Return the target of each utterance of a data set by name; empty where nobody knows targets.
 
     Of a run of ours, else of the file `targets.csv` of an uploaded archive, as far as it names utterances of the set.
 
@@ -349,7 +351,7 @@ def _targets_of_run(run: AnonymizationRun) -> dict[str, str]:
 
 
 def _uploaded(submission: Submission) -> TargetFile | None:
-    """The file of targets of an archive, the one nearest to its top."""
+    """Return the file of targets of an archive, the one nearest to its top."""
     documents = [each for each in submission.documents.all() if each.path.rpartition("/")[2] == TARGETS_FILE]
     if not documents:
         return None

@@ -33,7 +33,7 @@ _BLOCK = 1 << 18
 def check_output(
     original: Samples, output: Samples, rate: int, *, file: str, keeps_duration: bool = True
 ) -> list[Problem]:
-    """What is out of order in an anonymised utterance, the gravest first.
+    """Return what is out of order in an anonymised utterance, the gravest first.
 
     The checks and limits are those of `evaluation.metrics.audio_checks` (identity, silence, duration, clipping,
     level). Beyond them: speech that the output keeps silent about is a warning, and an original that is digital
@@ -68,7 +68,7 @@ def check_output(
 
 
 def _find_lost_speech(original: Samples, output: Samples, rate: int, file: str) -> Problem | None:
-    """The longest stretch of digital silence in the output where the original speaks; None below the limit."""
+    """Return the longest stretch of digital silence in the output where the original speaks; None below the limit."""
     frame = max(1, round(rate * _FRAME_MS / 1000))
     frames = min(original.size, output.size) // frame
     if frames == 0:
@@ -116,7 +116,7 @@ def check_long_audio(original: Samples, output: Samples, rate: int) -> AudioChec
 
 
 def measure_power(samples: Samples, frame: int) -> npt.NDArray[np.float64]:
-    """Mean square of each whole frame, shape (n // frame,); a frame has at least one sample."""
+    """Return mean square of each whole frame, shape (n // frame,); a frame has at least one sample."""
     frames = samples[: samples.size // frame * frame].reshape(-1, frame)
     power = np.empty(len(frames))
     per_block = max(1, _BLOCK // frame)
@@ -127,7 +127,7 @@ def measure_power(samples: Samples, frame: int) -> npt.NDArray[np.float64]:
 
 
 def _join_levels(parts: Iterable[tuple[int, float | None]]) -> float | None:
-    """Root mean square in dB of blocks of so many samples at such levels; None where all are silent."""
+    """Return root mean square in dB of blocks of so many samples at such levels; None where all are silent."""
     total, energy = 0, 0.0
     for n_samples, level in parts:
         total += n_samples

@@ -60,7 +60,7 @@ class VoiceReport:
 
     @property
     def voices_differ(self) -> bool:
-        """Whether voices differ as they must (rule (d)), as far as they tell."""
+        """Return whether voices differ as they must (rule (d)), as far as they tell."""
         return not self._breaches and not self._is_one_for_all and not self._are_unknown
 
     @property
@@ -76,7 +76,7 @@ class VoiceReport:
         return [each for each in self.problems if each.severity is Severity.ERROR or each.code in _ALLOWED_BREACHES]
 
     def sentence(self) -> str:
-        """The report in a sentence or two."""
+        """Return the report in a sentence or two."""
         parts = [f"{_counted(self.n_speakers, 'speaker')} at speaker level" if self.n_speakers else ""]
         parts.append(f"{_counted(self.n_utterances, 'utterance')} at utterance level" if self.n_utterances else "")
         who = " and ".join(filter(None, parts)) or "Nobody"
@@ -123,7 +123,8 @@ def check_command_voices(assignments: Iterable[Assignment], *, is_given: bool, f
 
 
 def check_target_voices(assignments: Iterable[Assignment], *, file: str = "voices.csv") -> VoiceReport:
-    """Who shares a target although the rule gives everybody a voice of their own; distances between targets are none.
+    """Return who shares a target although the rule gives everybody a voice of their own; distances between targets are
+    none.
 
     At speaker level: speakers of a role and split with one target, and a speaker with one for enrolment and trials, are
     warnings. At utterance level targets may come again.
@@ -156,7 +157,7 @@ def check_voices(
     file: str = "voices.csv",
     is_command: bool = False,
 ) -> VoiceReport:
-    """Whether the voices fulfil rule (d) of the task, by what is written of them.
+    """Return whether the voices fulfil rule (d) of the task, by what is written of them.
 
     At speaker level, within each role and split and whatever the data set: a speaker has one voice, two speakers have
     two that differ by `distance` at least, and a speaker's voice for enrolment differs as much from the one for trials.
@@ -211,7 +212,7 @@ def check_voices(
 
 
 def _voice(row: Assignment) -> Voice:
-    """What a voice is known by."""
+    """Return what a voice is known by."""
     if row.voice.vector:
         return row.voice.vector
     if mixture := row.voice.mixture:
@@ -336,7 +337,7 @@ def _nearest_speakers(first: Mapping[Place, Assignment], parameters: Sequence[Pa
 
 
 def _own_trials(first: Mapping[Place, Assignment], parameters: Sequence[Parameter]) -> list[Pair]:
-    """Each speaker's enrolment with the same speaker's trial."""
+    """Return each speaker's enrolment with the same speaker's trial."""
     return [
         _pair(row, first["trial", split, speaker], parameters)
         for (role, split, speaker), row in first.items()
@@ -349,7 +350,7 @@ def _pair(one: Assignment, other: Assignment, parameters: Sequence[Parameter]) -
 
 
 def _too_close(pairs: Iterable[Pair], distance: float, file: str) -> Iterator[Problem]:
-    """Voices that are nearer than promised; equal ones are named elsewhere."""
+    """Yield voices that are nearer than promised; equal ones are named elsewhere."""
     told: set[frozenset[tuple[str, str]]] = set()
     for one, other, found in pairs:
         names = frozenset({(one.role, one.speaker), (other.role, other.speaker)})

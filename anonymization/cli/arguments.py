@@ -39,7 +39,7 @@ def add_reading(parser: argparse._ActionsContainer) -> None:
 
 
 def read_reading(options: argparse.Namespace) -> Reading:
-    """What was said about reading the source.
+    """Return what was said about reading the source.
 
     Raises:
         CommandError: an empty split, or a suffix that is no part of a name.
@@ -53,7 +53,7 @@ def read_reading(options: argparse.Namespace) -> Reading:
 
 
 def read_options(method: Anonymizer, given: Sequence[str]) -> dict[str, OptionValue]:
-    """All options of the method, those of ``--option name=value`` as given.
+    """Return all options of the method, those of ``--option name=value`` as given.
 
     Raises:
         CommandError: not of the form name=value, or an option twice.
@@ -84,7 +84,7 @@ def _value(option: Option, text: str) -> OptionValue:
 
 
 def find_named_method(name: str) -> Anonymizer:
-    """The method of that name, or of the file that describes it.
+    """Return the method of that name, or of the file that describes it.
 
     Raises:
         MethodError: there is none, or it cannot be used.
@@ -111,21 +111,21 @@ def _whole_number(text: str, pattern: str, expected: str) -> int:
 
 
 def count(text: str) -> int:
-    """A number of things, from 1."""
+    """Return a number of things, from 1."""
     return _whole_number(text, "(?=.{1,9}$)0*[1-9][0-9]*", "a number from 1")
 
 
 def seed(text: str) -> int:
-    """Any whole number that Python reads at a reasonable cost."""
+    """Return any whole number that Python reads at a reasonable cost."""
     return _whole_number(text, "-?[0-9]{1,100}", "a whole number")
 
 
 def jobs(text: str) -> int:
-    """A number of processes; 0 for one on each core."""
+    """Return a number of processes; 0 for one on each core."""
     return _whole_number(text, "[0-9]{1,4}", "a number of processes") or len(os.sched_getaffinity(0))
 
 
 def find_description(name: str) -> Path | None:
-    """The file that describes the method, where the name is that of a file."""
+    """Return the file that describes the method, where the name is that of a file."""
     path = Path(name)
     return path if path.suffix == ".toml" and path.is_file() else None

@@ -75,7 +75,7 @@ def say_method(method: Anonymizer, *, indent: str = "") -> None:
 
 
 def describe_values(option: Option) -> str:
-    """The default of an option, and what else it can be."""
+    """Return the default of an option, and what else it can be."""
     unit = f" {option.unit}" if option.unit else ""
     if option.choices:
         return f"{option.default} ({', '.join(option.choices)})"
@@ -87,7 +87,7 @@ def describe_values(option: Option) -> str:
 
 
 def method_as_dict(method: Anonymizer) -> dict[str, Any]:
-    """A method for JSON."""
+    """Return a method for JSON."""
     facts = {name: getattr(method, name) for name in ("name", "title", "version", "reference")}
     facts |= {name: [asdict(each) for each in getattr(method, name)] for name in ("parameters", "options")}
     facts |= {name: getattr(method, name) for name in ("is_deterministic", "needs_gpu")}

@@ -57,7 +57,7 @@ def _parser() -> Parser:
 
 
 def _flush_after(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """The command, with a sentence where what it prints cannot be written."""
+    """Return the command, with a sentence where what it prints cannot be written."""
 
     def run_and_flush(options: argparse.Namespace) -> int:
         try:

@@ -58,12 +58,13 @@ class OutputRow:
         return json.dumps(asdict(self) | {"voice": self.voice.as_dict()})
 
     def has_voice(self, voice: PseudoSpeaker) -> bool:
-        """Whether it was made with this voice."""
+        """Return whether it was made with this voice."""
         mine = self.voice.key, dict(self.voice.parameters), dict(self.voice.mixture), self.voice.vector
         return mine == (voice.key, dict(voice.parameters), dict(voice.mixture), voice.vector)
 
     def still_holds(self, folder: Path, voice: PseudoSpeaker, input_sha256: str) -> bool:
-        """Whether it need not be made again: the same input and voice, and its output is there as it was written."""
+        """Return whether it need not be made again: the same input and voice, and its output is there as it was
+        written."""
         path = folder / self.output
         return (
             self.has_voice(voice)
@@ -226,7 +227,7 @@ def _shown(value: object) -> str:
 
 
 def _read_journal(path: Path) -> dict[str, OutputRow]:
-    """The finished utterances; a line that a killed process did not finish is as good as none."""
+    """Return the finished utterances; a line that a killed process did not finish is as good as none."""
     rows: dict[str, OutputRow] = {}
     if path.exists():
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -249,7 +250,8 @@ def write_text(path: Path, text: str) -> None:
 
 @cache
 def code_version() -> str:
-    """The first half of the SHA-256 of the methods' source: which code made a file, with or without a repository."""
+    """Return the first half of the SHA-256 of the methods' source: which code made a file, with or without a
+    repository."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[2]
     paths = [*root.glob("anonymization/methods/**/*.*"), *root.glob("speech/**/*.py"), root / "common/numba_loops.py"]

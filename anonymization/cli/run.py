@@ -122,7 +122,7 @@ def _refuse_nested(source: Path, out: Path) -> None:
 
 
 def _record(method: Anonymizer, options: argparse.Namespace, work: RunSettings) -> dict[str, Any]:
-    """What decides the output of a run, for `OutputFolder`.
+    """Return what decides the output of a run, for `OutputFolder`.
 
     voices: ``planned`` from the seed, or the SHA-256 of the file that they are from. description: SHA-256 of the file
     that describes the method; empty for others. role, split, level, speaker_from: as said, None where they were
@@ -260,7 +260,8 @@ class _Run:
             )
 
     def _other_voices(self) -> Iterator[Problem]:
-        """Utterances of earlier calls that this one did not reach, and which other names or lists gave other voices."""
+        """Yield utterances of earlier calls that this one did not reach, and which other names or lists gave other
+        voices."""
         for each in self.source.utterances:
             row = self.folder.rows.get(each.output)
             if row and not row.has_voice(self.voices.of(each.place)):
@@ -359,7 +360,7 @@ def write_lists(
 
 
 def _read_raw_lines(path: Path) -> dict[str, str]:
-    """Key and value of each line of a list that is no text, its bytes kept (``surrogateescape``)."""
+    """Return key and value of each line of a list that is no text, its bytes kept (``surrogateescape``)."""
     lines = path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     return {key: "".join(value).rstrip() for key, *value in (line.split(None, 1) for line in lines if line.strip())}
 

@@ -117,19 +117,19 @@ def read_source(folder: Path, reading: Reading) -> SpeechSource:
 
 
 def infer_split(name: str) -> str:
-    """The split that a name of a data set states, as the portal reads it; else ``undivided``."""
+    """Return the split that a name of a data set states, as the portal reads it; else ``undivided``."""
     words = re.split(r"[^a-z]+", name.lower())
     return next((split for split in _SPLITS if split in words), UNDIVIDED)
 
 
 def read_prefix(name: str) -> str:
-    """The part before the first ``-`` or ``_``, as in the challenge's ids; empty where there is none."""
+    """Return the part before the first ``-`` or ``_``, as in the challenge's ids; empty where there is none."""
     found = _PREFIX.match(name)
     return found[1] if found else ""
 
 
 def read_folder(path: PurePosixPath) -> str:
-    """The innermost folder whose name begins the file's (``1462/170142/1462-170142-0000``), else the innermost.
+    """Return the innermost folder whose name begins the file's (``1462/170142/1462-170142-0000``), else the innermost.
 
     Empty for a file that lies in no folder.
     """
@@ -164,7 +164,8 @@ def _is_hidden(file: PurePosixPath) -> bool:
 
 
 def _list_left_aside(folder: Path) -> Iterator[Problem]:
-    """What looks like audio, or may hold some, and is not taken: links to folders, hidden files, pipes, dead links."""
+    """Yield what looks like audio, or may hold some, and is not taken: links to folders, hidden files, pipes, dead
+    links."""
     if droppings := find_droppings(folder):
         yield describe_droppings(str(folder), droppings)
     inside = folder.resolve()
@@ -225,7 +226,7 @@ def _speakers(
 def _speakers_by_names(
     folder: Path, files: list[PurePosixPath], reading: Reading
 ) -> tuple[SpeakerFrom, dict[PurePosixPath, str]]:
-    """The rule that was said, or the first that tells all speakers, and what it tells."""
+    """Return the rule that was said, or the first that tells all speakers, and what it tells."""
     plain = {file: PurePosixPath(plain_name(str(file))) for file in files}
     by_folder = {file: read_folder(plain[file]) for file in files}
     by_prefix = {file: read_prefix(plain[file].stem) for file in files}
@@ -264,7 +265,8 @@ def _refuse_shared_outputs(source: SpeechSource) -> None:
 
 
 def find_directories(folder: Path) -> list[Path]:
-    """The data directories: `folder` itself, or those in it, or those in its ``data``; none where it is a plain one."""
+    """Return the data directories: `folder` itself, or those in it, or those in its ``data``; none where it is a plain
+    one."""
     for places in ([folder], list_folders(folder), list_folders(folder / "data")):
         if found := [place for place in places if (place / "wav.scp").is_file()]:
             return found
@@ -272,7 +274,7 @@ def find_directories(folder: Path) -> list[Path]:
 
 
 def read_directories(folder: Path, directories: list[Path], reading: Reading) -> SpeechSource:
-    """The utterances of all data directories; each becomes a data directory of the output folder.
+    """Return the utterances of all data directories; each becomes a data directory of the output folder.
 
     Raises:
         CommandError: a directory with ``segments``, or one whose speakers or roles cannot be told.
@@ -379,7 +381,7 @@ def _kaldi_speakers(
 
 
 def _read_roles(data_set: SourceDataSet, reading: Reading, source: SpeechSource) -> tuple[set[str], Role, str]:
-    """The enrolled utterances, the role of all others, and how that is known.
+    """Return the enrolled utterances, the role of all others, and how that is known.
 
     As said, by the lists ``enrolls…`` and ``trials…``, or by the directory's name.
 
@@ -453,7 +455,7 @@ class _AudioFinder:
         self._folded: Mapping[str, str] = {}
 
     def find_all(self, paths: Iterable[str]) -> dict[str, _Located]:
-        """Where each path leads; a file found by name belongs to the one path that agrees most with it."""
+        """Return where each path leads; a file found by name belongs to the one path that agrees most with it."""
         located = {written: self._find(written) for written in paths}
         claims: dict[Path, list[str]] = defaultdict(list)
         if any(each.agreement for each in located.values()):
@@ -507,6 +509,6 @@ class _AudioFinder:
 
 
 def _agreement(path: Path, written: PurePosixPath) -> int:
-    """How many last parts two paths have in common."""
+    """Return how many last parts two paths have in common."""
     pairs = zip(path.parts[::-1], written.parts[::-1], strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _find_decoder(folder: Path | None, recipe: Recipe) -> NetworkFile:
-    """The decoder whose content is learnt from."""
+    """Return the decoder whose content is learnt from."""
     if folder is None:
         return SHIPPED.decoder
     if not recipe.reads_decoder:
@@ -132,7 +132,7 @@ def _find_decoder(folder: Path | None, recipe: Recipe) -> NetworkFile:
 
 
 def _read_texts(paths: Sequence[Path], recipe: Recipe, names: Sequence[str]) -> dict[str, str] | None:
-    """The words by utterance, where the recipe needs them."""
+    """Return the words by utterance, where the recipe needs them."""
     if not recipe.needs_texts:
         if paths:
             without = " without phones (--set phones=0.3)" if isinstance(recipe, DecoderRecipe) else ""

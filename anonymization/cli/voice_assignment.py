@@ -43,7 +43,7 @@ GENDERS = "spk2gender"
 
 
 def voices_from_file(method: Anonymizer, utterances: Sequence[FileToAnonymize], path: Path) -> Voices:
-    """The voices that a file states, for every utterance of the source.
+    """Return the voices that a file states, for every utterance of the source.
 
     Raises:
         MethodError: a file of voices with problems; a voice that the method cannot take.
@@ -106,7 +106,7 @@ def add_targets(parser: argparse._ActionsContainer) -> None:
 
 
 def read_targeting(method: Anonymizer, options: argparse.Namespace) -> Targeting | None:
-    """What was said, the pool read; None for methods without targets.
+    """Return what was said, the pool read; None for methods without targets.
 
     Raises:
         CommandError: targets that the method does not take, or none where it needs some.
@@ -130,7 +130,7 @@ def read_targeting(method: Anonymizer, options: argparse.Namespace) -> Targeting
 
 
 def read_pool(folder: Path) -> TargetPool:
-    """The target speakers of a folder, each with its recordings in the order of their names.
+    """Return the target speakers of a folder, each with its recordings in the order of their names.
 
     Raises:
         CommandError: no such folder, or nobody in it.
@@ -145,7 +145,7 @@ def read_pool(folder: Path) -> TargetPool:
 
 
 def prepare_method(method: Anonymizer, folder: Path | None) -> Anonymizer:
-    """The method with the targets of a folder, where it takes some; for worker processes, too."""
+    """Return the method with the targets of a folder, where it takes some; for worker processes, too."""
     return method.prepare(read_pool(folder)) if takes_targets(method) and folder is not None else method
 
 
@@ -158,7 +158,7 @@ def plan_source_voices(
     level: Level | None,
     options: Options,
 ) -> Voices:
-    """The voices of all utterances of a source, drawn or those of targets.
+    """Return the voices of all utterances of a source, drawn or those of targets.
 
     Raises:
         MethodError: what `plan_targets` or `assign_voices` refuses.
@@ -199,14 +199,14 @@ def _list_sources(
 def list_target_rows(
     utterances: Sequence[FileToAnonymize], data_sets: Sequence[SourceDataSet], voices: Voices
 ) -> Iterator[TargetRow]:
-    """The lines of a file of targets; data sets are named where there are several."""
+    """Yield the lines of a file of targets; data sets are named where there are several."""
     several = len(data_sets) > 1
     for each in utterances:
         yield each.data_set if several else "", each.name, voices.of(each.place).target
 
 
 def describe_targets(targeting: Targeting | None) -> dict[str, str]:
-    """What decides the targets of a run, for its record; nothing for methods without targets.
+    """Return what decides the targets of a run, for its record; nothing for methods without targets.
 
     targets: SHA-256 of names, genders and recordings of the targets; genders: that of a file that was named.
     """

@@ -103,7 +103,7 @@ class _Ready:
 def outcomes(
     tasks: Sequence[FileTask], settings: RunSettings, jobs: int, should_stop: Callable[[], bool]
 ) -> Generator[FileOutcome, None, None]:
-    """What becomes of each task.
+    """Yield what becomes of each task.
 
     Args:
         jobs: worker processes; 1 works in this one.
@@ -163,7 +163,7 @@ def _results(done: Iterable[Future[list[FileOutcome]]]) -> Iterator[FileOutcome]
 
 
 def _at_once(method: contract.Anonymizer, total: int, jobs: int) -> int:
-    """How many utterances go through the method together: one where it gains nothing, lest a kill costs more."""
+    """Return how many utterances go through the method together: one where it gains nothing, lest a kill costs more."""
     if not contract.gains_by_batches(method):
         return 1
     return max(1, min(_TOGETHER, -(-total // jobs)))
@@ -211,7 +211,7 @@ def _anonymize_all(
 
 
 def _anonymize_ready(method: contract.Anonymizer, settings: RunSettings, ready: Sequence[_Ready]) -> list[FileOutcome]:
-    """What becomes of utterances that were read; nothing where an external command was stopped."""
+    """Return what becomes of utterances that were read; nothing where an external command was stopped."""
     if not ready:
         return []
     items = [contract.VoicedUtterance(each.given.samples, each.task.voice) for each in ready]
@@ -241,7 +241,7 @@ def _finish(settings: RunSettings, ready: _Ready, output: Samples | Exception, *
 
 
 def _failed(task: FileTask, settings: RunSettings, error: Exception, *, is_read: bool) -> FileOutcome:
-    """The problem that an error is.
+    """Return the problem that an error is.
 
     Args:
         is_read: the recording could be read, so that what is wrong may lie elsewhere.

@@ -48,7 +48,7 @@ class ConvertedAudio:
 def convert_audio(
     samples: npt.NDArray[Any], rate_hz: int, *, wanted_hz: int = WANTED_HZ, strict: bool = False, stored_as: str = ""
 ) -> ConvertedAudio:
-    """Mono 16-bit samples at the wanted rate.
+    """Return mono 16-bit samples at the wanted rate.
 
     Channels are averaged, values rounded to the nearest of 16 bits and clipped, and the rate is changed by soxr, which
     keeps the level. int16 at the wanted rate comes back as it is, not copied.
@@ -89,7 +89,7 @@ def convert_audio(
 
 
 def convert_file(path: Path, *, wanted_hz: int = WANTED_HZ, strict: bool = False) -> ConvertedAudio:
-    """A WAV or FLAC file as `convert_audio` makes it.
+    """Return a WAV or FLAC file as `convert_audio` makes it.
 
     Raises:
         AudioError: as `speech.audio.files.decode_audio`, for more than three hours too.
@@ -107,7 +107,7 @@ def convert_file(path: Path, *, wanted_hz: int = WANTED_HZ, strict: bool = False
 
 
 def _read_channels(path: Path) -> tuple[npt.NDArray[Any], int, str]:
-    """All channels of a file, shape (n, channels), after the checks that `decode_audio` makes of a mono one."""
+    """Return all channels of a file, shape (n, channels), after the checks that `decode_audio` makes of a mono one."""
     import soundfile
 
     facts = inspect_audio(path)
@@ -144,7 +144,7 @@ def _validate(samples: npt.NDArray[Any], rate_hz: int) -> None:
 
 
 def _mono16(samples: npt.NDArray[Any]) -> tuple[Samples, int, int]:
-    """The average of the channels as int16; how many samples were rounded, and how many clipped.
+    """Return the average of the channels as int16; how many samples were rounded, and how many clipped.
 
     In blocks, so that hours of floating point cost no more memory than their result.
     """
@@ -191,7 +191,7 @@ def _at_rate(mono: Samples, rate_hz: int, wanted_hz: int) -> Samples:
 
 
 def _resampled(mono: Samples, rate_hz: int, wanted_hz: int) -> Iterator[Samples]:
-    """What `speech.audio.files.resample` gives, in blocks: at once, two hours at 44.1 kHz would take 6 GB."""
+    """Yield what `speech.audio.files.resample` gives, in blocks: at once, two hours at 44.1 kHz would take 6 GB."""
     import soxr
 
     common = gcd(rate_hz, wanted_hz)

@@ -47,11 +47,11 @@ class Parameter:
 
     @property
     def extent(self) -> float:
-        """Length of what can be drawn."""
+        """Return length of what can be drawn."""
         return self.high - self.low - (self.gap[1] - self.gap[0] if self.gap else 0.0)
 
     def at(self, uniform: float) -> float:
-        """The value at a place in [0, 1) of what can be drawn."""
+        """Return the value at a place in [0, 1) of what can be drawn."""
         value = self.low + self.extent * uniform
         if self.gap is None or value < self.gap[0]:
             return min(value, self.high)
@@ -59,13 +59,13 @@ class Parameter:
         return min(max(value + self.gap[1] - self.gap[0], self.gap[1]), self.high)
 
     def describe_range(self, without: str) -> str:
-        """What a voice may have, in words; `without` stands before the gap."""
+        """Return what a voice may have, in words; `without` stands before the gap."""
         unit = f" {self.unit.strip()}" if self.unit.strip() else ""
         gap = f", {without} {self.gap[0]:g} to {self.gap[1]:g}" if self.gap else ""
         return f"{self.low:g} to {self.high:g}{unit}{gap}"
 
     def holds(self, value: float) -> bool:
-        """Whether a voice may have this value."""
+        """Return whether a voice may have this value."""
         in_gap = self.gap is not None and self.gap[0] < value < self.gap[1]
         return self.low <= value <= self.high and not in_gap
 
@@ -83,7 +83,7 @@ class Option:
     unit: str = ""
 
     def validate(self, value: OptionValue) -> OptionValue:
-        """The value as the method takes it.
+        """Return the value as the method takes it.
 
         Raises:
             MethodError: it is none that this option can have.
@@ -177,7 +177,8 @@ class Anonymizer(Protocol):
     def needs_gpu(self) -> bool: ...
 
     def missing(self) -> str:
-        """What this machine lacks to run it and how to get it, a sentence; empty where nothing does. Never raises."""
+        """Return what this machine lacks to run it and how to get it, a sentence; empty where nothing does. Never
+        raises."""
         ...
 
     def anonymize(
@@ -189,7 +190,7 @@ class Anonymizer(Protocol):
         options: Options | None = None,
         threads: int = 1,
     ) -> Samples:
-        """One utterance in the voice of the pseudo-speaker.
+        """Return one utterance in the voice of the pseudo-speaker.
 
         Args:
             samples: int16, shape (n,), mono, n ≥ 0, `rate` in hertz; not changed.
@@ -212,7 +213,8 @@ class Anonymizer(Protocol):
 
 
 def find_missing_members(thing: object, protocol: type = Anonymizer) -> list[str]:
-    """What a protocol names and a thing lacks; since Python 3.12 `isinstance` does not see what `__getattr__` gives."""
+    """Return what a protocol names and a thing lacks; since Python 3.12 `isinstance` does not see what `__getattr__`
+    gives."""
     return [name for part in protocol.__mro__ for name in vars(part) if name[0] != "_" and not hasattr(thing, name)]
 
 
@@ -251,7 +253,7 @@ class TargetPool:
         self.by_name: Mapping[str, Target] = {target.name: target for target in ordered}
 
     def find(self, name: str) -> Target:
-        """The target of that name. Raises MethodError, which says how many there are."""
+        """Return the target of that name. Raises MethodError, which says how many there are."""
         if name not in self.by_name:
             said = f'"{name}"' if name else "none"
             count = f"{len(self.targets)} target{'' if len(self.targets) == 1 else 's'}"
@@ -264,11 +266,11 @@ class TargetedAnonymizer(Anonymizer, Protocol):
 
     @property
     def has_targets(self) -> bool:
-        """Whether it was given its pool; without one it anonymises nothing."""
+        """Return whether it was given its pool; without one it anonymises nothing."""
         ...
 
     def prepare(self, pool: TargetPool) -> TargetedAnonymizer:
-        """The same method with the targets of a pool, whose recordings it reads and analyses once, when needed.
+        """Return the same method with the targets of a pool, whose recordings it reads and analyses once, when needed.
 
         Raises:
             MethodError: a pool that it cannot use.
@@ -277,7 +279,7 @@ class TargetedAnonymizer(Anonymizer, Protocol):
 
 
 def require_pool(name: str, pool: TargetPool | None) -> TargetPool:
-    """The pool that a method was prepared with. Raises MethodError, in its name, where that was not done."""
+    """Return the pool that a method was prepared with. Raises MethodError, in its name, where that was not done."""
     if pool is None:
         raise MethodError(
             f"{name} gives the voices of target speakers; found none. Name a folder of their recordings "
@@ -287,7 +289,7 @@ def require_pool(name: str, pool: TargetPool | None) -> TargetPool:
 
 
 def takes_targets(method: Anonymizer) -> TypeGuard[TargetedAnonymizer]:
-    """Whether a method needs a pool of targets before it can run."""
+    """Return whether a method needs a pool of targets before it can run."""
     return not find_missing_members(method, TargetedAnonymizer)
 
 
@@ -310,7 +312,7 @@ class PlanningAnonymizer(Anonymizer, Protocol):
     """An anonymiser that plans its voices itself, before anything is synthesised; its voices have no parameters."""
 
     def plan_voices(self, requests: Sequence[VoiceRequest], pool: TargetPool | None = None) -> Sequence[PseudoSpeaker]:
-        """The voice of each request, in their order: the same for the same requests and pool.
+        """Return the voice of each request, in their order: the same for the same requests and pool.
 
         Args:
             requests: at speaker level all speakers of a role and split, at utterance level one utterance.
@@ -323,17 +325,19 @@ class PlanningAnonymizer(Anonymizer, Protocol):
 
 
 def plans_voices(method: Anonymizer) -> TypeGuard[PlanningAnonymizer]:
-    """Whether a method plans its voices itself; those of all others are drawn from keys, or targets."""
+    """Return whether a method plans its voices itself; those of all others are drawn from keys, or targets."""
     return not find_missing_members(method, PlanningAnonymizer)
 
 
 def makes_vectors(method: object) -> bool:
-    """Whether its voices are vectors made of recordings: at utterance level, too, they are planned before all else."""
+    """Return whether its voices are vectors made of recordings: at utterance level, too, they are planned before all
+    else."""
     return bool(getattr(method, "makes_vectors", False))
 
 
 def keeps_duration(method: object) -> bool:
-    """Whether outputs are to be as long as their originals; a method that synthesises speech says that its are not."""
+    """Return whether outputs are to be as long as their originals; a method that synthesises speech says that its are
+    not."""
     return bool(getattr(method, "keeps_duration", True))
 
 
@@ -397,7 +401,8 @@ class Described:
         return [self._anonymize(item, rate, settled, threads) for item in items]
 
     def _anonymize(self, item: VoicedUtterance, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:
-        """One utterance; voice and options are in order. Who has an `anonymize_batch` of their own needs none."""
+        """Return one utterance; voice and options are in order. Who has an `anonymize_batch` of their own needs
+        none."""
         raise NotImplementedError
 
 
@@ -451,7 +456,7 @@ def validate_voice(method: Anonymizer, voice: PseudoSpeaker) -> None:
 
 
 def complete_options(method: Anonymizer, options: Options | None) -> dict[str, OptionValue]:
-    """All options of the method, those that were not given at their defaults.
+    """Return all options of the method, those that were not given at their defaults.
 
     Raises:
         MethodError: one that the method does not have, or a value that it cannot take.
@@ -500,7 +505,7 @@ def anonymize_items(
 
 
 def _checked(name: str, output: Samples) -> Samples | Exception:
-    """An output as the contract has it, or the error that it is none."""
+    """Return an output as the contract has it, or the error that it is none."""
     if isinstance(output, np.ndarray) and output.dtype == np.int16 and output.ndim == 1 and output.size:
         return output
     found = f"{output.dtype} {output.shape}" if isinstance(output, np.ndarray) else type(output).__name__

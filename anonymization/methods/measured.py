@@ -82,11 +82,11 @@ class Measure:
 
     @property
     def head(self) -> str:
-        """Title and unit."""
+        """Return title and unit."""
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
     def read(self, one: MethodResults | None) -> Value:
-        """Its value; None where it was not measured."""
+        """Return its value; None where it was not measured."""
         found = getattr(one, self.name, None)
         return cast("Value", found.get(self.engine) if self.engine and found is not None else found)
 
@@ -123,7 +123,7 @@ class Measurements:
     methods: Mapping[str, MethodResults]
 
     def measures(self) -> Iterator[Measure]:
-        """All that was measured, in the order of tables."""
+        """Yield all that was measured, in the order of tables."""
         for name in self.recognizers:
             title = f"Word errors, {recognizers.find_engine(name).title}"
             yield Measure("word_errors", title, engine=name, count=self.words)
@@ -141,7 +141,7 @@ class Measurements:
         yield Measure("work_per_second", "Work", "s", 3)
 
     def describe_speech(self) -> str:
-        """What the numbers were measured on, as sentences."""
+        """Return what the numbers were measured on, as sentences."""
         return (
             f"{self.speech}; nearness to voices: {self.acceptance_speech}. Semi-informed attacker: {self.trained}. "
             f"Word errors are of {self.words} words; their 95 % intervals count each word by itself, those of other "
@@ -149,21 +149,21 @@ class Measurements:
         )
 
     def row(self, one: MethodResults) -> list[Cell]:
-        """All its numbers, as they are read."""
+        """Return all its numbers, as they are read."""
         return [measure.show(one) for measure in self.measures()]
 
     @property
     def heads(self) -> list[str]:
-        """What stands above them."""
+        """Return what stands above them."""
         return [measure.head for measure in self.measures()]
 
     def is_intelligible(self, one: MethodResults) -> bool:
-        """Whether speech has at most 1.5 times the word errors of the copies, by the first recogniser."""
+        """Return whether speech has at most 1.5 times the word errors of the copies, by the first recogniser."""
         name = self.recognizers[0]
         return one.word_errors[name] <= _MOST_WORD_ERRORS * self.copied.word_errors[name]
 
     def find_shortfalls(self, one: MethodResults) -> tuple[str, ...]:
-        """What a method falls short of: marks of `SHORTFALLS`, in its order; none of what was not measured."""
+        """Return what a method falls short of: marks of `SHORTFALLS`, in its order; none of what was not measured."""
         marks = {"not intelligible": self.is_intelligible(one), "voice not reached": reaches_voice(one) is not False}
         return tuple(mark for mark, is_met in marks.items() if not is_met)
 
@@ -177,8 +177,8 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 
 def reaches_voice(one: MethodResults) -> bool | None:
-    """Whether more than half of the outputs are nearer to the given voice than to the own, and than to another's; None
-    where that was not measured."""
+    """Return whether more than half of the outputs are nearer to the given voice than to the own, and than to
+    another's; None where that was not measured."""
     if one.nearer_than_own is None or one.nearer_than_other is None:
         return None
     return min(one.nearer_than_own, one.nearer_than_other) > _NEARER
@@ -186,7 +186,7 @@ def reaches_voice(one: MethodResults) -> bool | None:
 
 @cache
 def read_measurements() -> Measurements:
-    """All that is kept."""
+    """Return all that is kept."""
     found: dict[str, Any] = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return Measurements(
         **{name: found[name] for name in ("date", "speech", "acceptance_speech", "trained", "words")},
@@ -199,6 +199,6 @@ def read_measurements() -> Measurements:
 
 
 def find_measured(method: Anonymizer) -> MethodResults | None:
-    """The numbers of a method in its version; None where nobody measured it."""
+    """Return the numbers of a method in its version; None where nobody measured it."""
     found = read_measurements().methods.get(method.name)
     return found if found is not None and found.version == method.version else None

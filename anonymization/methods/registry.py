@@ -52,17 +52,17 @@ Found = tuple[str, Anonymizer] | BrokenPlugin  # where a method comes from, and 
 
 
 def methods() -> tuple[Anonymizer, ...]:
-    """All methods, in the order in which they are to be offered: built-in, plug-ins, descriptions."""
+    """Return all methods, in the order in which they are to be offered: built-in, plug-ins, descriptions."""
     return _known()[0]
 
 
 def broken() -> tuple[BrokenPlugin, ...]:
-    """All plug-ins and commands that cannot be used, for the operator."""
+    """Return all plug-ins and commands that cannot be used, for the operator."""
     return _known()[1]
 
 
 def get_method(name: str) -> Anonymizer:
-    """The method of that name. Raises MethodError, which lists the known names."""
+    """Return the method of that name. Raises MethodError, which lists the known names."""
     known = {method.name: method for method in methods()}
     if name not in known:
         hint = f" {len(broken())} more cannot be used: {broken()[0].reason}" if broken() else ""
@@ -71,7 +71,7 @@ def get_method(name: str) -> Anonymizer:
 
 
 def find_method(name_or_path: str) -> Anonymizer:
-    """The method of that name, or that which a file ending in `.toml` describes.
+    """Return the method of that name, or that which a file ending in `.toml` describes.
 
     Raises:
         MethodError: there is none, or the description cannot be used.
@@ -87,7 +87,7 @@ def find_method(name_or_path: str) -> Anonymizer:
 
 
 def explain_missing(method: Anonymizer) -> str:
-    """Why a method cannot run on this machine, a sentence; empty where it can. For plug-ins that raise, too."""
+    """Return why a method cannot run on this machine, a sentence; empty where it can. For plug-ins that raise, too."""
     try:
         return str(method.missing())
     except Exception as error:  # a stranger's code
@@ -118,7 +118,7 @@ def _built_in() -> tuple[Anonymizer, ...]:
 
 @cache
 def _plug_ins() -> tuple[Found, ...]:
-    """Those of the installed packages; read once, as a package that is installed needs a new start anyway."""
+    """Return those of the installed packages; read once, as a package that is installed needs a new start anyway."""
     points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
     return tuple(found for point in points for found in _load(point))
 
@@ -137,7 +137,7 @@ def _load(point: EntryPoint) -> list[Found]:
 
 
 def _given(thing: object) -> tuple[Anonymizer, ...]:
-    """The anonymisers that an entry point gives."""
+    """Return the anonymisers that an entry point gives."""
     if callable(thing) and (isinstance(thing, type) or find_missing_members(thing)):
         thing = thing()
     things = thing if isinstance(thing, Sequence) and not isinstance(thing, str) else (thing,)
@@ -150,7 +150,7 @@ def _given(thing: object) -> tuple[Anonymizer, ...]:
 
 
 def _find_problem(method: Anonymizer) -> str:
-    """What of its description does not fit the contract; empty where all does."""
+    """Return what of its description does not fit the contract; empty where all does."""
     if not isinstance(method.name, str) or not NAME.fullmatch(method.name) or len(method.name) > LONGEST_NAME:
         return f"name: expected small letters, digits and hyphens, found {method.name!r}"
     for attribute in ("title", "version", "reference"):
@@ -177,7 +177,7 @@ def _find_problem(method: Anonymizer) -> str:
 
 
 def _load_descriptions(folder: Path) -> list[Found]:
-    """The methods that a folder describes, in files `NAME.toml` or `NAME/anonymizer.toml`.
+    """Return the methods that a folder describes, in files `NAME.toml` or `NAME/anonymizer.toml`.
 
     Files that are new, changed or removed count at once, those of a training too; the others are not read again.
     """
@@ -225,6 +225,6 @@ def _load_description(path: Path) -> Anonymizer:
 
 
 def _told(error: BaseException) -> str:
-    """An error of a stranger's code in a line."""
+    """Return an error of a stranger's code in a line."""
     first = " ".join(str(error).split())[:300].rstrip(".")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -44,11 +44,11 @@ class SpectrumMethod(Described, ABC, Generic[V]):
 
     @abstractmethod
     def _read_voice(self, voice: PseudoSpeaker) -> V:
-        """What a voice says. Raises MethodError for one that is none of the method's."""
+        """Return what a voice says. Raises MethodError for one that is none of the method's."""
 
     @abstractmethod
     def _convert(self, samples: Samples, voice: V, options: dict[str, OptionValue]) -> Samples:
-        """The speech in a voice; samples are not silent. Raises InputError where a part refuses them."""
+        """Return the speech in a voice; samples are not silent. Raises InputError where a part refuses them."""
 
     def _anonymize(self, item: VoicedUtterance, rate: int, options: dict[str, OptionValue], threads: int) -> Samples:  # noqa: ARG002 - of others
         """Digital silence keeps its place. One thread, so that a process may fork afterwards, and no rounding depends
@@ -67,7 +67,8 @@ class SpectrumMethod(Described, ABC, Generic[V]):
 
 
 def missing(what: str, *models: str) -> str:
-    """Why nothing can be converted here, one sentence; empty where all is. `what` needs it, as a sentence begins.
+    """Return why nothing can be converted here, one sentence; empty where all is. `what` needs it, as a sentence
+    begins.
 
     Args:
         models: of `speech.model_files`, that it needs.
@@ -78,7 +79,7 @@ def missing(what: str, *models: str) -> str:
 
 
 def speak(spectrum: npt.NDArray[np.float32], original: Samples, level: Level) -> Samples:
-    """Samples of a spectrum, fitted to the original."""
+    """Return samples of a spectrum, fitted to the original."""
     [sound] = vocoder().synthesize([spectrum])
     return fit_to_original(sound, original, level)
 
@@ -86,7 +87,7 @@ def speak(spectrum: npt.NDArray[np.float32], original: Samples, level: Level) ->
 def fit_to_original(
     sound: npt.NDArray[np.float32], original: Samples, level: Level, rate_hz: int = VOCODER_HZ
 ) -> Samples:
-    """A sound with as many samples as the original has, silent where that is digitally silent, at its level.
+    """Return a sound with as many samples as the original has, silent where that is digitally silent, at its level.
 
     Args:
         sound: full scale 1.0, shape (n,). rate_hz: its samples per second.
@@ -98,7 +99,7 @@ def fit_to_original(
 
 @lru_cache(maxsize=1)
 def layers_encoder() -> WhisperLayers:
-    """The encoder of Whisper base, once in a process."""
+    """Return the encoder of Whisper base, once in a process."""
     from speech.features import whisper_layers
 
     return whisper_layers.load()

@@ -52,11 +52,11 @@ class SpectraTraining(Training[R, N]):
     """A decoder at a step."""
 
     def make_files(self, utterances: Sequence[TrainingUtterance]) -> Mapping[str, bytes]:
-        """The voices of the speakers."""
+        """Return the voices of the speakers."""
         return {VOICES: _voices(utterances, self.features)}
 
     def normalize_layers(self, network: N) -> N:
-        """The network with mean and spread of each number of the layers over the original speech."""
+        """Return the network with mean and spread of each number of the layers over the original speech."""
         count = sum(each.layers.shape[1] for each in self.features)
         mean = sum(each.layers[0].astype(np.float64).sum(axis=0) for each in self.features) / count
         squares = sum(np.square(each.layers[0].astype(np.float64) - mean).sum(axis=0) for each in self.features) / count
@@ -92,7 +92,7 @@ class SoftUnitsTraining(SpectraTraining[SoftUnitsRecipe, SoftUnitsDecoder]):
         return network
 
     def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
-        """Mean absolute difference of spectra, and cross-entropy of the units."""
+        """Return mean absolute difference of spectra, and cross-entropy of the units."""
         with self.in_16_bits():
             content = self.network.encode(batch.layers)
             scores = self.network.name_units(content)
@@ -107,7 +107,7 @@ class SoftUnitsTraining(SpectraTraining[SoftUnitsRecipe, SoftUnitsDecoder]):
         return max(1, sum(each.layers.shape[1] for each in self.features) // _FRAMES_OF_UNITS)
 
     def _cut_units(self, batch: SpeechBatch) -> Tensor:
-        """The units of the frames of content of a batch, shape (batch, content frames)."""
+        """Return the units of the frames of content of a batch, shape (batch, content frames)."""
         wide = batch.layers.shape[1]
         pieces = np.zeros((len(batch.origin), wide), np.int64)
         for row, (number, first) in zip(pieces, batch.origin.tolist(), strict=True):
@@ -119,7 +119,7 @@ class SoftUnitsTraining(SpectraTraining[SoftUnitsRecipe, SoftUnitsDecoder]):
 
 
 def _nearest(frames: Tensor, means: Tensor) -> Tensor:
-    """The number of the nearest mean of each frame, shape (frames,)."""
+    """Return the number of the nearest mean of each frame, shape (frames,)."""
     squares = means.square().sum(dim=1)
     return torch.cat([(squares - 2 * part @ means.T).argmin(dim=1) for part in frames.split(_AT_ONCE)])
 
@@ -172,7 +172,8 @@ class DecoderTraining(SpectraTraining[DecoderRecipe, ContentDecoder]):
         return {**super().parts(), "phones": self._phones, "their_optimizer": self._their_optimizer}
 
     def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:
-        """Mean absolute difference of spectra, squared distance between bottleneck and codes, loss of a phone."""
+        """Return mean absolute difference of spectra, squared distance between bottleneck and codes, loss of a
+        phone."""
         recipe = self.recipe
         with_codes = self.step >= recipe.warm_up
         with self.in_16_bits():
@@ -264,7 +265,7 @@ class PhoneLoss(nn.Module):
         self.layer = nn.Conv1d(bottleneck, len(places) + 1, _PHONE_FRAMES, padding=_PHONE_FRAMES // 2)
 
     def forward(self, network: ContentDecoder, draw: np.random.Generator) -> Tensor:
-        """The loss of a phone, of some utterances that are drawn, each from one of its copies."""
+        """Return the loss of a phone, of some utterances that are drawn, each from one of its copies."""
         numbers = draw.choice(list(self._texts), min(_UTTERANCES, len(self._texts)), replace=False)
         device = self.layer.weight.device
         layers = [self._features[number].layers for number in numbers.tolist()]
@@ -302,7 +303,7 @@ class WorldDecoderTraining(Training[WorldDecoderRecipe, WorldDecoder]):
         return WorldDecoder(self.recipe.shape)
 
     def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
-        """Mean absolute differences of logarithms of envelopes and of aperiodicity."""
+        """Return mean absolute differences of logarithms of envelopes and of aperiodicity."""
         with torch.no_grad():
             content = batch.at_spectra(self._decoder.encode(batch.layers))
         with self.in_16_bits():
@@ -314,7 +315,7 @@ class WorldDecoderTraining(Training[WorldDecoderRecipe, WorldDecoder]):
 
 
 def _voices(utterances: Sequence[TrainingUtterance], features: Sequence[Features]) -> bytes:
-    """Vector, mean and spread of the logarithm of F0 of each speaker, with names and genders in the header."""
+    """Return vector, mean and spread of the logarithm of F0 of each speaker, with names and genders in the header."""
     from safetensors.numpy import save
 
     by_speaker: dict[str, list[Features]] = defaultdict(list)

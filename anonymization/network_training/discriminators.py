@@ -104,7 +104,7 @@ def _judge(layers: nn.ModuleList, last: nn.Module, values: Tensor) -> Judgement:
 
 
 def loss_of_discriminators(recorded: Sequence[Judgement], synthetic: Sequence[Judgement]) -> Tensor:
-    """Squared distance of judgements from 1 and from 0 (equation 1 of the paper)."""
+    """Return squared distance of judgements from 1 and from 0 (equation 1 of the paper)."""
     return torch.stack(
         [
             (1 - real.float()).square().mean() + made.float().square().mean()
@@ -114,7 +114,8 @@ def loss_of_discriminators(recorded: Sequence[Judgement], synthetic: Sequence[Ju
 
 
 def losses_of_generator(recorded: Sequence[Judgement], synthetic: Sequence[Judgement]) -> tuple[Tensor, Tensor]:
-    """Squared distance of the judgement of synthetic speech from 1, and difference of layers (equations 2 and 4)."""
+    """Return squared distance of the judgement of synthetic speech from 1, and difference of layers (equations 2 and
+    4)."""
     adversarial = torch.stack([(1 - made.float()).square().mean() for made, _ in synthetic]).sum()
     differences = [
         functional.l1_loss(there.float(), here.float())

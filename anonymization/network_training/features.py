@@ -67,7 +67,7 @@ class FeatureReader:
         folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, utterance: TrainingUtterance) -> Features:
-        """The features of an utterance, of its file where there is one.
+        """Return the features of an utterance, of its file where there is one.
 
         Raises:
             InputError: audio that cannot be read, is silent or shorter than a second.
@@ -116,7 +116,7 @@ def read_features(
     *,
     for_world: bool = False,
 ) -> list[Features]:
-    """The features of all utterances, in their order; what was measured before is read.
+    """Return the features of all utterances, in their order; what was measured before is read.
 
     Args:
         for_world: with parameters of WORLD in place of spectra.

@@ -84,7 +84,7 @@ class WaveTraining(Training[A, N]):
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are discriminators."""
+        """Return whether there are discriminators."""
         return True
 
     def make_network(self) -> N:
@@ -100,11 +100,11 @@ class WaveTraining(Training[A, N]):
 
     @abstractmethod
     def make_generator(self) -> N:
-        """The network before the first step."""
+        """Return the network before the first step."""
 
     @abstractmethod
     def make_samples(self, batch: SpeechBatch, draw: np.random.Generator) -> Tensor:
-        """What the network makes of a batch, shape (batch, 256 × crop)."""
+        """Return what the network makes of a batch, shape (batch, 256 × crop)."""
 
     def parts(self) -> dict[str, Any]:
         """Of the discriminators, too."""
@@ -122,7 +122,8 @@ class WaveTraining(Training[A, N]):
         return float(difference.detach()), *found
 
     def learn(self, loss: Tensor, made: Tensor, recorded: Tensor) -> tuple[float, float, float]:
-        """A step of the network by a loss and by what discriminators say, and one of theirs; the losses of HiFi-GAN.
+        """Return a step of the network by a loss and by what discriminators say, and one of theirs; the losses of
+        HiFi-GAN.
 
         Before they judge, these are 0.
         """
@@ -143,25 +144,25 @@ class WaveTraining(Training[A, N]):
         return float(adversarial.detach()), float(features.detach()), float(theirs.detach())
 
     def _judge(self, recorded: Tensor, made: Tensor) -> tuple[list[Judgement], list[Judgement]]:
-        """What the discriminators make of recorded and of synthetic speech, both at once."""
+        """Return what the discriminators make of recorded and of synthetic speech, both at once."""
         count = len(recorded)
         both = self._discriminators(torch.cat([recorded, made])[:, None])
         real = [(judgement[:count], [layer[:count] for layer in layers]) for judgement, layers in both]
         return real, [(judgement[count:], [layer[count:] for layer in layers]) for judgement, layers in both]
 
     def make_source(self, of: Source, batch: SpeechBatch, draw: np.random.Generator) -> tuple[Tensor, torch.Generator]:
-        """The harmonics of the pieces, from phases that are drawn, and the chance that made their noise."""
+        """Return the harmonics of the pieces, from phases that are drawn, and the chance that made their noise."""
         noise = torch.Generator(self.device).manual_seed(int(draw.integers(2**31)))
         start = torch.from_numpy(draw.random(self.recipe.batch)).to(self.device)
         hz = torch.where(batch.intonation[:, :, 1] > 0, log_f0(batch.intonation).exp(), 0.0)
         return of(hz, noise, start), noise
 
     def keep_inside(self, made: Tensor, batch: SpeechBatch) -> Tensor:
-        """Samples, 0 where the utterance has ended."""
+        """Return samples, 0 where the utterance has ended."""
         return torch.where(batch.inside.repeat_interleave(HOP_SAMPLES, dim=1), made.float(), 0.0)
 
     def cut_waves(self, batch: SpeechBatch) -> Tensor:
-        """What is to come out, shape (batch, 256 × crop)."""
+        """Return what is to come out, shape (batch, 256 × crop)."""
         wide = self.recipe.crop * HOP_SAMPLES
         pieces = np.zeros((len(batch.origin), wide), np.float32)
         for row, (number, first) in zip(pieces, batch.origin.tolist(), strict=True):
@@ -196,7 +197,7 @@ class VocoderTraining(WaveTraining[VocoderRecipe, SourceFilter]):
         return samples
 
     def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:
-        """Mean absolute difference of mel spectra, distance of log power spectra, and the losses of HiFi-GAN."""
+        """Return mean absolute difference of mel spectra, distance of log power spectra, and the losses of HiFi-GAN."""
         recorded = self.cut_waves(batch)
         made = self.keep_inside(self.make_samples(batch, draw), batch)
         difference, distance = functional.l1_loss(log_mels(made), log_mels(recorded)), compare_spectra(made, recorded)
@@ -233,7 +234,7 @@ class ContentTraining(WaveTraining[A, N]):
         return cls(speech.features, recipe, seed, checkpoint, key, decoder=decoder, waves=waves, device=device)
 
     def read_content(self, batch: SpeechBatch) -> Tensor:
-        """Content at the frames of the spectra, shape (batch, crop, bottleneck)."""
+        """Return content at the frames of the spectra, shape (batch, crop, bottleneck)."""
         with torch.no_grad():
             return batch.at_spectra(self.decoder.encode(batch.layers))
 
@@ -269,5 +270,5 @@ class HifiGanTraining(ContentTraining[HifiGanRecipe, JointHifiGan]):
 
 
 def read_waves(utterances: Sequence[TrainingUtterance]) -> list[NDArray[np.float32]]:
-    """The samples of utterances at the one loudness, at 22,050 Hz."""
+    """Return the samples of utterances at the one loudness, at 22,050 Hz."""
     return [wave_at_loudness(read_checked(utterance)) for utterance in utterances]

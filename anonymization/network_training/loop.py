@@ -70,7 +70,7 @@ class SpeechBatch:
     origin: Tensor
 
     def at_spectra(self, content: Tensor) -> Tensor:
-        """Content at the frames of the spectra, shape (batch, crop, bottleneck), of that at its own frames."""
+        """Return content at the frames of the spectra, shape (batch, crop, bottleneck), of that at its own frames."""
         wide = (-1, -1, content.shape[2])
         there = content.gather(1, self.before[:, :, None].expand(wide))
         after = content.gather(1, (self.before + 1).clamp_max(content.shape[1] - 1)[:, :, None].expand(wide))
@@ -112,28 +112,28 @@ class Training(ABC, Generic[R, N]):
 
     @classmethod
     def begin(cls, speech: TrainingSpeech, recipe: R, seed: int, checkpoint: Path, key: str, device: Device) -> Self:
-        """A training on speech, or where its state says it was."""
+        """Return a training on speech, or where its state says it was."""
         return cls(speech.features, recipe, seed, checkpoint, key, device=device)
 
     @abstractmethod
     def make_network(self) -> N:
-        """The network before the first step, with the statistics of the features."""
+        """Return the network before the first step, with the statistics of the features."""
 
     @abstractmethod
     def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:
-        """One step of the optimiser; its losses."""
+        """Return one step of the optimiser; its losses."""
 
     def learnt(self) -> Mapping[str, Tensor]:
-        """The tensors that are kept of the network, by name."""
+        """Return the tensors that are kept of the network, by name."""
         tensors: dict[str, Tensor] = self.network.state_dict()
         return tensors
 
     def make_files(self, utterances: Sequence[TrainingUtterance]) -> Mapping[str, bytes]:  # noqa: ARG002 - of others
-        """What is kept beside weights, losses and card, by name; the utterances are those of the features."""
+        """Return what is kept beside weights, losses and card, by name; the utterances are those of the features."""
         return {}
 
     def tell(self) -> Mapping[str, Any]:
-        """What the card says of this kind of training."""
+        """Return what the card says of this kind of training."""
         return {}
 
     def run(self, progress: Count) -> None:
@@ -159,7 +159,7 @@ class Training(ABC, Generic[R, N]):
         progress(self.step, self.recipe.steps)
 
     def parts(self) -> dict[str, Any]:
-        """Networks and optimisers (their names end so), whose state is kept."""
+        """Return networks and optimisers (their names end so), whose state is kept."""
         return {"network": self.network, "optimizer": self.optimizer}
 
     def in_16_bits(self) -> torch.autocast:

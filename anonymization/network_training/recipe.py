@@ -45,21 +45,21 @@ class Recipe:
 
     @property
     def needs_texts(self) -> bool:
-        """Whether it learns from the words of the utterances, too."""
+        """Return whether it learns from the words of the utterances, too."""
         return False
 
     @property
     def reads_decoder(self) -> bool:
-        """Whether it learns from the content that a decoder makes."""
+        """Return whether it learns from the content that a decoder makes."""
         return self.name in READ_DECODER
 
     @property
     def needs_card(self) -> bool:
-        """Whether it would take days on a processor."""
+        """Return whether it would take days on a processor."""
         return False
 
     def changed(self, **values: object) -> Self:
-        """The recipe with other values; `size` says which others stand in place of them, ``small`` or ``full``.
+        """Return the recipe with other values; `size` says which others stand in place of them, ``small`` or ``full``.
 
         Raises:
             InputError: no such value, or one that is none; names all of them.
@@ -72,7 +72,7 @@ class Recipe:
         return change_values(self, values)
 
     def as_dict(self) -> dict[str, object]:
-        """All values, for a record."""
+        """Return all values, for a record."""
         return asdict(self)
 
 
@@ -101,7 +101,7 @@ class NetworkRecipe(Recipe):
         return self.shape == cast("NetworkRecipe", read_sizes(self.name)["full"]).shape
 
     def fit(self, decoder: DecoderShape) -> Self:
-        """The recipe for the decoder whose content is learnt from: a network reads as many numbers a frame."""
+        """Return the recipe for the decoder whose content is learnt from: a network reads as many numbers a frame."""
         if not hasattr(self.shape, "content"):
             return self
         return replace(self, shape=replace(cast("Any", self.shape), content=decoder.bottleneck))
@@ -182,7 +182,7 @@ class HifiGanRecipe(AdversarialRecipe):
     shape: JointHifiGanShape
 
     def fit(self, decoder: DecoderShape) -> Self:
-        """The recipe for a decoder that learns on itself, with all of its blocks where it has no more."""
+        """Return the recipe for a decoder that learns on itself, with all of its blocks where it has no more."""
         blocks = min(self.shape.blocks, decoder.blocks)
         return replace(self, shape=replace(self.shape, width=decoder.width, blocks=blocks))
 
@@ -226,7 +226,7 @@ _RECIPES: dict[str, type[Recipe]] = {
 
 
 def read_recipes() -> Mapping[str, Recipe]:
-    """The recipes that ship, by name."""
+    """Return the recipes that ship, by name."""
     return {name: sizes["small"] for name, sizes in _read_all().items()}
 
 
@@ -239,7 +239,7 @@ class ValueMeaning(NamedTuple):
 
 
 def explain_values() -> list[ValueMeaning]:
-    """All values of the recipes; one that means different things in two stands there twice."""
+    """Return all values of the recipes; one that means different things in two stands there twice."""
     found: dict[tuple[str, str], list[str]] = {}
     for recipe in read_recipes().values():
         for name, value in list_values(type(recipe)).items():
@@ -249,7 +249,7 @@ def explain_values() -> list[ValueMeaning]:
 
 
 def read_sizes(name: str) -> Mapping[str, Recipe]:
-    """The sizes of a recipe: ``small``, and where it has one ``full``."""
+    """Return the sizes of a recipe: ``small``, and where it has one ``full``."""
     return _read_all()[name]
 
 

@@ -28,7 +28,8 @@ _FEWEST_SPEAKERS = 10
 def fit_recognizer_map(
     utterances: Sequence[TrainingUtterance], recipe: MapRecipe, seed: int, progress: Count
 ) -> tuple[RecognizerMap, float, Mapping[str, Any]]:
-    """The map of all speakers, the seconds of speech, and what another map is worth on speakers that it did not see.
+    """Return the map of all speakers, the seconds of speech, and what another map is worth on speakers that it did not
+    see.
 
     Raises:
         InputError: fewer than ten speakers have three seconds of speech in a row, or audio cannot be read.
@@ -72,7 +73,7 @@ def _measure(samples: Samples, layers: WhisperLayers, speakers: SpeakerEncoder) 
 
 
 def _judge(fitted: RecognizerMap, features: Floats, vectors: Floats) -> Mapping[str, Any]:
-    """Mean cosine of expected and real vectors, beside that of the mean vector of the training."""
+    """Return mean cosine of expected and real vectors, beside that of the mean vector of the training."""
     mean = fitted.vectors / np.linalg.norm(fitted.vectors)
     pairs = zip(features, vectors, strict=True)
     found = [(float(fitted.expect(one) @ vector), float(mean @ vector)) for one, vector in pairs]

@@ -84,7 +84,7 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
         return network
 
     def update(self, batch: SpeechBatch, draw: np.random.Generator) -> tuple[float, ...]:  # noqa: ARG002 - of others
-        """Squared error of the standardised logarithm of F0 where voiced, and cross-entropy of voicing."""
+        """Return squared error of the standardised logarithm of F0 where voiced, and cross-entropy of voicing."""
         with torch.no_grad():
             codes = self._decoder.quantize(self._decoder.encode(batch.layers), self._decoder.shape.stages)[0][-1]
             content = batch.at_spectra(codes)
@@ -98,7 +98,7 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
         return float(error.detach()), float(doubt.detach())
 
     def tell(self) -> Mapping[str, Any]:
-        """What it is worth on the speakers who were held out."""
+        """Return what it is worth on the speakers who were held out."""
         converter, stages = Converter(self._decoder, self.device), self._decoder.shape.stages
         return {"held_out": measure(Regressor(self.network, self.device), converter, stages, self._held_out)}
 
@@ -106,7 +106,7 @@ class RegressorTraining(Training[RegressorRecipe, F0Regressor]):
 def measure(
     regressor: Regressor, converter: Converter, stages: int, features: Sequence[Features]
 ) -> dict[str, float | None]:
-    """How far the estimates are from F0 and voicing as they were found.
+    """Return how far the estimates are from F0 and voicing as they were found.
 
     Args:
         stages: how many codes describe a frame.
@@ -143,7 +143,8 @@ def measure(
 
 
 def hold_out_speakers(utterances: Sequence[TrainingUtterance], share: float, seed: int) -> frozenset[str]:
-    """The speakers of whom nothing is learnt: so large a share, at least one, of those with the fewest utterances."""
+    """Return the speakers of whom nothing is learnt: so large a share, at least one, of those with the fewest
+    utterances."""
     counts = Counter(one.source for one in utterances)
     least = sorted(counts, key=lambda name: (counts[name], name))
     number = max(1, round(share * len(counts)))

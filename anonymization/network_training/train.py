@@ -215,7 +215,7 @@ def _describe_data(utterances: Sequence[TrainingUtterance], seconds: float, lice
 
 
 def _write(folder: Path, files: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Files, and last of all the card."""
+    """Return files, and last of all the card."""
     for name, content in files.items():
         write_atomically(folder / name, content)
     card = {

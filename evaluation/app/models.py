@@ -44,7 +44,7 @@ class EvaluationRun(models.Model):
 
     @property
     def measured_set(self) -> DataSet:
-        """The data set of a run over one.
+        """Return the data set of a run over one.
 
         Raises:
             ValueError: the run is over the whole submission.

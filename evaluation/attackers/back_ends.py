@@ -89,13 +89,13 @@ class TwoCovariancePlda:
         return cls(mean, _loaded(between, loading), within)
 
     def diagonalised(self) -> tuple[Floats, Floats]:
-        """A (d, d) and ψ (d,), descending, with A W Aᵀ = I and A B Aᵀ = diag(ψ)."""
+        """Return a (d, d) and ψ (d,), descending, with A W Aᵀ = I and A B Aᵀ = diag(ψ)."""
         root = _inverse_root(self.within)
         values, directions = np.linalg.eigh(root @ self.between @ root)
         return directions.T[::-1] @ root, np.maximum(values[::-1], 0.0)
 
     def model_factors(self, models: Floats, counts: Counts, *, normalise: bool = False) -> Floats:
-        """One row per model, shape (m, 2 d + 1): its product with a row of `test_factors` is the score.
+        """Return one row per model, shape (m, 2 d + 1): its product with a row of `test_factors` is the score.
 
         Args:
             models: mean of the enrolment vectors of each model, shape (m, d).
@@ -115,7 +115,7 @@ class TwoCovariancePlda:
         return np.hstack([0.5 * (1 / alone - 1 / given), shrunk / given, constants])
 
     def test_factors(self, tests: Floats, *, normalise: bool = False) -> Floats:
-        """One row per test vector, shape (t, 2 d + 1); `tests` has shape (t, d)."""
+        """Return one row per test vector, shape (t, 2 d + 1); `tests` has shape (t, d)."""
         transform, spread = self.diagonalised()
         moved = (tests - self.mean) @ transform.T
         if normalise:
@@ -123,7 +123,7 @@ class TwoCovariancePlda:
         return np.hstack([moved**2, moved, np.ones((len(moved), 1))])
 
     def score(self, models: Floats, counts: Counts, tests: Floats, *, normalise: bool = False) -> Floats:
-        """Log likelihood ratios of every model and every test vector, shape (m, t)."""
+        """Return log likelihood ratios of every model and every test vector, shape (m, t)."""
         scores: Floats = (
             self.model_factors(models, counts, normalise=normalise) @ self.test_factors(tests, normalise=normalise).T
         )
@@ -178,7 +178,7 @@ def _moments(statistics: SpeakerStatistics) -> tuple[Floats, Floats, Floats]:
 def _expect_and_maximise(
     statistics: SpeakerStatistics, mean: Floats, between: Floats, within: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """One iteration; speakers with as many utterances share the posterior covariance."""
+    """Return one iteration; speakers with as many utterances share the posterior covariance."""
     expected = np.empty_like(statistics.means)
     speaker_covariance, utterance_covariance = np.zeros_like(between), np.zeros_like(within)
     for count in np.unique(statistics.counts):
@@ -233,7 +233,7 @@ class BackEnd(Protocol):
     """What `evaluation.attackers.trial_scores` asks of a way to compare vectors."""
 
     def prepare(self, vectors: Floats) -> Floats:
-        """What happens to every vector before those of a model are averaged; shape (n, d) to (n, d)."""
+        """Return what happens to every vector before those of a model are averaged; shape (n, d) to (n, d)."""
 
     def model_factors(self, models: Floats, counts: Counts) -> Floats:
         """Of averaged models, shape (m, d), with their numbers of utterances, shape (m,); shape (m, k)."""
@@ -351,7 +351,7 @@ class Plda:
         return cls(lda, TwoCovariancePlda.fit(projected, speakers, iterations=iterations, loading=loading))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """All that is fitted, by name, to be kept in a file."""
+        """Return all that is fitted, by name, to be kept in a file."""
         return {
             "lda_mean": self.lda.mean,
             "lda_projection": self.lda.projection,
@@ -389,6 +389,6 @@ class Plda:
 
 
 def _expanded(vectors: Floats) -> Floats:
-    """Length √k, as Kaldi's ``ivector-normalize-length``: unit variance in the mean."""
+    """Return length √k, as Kaldi's ``ivector-normalize-length``: unit variance in the mean."""
     expanded: Floats = unit_vectors(vectors, "projected vectors") * np.sqrt(vectors.shape[1])
     return expanded

@@ -37,7 +37,7 @@ class MeanF0:
     """Mean F0 of an utterance as an encoder: one number, in semitones above 1 Hz."""
 
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """The mean over the voiced frames of each utterance, shape (n, 1).
+        """Return the mean over the voiced frames of each utterance, shape (n, 1).
 
         Raises:
             InputError: as `speech.encoders.contract.SpeakerEncoder`, or an utterance without a voiced frame.
@@ -68,7 +68,7 @@ def score_mean_f0(
 def score_words(
     texts: Sequence[str], models: Mapping[str, Sequence[int]], tests: Mapping[str, int], pairs: Pairs
 ) -> Floats:
-    """Cosine between a trial text and the mean of what a speaker said at enrolment, both as n-grams by tf-idf.
+    """Return cosine between a trial text and the mean of what a speaker said at enrolment, both as n-grams by tf-idf.
 
     A term counts 1 + ln(its frequency in the text), times 1 + ln((1 + n) / (1 + n with it)) of the n enrolment texts;
     terms that occur in none of them do not count. Every text has length 1.
@@ -107,7 +107,8 @@ def score_words(
 
 
 def count_terms(text: str) -> Iterator[str]:
-    """The n-grams of a text: of its words, and of its letters with the spaces between words; case does not count."""
+    """Yield the n-grams of a text: of its words, and of its letters with the spaces between words; case does not
+    count."""
     words = text.lower().split()
     for size in WORDS_IN_A_ROW:
         yield from (f"w {' '.join(words[at : at + size])}" for at in range(len(words) - size + 1))

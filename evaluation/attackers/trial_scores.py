@@ -67,7 +67,7 @@ def fit_back_end(
     loading: float = 0.0,
     lda_dimensions: int = 200,
 ) -> BackEnd:
-    """The back end of a protocol, fitted on the vectors of the training corpus where it learns from them.
+    """Return the back end of a protocol, fitted on the vectors of the training corpus where it learns from them.
 
     Args:
         training: shape (n, d); needed for PLDA and for centring.
@@ -98,7 +98,7 @@ def score_trials(
     back_end: BackEnd | None = None,
     options: ScoringOptions = PRESETS["2024"],
 ) -> Floats:
-    """The score of each trial, shape (trials,), in their order.
+    """Return the score of each trial, shape (trials,), in their order.
 
     Args:
         enrolment: the vectors of each model, each shape (utterances, d).
@@ -131,7 +131,7 @@ def score_trials(
 
 
 def score_pairs(rows: ArrayLike, columns: ArrayLike, back_end: BackEnd) -> Floats:
-    """Scores of every utterance with every other, shape (n, m), for the similarity matrices of G_VD.
+    """Return scores of every utterance with every other, shape (n, m), for the similarity matrices of G_VD.
 
     Each row is a model of one utterance.
 
@@ -147,7 +147,7 @@ def score_pairs(rows: ArrayLike, columns: ArrayLike, back_end: BackEnd) -> Float
 def _places(
     trials: Iterable[Sequence[object]], enrolment: Mapping[str, ArrayLike], tests: Mapping[str, ArrayLike]
 ) -> tuple[Places, Places, list[str], list[str]]:
-    """Row and column of each trial among the models and utterances that occur, in order of their appearance."""
+    """Return row and column of each trial among the models and utterances that occur, in order of their appearance."""
     models: dict[str, int] = {}
     utterances: dict[str, int] = {}
     rows: list[int] = []
@@ -173,7 +173,7 @@ def _places(
 
 
 def _prepare(vectors: Mapping[str, ArrayLike], back_end: BackEnd) -> tuple[Floats, Places]:
-    """Enrolment vectors, shape (utterances, d), one model after the other, and how many each model has."""
+    """Return enrolment vectors, shape (utterances, d), one model after the other, and how many each model has."""
     matrices = {name: _matrix(values, f"model {name}") for name, values in vectors.items()}
     sizes = {matrix.shape[1] for matrix in matrices.values()}
     if len(sizes) > 1:
@@ -183,7 +183,7 @@ def _prepare(vectors: Mapping[str, ArrayLike], back_end: BackEnd) -> tuple[Float
 
 
 def _average(prepared: Floats, counts: Places, options: ScoringOptions) -> Floats:
-    """One vector of each model, shape (models, d)."""
+    """Return one vector of each model, shape (models, d)."""
     if options.enrolment_average == "mean-of-directions":
         prepared = unit_vectors(prepared, "enrolment vectors")
     starts = np.concatenate([[0], counts.cumsum()[:-1]])

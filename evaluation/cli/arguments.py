@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 
 def number_from(least: int, what: str, most: int = sys.maxsize) -> Callable[[str], int]:
-    """The type of an argument that is a whole number; `what` says so in the sentence that refuses another one."""
+    """Return the type of an argument that is a whole number; `what` says so in the sentence that refuses another
+    one."""
 
     def parse(text: str) -> int:
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
@@ -43,7 +44,7 @@ def read_change(text: str) -> tuple[str, str]:
 
 
 def require_entries(parsed: Parsed[T]) -> T:
-    """What a listing holds.
+    """Return what a listing holds.
 
     Raises:
         CommandError: nothing in it that can be read.

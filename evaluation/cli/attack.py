@@ -149,7 +149,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _objective(options: argparse.Namespace, attacker: Attacker, every: Sequence[Lists]) -> Objective:
-    """The numbers of the attack; its files are in OUT."""
+    """Return the numbers of the attack; its files are in OUT."""
     lists = {one.name: one for one in every}
     recipe = make_recipe(*every)
     sources = Sources(
@@ -184,7 +184,7 @@ def _voice_attacker(
 
 
 def _word_attacker(options: argparse.Namespace, every: Sequence[Lists]) -> tuple[Attacker, list[Problem]]:
-    """Who knows what was said alone; without words of the anonymised speech, of the originals only."""
+    """Return who knows what was said alone; without words of the anonymised speech, of the originals only."""
     lists, texts = {one.name: one for one in every}, list[str]()
     places: dict[Speech, dict[str, np.ndarray[Any, np.dtype[np.float32]]]] = {}
     problems: list[Problem] = []
@@ -271,7 +271,7 @@ def _encoder(options: argparse.Namespace) -> tuple[str, str, Callable[[], Speake
 
 
 def _trained_key(trained: Path) -> str:
-    """The key of its vectors; another training in a folder of the same name has others."""
+    """Return the key of its vectors; another training in a folder of the same name has others."""
     return f"{TRAINED}-{trained.resolve().name}@{read_description(trained).model_sha256[:12]}"
 
 
@@ -280,7 +280,7 @@ def _load_trained(trained: Path, device: Device) -> SpeakerEncoder:
 
 
 def _training(options: argparse.Namespace) -> Speech:
-    """The speech that the attacker learnt from."""
+    """Return the speech that the attacker learnt from."""
     usual = Speech.ANONYMISED if options.trained else Speech.ORIGINAL
     return Speech(options.trained_on) if options.trained_on else usual
 
@@ -295,7 +295,8 @@ def _fitted_of(trained: Path, preset: str) -> BackEnd | None:
 
 
 def _audio(options: argparse.Namespace, training: Speech) -> tuple[dict[Speech, dict[str, Path]], list[Problem]]:
-    """The recordings of each form that the attack needs, and what is wrong with their folders; before any work."""
+    """Return the recordings of each form that the attack needs, and what is wrong with their folders; before any
+    work."""
     forms = dict(zip((Speech.ORIGINAL, Speech.ANONYMISED), (options.original, options.anonymised), strict=True))
     found: dict[Speech, dict[str, Path]] = {}
     problems: list[Problem] = []
@@ -353,7 +354,7 @@ class _Rivals:
     why_not: list[str] = field(default_factory=list)
 
     def sentence(self, data_set: str) -> str:
-        """What the attack was held against on a trial set; empty where against nothing."""
+        """Return what the attack was held against on a trial set; empty where against nothing."""
         known = {"the shipped encoder": self.frozen, "the cosine of the same vectors": self.cosine}
         said = [f"{what} {eers[data_set]:.1f} %" for what, eers in known.items() if data_set in eers]
         said += [f"another seed {eer:.1f} %" for eer in self.seeds.get(data_set, [])]
@@ -421,7 +422,7 @@ def _eers(every: Sequence[Lists], enrolment: Vectors, heard: Vectors, score: Sco
 
 
 def _list_other_seeds(trained: Path) -> list[Path]:
-    """The finished seeds of the same training beside the one that attacks."""
+    """Return the finished seeds of the same training beside the one that attacks."""
     own = read_description(trained)
     found = []
     for folder in sorted(trained.resolve().parent.glob("seed-*")):
@@ -436,7 +437,7 @@ def _list_other_seeds(trained: Path) -> list[Path]:
 def _judge(
     options: argparse.Namespace, objective: Objective, tests: Sequence[Lists], rivals: _Rivals
 ) -> dict[str, Reliability]:
-    """What is known against the trained attacker, by trial set."""
+    """Return what is known against the trained attacker, by trial set."""
     description = read_description(options.trained)
     own, system = description.final.own_eer, description.system
     if description.final.own_eer_open:

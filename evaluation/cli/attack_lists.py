@@ -38,7 +38,7 @@ def read_enrolment(folder: Path) -> Lists:
 
 
 def read_test(path: Path) -> Lists:
-    """A Kaldi directory, or a trials file beside its utt2spk."""
+    """Return a Kaldi directory, or a trials file beside its utt2spk."""
     folder, file = (path, path / "trials") if path.is_dir() else (path.parent, path)
     name = folder.resolve().name if file.name == "trials" else file.stem
     if not file.is_file():
@@ -58,7 +58,7 @@ def read_test(path: Path) -> Lists:
 
 
 def find_unknown_models(enrolment: Lists, tests: Sequence[Lists]) -> list[Problem]:
-    """Models of trials that nobody is enrolled for.
+    """Return models of trials that nobody is enrolled for.
 
     Raises:
         CommandError: of a trial set no model at all is known.
@@ -78,7 +78,7 @@ def find_unknown_models(enrolment: Lists, tests: Sequence[Lists]) -> list[Proble
 
 
 def _genders(folder: Path) -> dict[str, str]:
-    """Speaker → gender where the directory says it."""
+    """Return speaker → gender where the directory says it."""
     path = folder / "spk2gender"
     return read_spk2gender(path, str(path)).content if path.is_file() else {}
 

@@ -119,14 +119,14 @@ def _difference(a: ReportedNumber | None, b: ReportedNumber | None) -> str:
 
 
 def _decimals(a: ReportedNumber, b: ReportedNumber) -> int:
-    """Those of the two numbers as shown, at least those of their metric."""
+    """Return those of the two numbers as shown, at least those of their metric."""
     metric = find_metric(a.identity.metric, a.identity.estimator)
     shown = [text for text in (tables.written(a), tables.written(b)) if text.lstrip("-").replace(".", "", 1).isdigit()]
     return max([metric.decimals, *(len(text.partition(".")[2]) for text in shown)])
 
 
 def _better(a: ReportedNumber | None, b: ReportedNumber | None, names: tuple[str, str]) -> str:
-    """Which one the metric prefers; nothing where they agree as far as they are shown, or only one is there."""
+    """Return which one the metric prefers; nothing where they agree as far as they are shown, or only one is there."""
     delta = _delta(a, b)
     if a is None or b is None or delta is None or not abs(round(delta, _decimals(a, b))) > 0:
         return ""

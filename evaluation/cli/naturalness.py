@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 def _predicted(
     files: Mapping[str, Path], device: str, failures: list[str]
 ) -> Iterator[tuple[str, PredictedNaturalness]]:
-    """The predictions of each file; the sentences of files without one go to `failures`."""
+    """Yield the predictions of each file; the sentences of files without one go to `failures`."""
     predictor = load_dnsmos("cuda" if device == "cuda" else "cpu")
     for utterance, path in terminal.track_progress(files.items(), len(files), "utterances"):
         try:

@@ -127,7 +127,7 @@ def _measure(pair: AudioPair, *, estimator: str, realign: bool) -> PitchRow | st
 
 
 def _summaries(rows: Sequence[PitchRow]) -> dict[str, tuple[Metric, Summary]]:
-    """Mean, deviation and number of the utterances for which each correlation is defined."""
+    """Return mean, deviation and number of the utterances for which each correlation is defined."""
     keys = [field.name for field in fields(PitchRow) if field.name in PITCH_METRICS]
     values = {key: [getattr(row, key) for row in rows] for key in keys}
     defined = {key: [value for value in column if value is not None] for key, column in values.items()}

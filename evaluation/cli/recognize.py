@@ -121,7 +121,7 @@ def _listed(options: argparse.Namespace, problems: list[Problem]) -> _Listed:
 
 
 def _read(parsed: Parsed[dict[str, str]], problems: list[Problem]) -> dict[str, str]:
-    """The entries of a listing; what is wrong with it goes to `problems`.
+    """Return the entries of a listing; what is wrong with it goes to `problems`.
 
     Raises:
         CommandError: nothing in it that can be read.
@@ -168,7 +168,7 @@ def _require_same(out: Path, store: TextStore, files: Mapping[str, Path]) -> Non
 def _transcribed(
     files: Mapping[str, Path], engine: RecognizerEngine, options: argparse.Namespace, failures: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """What each file says, in one line; the sentences of files that cannot be read go to `failures`."""
+    """Yield what each file says, in one line; the sentences of files that cannot be read go to `failures`."""
     if not files:
         return
     device: Device = options.device
@@ -230,7 +230,8 @@ def _report(options: argparse.Namespace, listed: _Listed, heard: _Heard) -> Reco
 
 
 def _listing(options: argparse.Namespace, name: str, problems: list[Problem]) -> dict[str, str]:
-    """The listing that an option names, or that lies beside the transcripts or the audio; empty where there is none."""
+    """Return the listing that an option names, or that lies beside the transcripts or the audio; empty where there is
+    none."""
     named: Path | None = getattr(options, name)
     places = [named] if named else [folder / name for folder in (options.text.parent, *options.audio)]
     path = next((each for each in places if named or each.is_file()), None)

@@ -87,7 +87,7 @@ def _work(
     texts: Mapping[str, str],
     show: Callable[[str, int, int], None],
 ) -> tuple[dict[tuple[Speech, Speech], dict[str, str]], dict[str, str]]:
-    """What each recogniser heard, and the phones of the test utterances."""
+    """Return what each recogniser heard, and the phones of the test utterances."""
     from evaluation.recognizer_training.training import train_phones
     from speech.recognizers.phone_network import PhoneNetwork, save
 

@@ -133,7 +133,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _short_names(paths: Sequence[Path]) -> list[str]:
-    """Labels that distinguish the files: a file called ``scores`` takes the name of its folder."""
+    """Return labels that distinguish the files: a file called ``scores`` takes the name of its folder."""
     names = [path.parent.name if path.name == "scores" and path.parent.name else path.name for path in paths]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
@@ -164,7 +164,7 @@ def _without_numbers(joined: JoinedScores) -> str:
 
 
 def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> list[_Result]:
-    """The same draws for every file, so that their measures are paired."""
+    """Return the same draws for every file, so that their measures are paired."""
     path = options.utt2spk or options.trials.parent / "utt2spk"
     if not path.is_file():
         raise CommandError(
@@ -254,7 +254,7 @@ def _print_exposure(results: Sequence[_Result]) -> None:
 
 
 def _limits(intervals: Mapping[str, Interval], key: str) -> str:
-    """The note next to the value of a row."""
+    """Return the note next to the value of a row."""
     if key not in intervals:
         return ""
     limits, decimals = _in_unit(key, intervals[key]), DETECTION_METRICS[key].decimals
@@ -315,7 +315,7 @@ def _measured_content(one: _Result) -> dict[str, object]:
 
 
 def _exposure_content(one: _Result) -> dict[str, object]:
-    """What the EER hides; the names of the speakers are those of the files that were given."""
+    """Return what the EER hides; the names of the speakers are those of the files that were given."""
     found, ranks = one.exposure, one.exposure.ranks
     content: dict[str, object] = {"metrics": dict(found.values()), "reasons": dict(found.reasons)}
     content["speakers"] = [

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def family(identity: NumberIdentity) -> str:
-    """The table that a number stands in."""
+    """Return the table that a number stands in."""
     if identity.data_set.startswith("average_"):
         return FAMILIES[0]
     if identity.enrolment is not None:
@@ -42,7 +42,7 @@ def family(identity: NumberIdentity) -> str:
 
 
 def attack(identity: NumberIdentity) -> str:
-    """The attack model of a verification test; the models and speech of any other."""
+    """Return the attack model of a verification test; the models and speech of any other."""
     model = identity.attack_model
     if model is None:
         return "" if identity.training is None else f"{identity.training} model, {identity.speech} speech"
@@ -51,13 +51,13 @@ def attack(identity: NumberIdentity) -> str:
 
 
 def column(identity: NumberIdentity) -> str:
-    """The heading that a number stands under, with its unit."""
+    """Return the heading that a number stands under, with its unit."""
     metric = find_metric(identity.metric, identity.estimator)
     return format_heading(metric, detail=identity.estimator if identity.metric in _WITH_ESTIMATOR else "")
 
 
 def written(reported: ReportedNumber) -> str:
-    """The number as its file has it; one with all digits of a float is cut to those that mean something."""
+    """Return the number as its file has it; one with all digits of a float is cut to those that mean something."""
     if len(reported.written) <= _LONGEST_NUMBER:
         return reported.written
     return format_value(reported.value, find_metric(reported.identity.metric, reported.identity.estimator))
@@ -87,7 +87,7 @@ def print_reported(reported_numbers: Iterable[ReportedNumber]) -> None:
 
 
 def reported_row(reported: ReportedNumber) -> dict[str, object]:
-    """One number for JSON, with everything that identifies it."""
+    """Return one number for JSON, with everything that identifies it."""
     identity = reported.identity
     row = {name: getattr(identity, name) for name in ("data_set", "gender", "metric", "estimator")}
     row["key"] = find_metric(identity.metric, identity.estimator).key
@@ -105,7 +105,7 @@ def in_order(identities: Iterable[NumberIdentity]) -> list[NumberIdentity]:
 
 
 def label_of(identity: NumberIdentity) -> Sequence[str]:
-    """Data set, gender, test and metric, in words."""
+    """Return data set, gender, test and metric, in words."""
     return identity.data_set, _GENDERS[identity.gender], attack(identity), column(identity)
 
 
@@ -130,7 +130,7 @@ def add_recipe_argument(parser: argparse._ActionsContainer) -> None:
 
 
 def recipe_at(path: Path | None) -> Recipe | None:
-    """The recipe of ``--recipe``; None where it was not given.
+    """Return the recipe of ``--recipe``; None where it was not given.
 
     Raises:
         ProblemsError: it cannot be read, or is none.
@@ -139,12 +139,12 @@ def recipe_at(path: Path | None) -> Recipe | None:
 
 
 def recipe_of(system: SystemResults, own: Recipe | None) -> Recipe:
-    """What the results of a system were held against."""
+    """Return what the results of a system were held against."""
     return own or load_recipe(system.edition)
 
 
 def results_at(path: Path, edition: str | None = None, recipe: Recipe | None = None) -> tuple[SystemResults, ...]:
-    """Everything that lies at a path; ``FOLDER/SYSTEM`` is one system of a folder of published files.
+    """Return everything that lies at a path; ``FOLDER/SYSTEM`` is one system of a folder of published files.
 
     Args:
         recipe: an organizer's own, in place of an edition's.
@@ -165,7 +165,7 @@ def results_at(path: Path, edition: str | None = None, recipe: Recipe | None = N
 
 
 def one_result_at(path: Path, recipe: Recipe | None = None) -> SystemResults:
-    """The only system at a path.
+    """Return the only system at a path.
 
     Raises:
         CommandError: as `results_at`, or several systems.

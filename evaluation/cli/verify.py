@@ -205,7 +205,7 @@ def _recomputed(
 def _originals(
     reported_numbers: Sequence[ReportedNumber], track: Track, average: Average
 ) -> Iterator[RecomputedAverage]:
-    """The reported averages of original speech and the evaluator trained on it."""
+    """Yield the reported averages of original speech and the evaluator trained on it."""
     for split, weights in average.weights.items():
         for reported in reported_numbers:
             identity = reported.identity

@@ -140,7 +140,7 @@ def size_of_system_bars(bars: int, *, narrow: bool = False) -> Size:
 
 
 def describe_systems(bars: Iterable[SystemBar], metric: Metric, minimum: float | None = None) -> str:
-    """The figure in words, for those who cannot see it."""
+    """Return the figure in words, for those who cannot see it."""
     unit = f" {metric.unit}" if metric.unit else ""
     sentences = [f"{bar.name}: {_label_of(bar)}{unit}." for bar in bars]
     if minimum is not None:
@@ -154,5 +154,5 @@ def _label_of(bar: SystemBar) -> str:
 
 
 def format_value(value: float) -> str:
-    """Two digits, with a true minus sign."""
+    """Return two digits, with a true minus sign."""
     return fixed(value, 2)

@@ -55,7 +55,7 @@ class ContourPlot:
 
 
 def describe_contours(plain: float, realigned: float) -> str:
-    """The contours in words, for those who cannot see them.
+    """Return the contours in words, for those who cannot see them.
 
     Args:
         plain, realigned: pitch correlation of the utterance before and after the warping.

@@ -227,7 +227,7 @@ def size_of(tests: int) -> style.Size:
 
 
 def det_numbers(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator = "kaldi") -> DataTable:
-    """The points of the curves, every corner of each, and its equal error rate, as shares.
+    """Return the points of the curves, every corner of each, and its equal error rate, as shares.
 
     Raises:
         InputError: as `draw_det`.
@@ -245,7 +245,7 @@ def det_numbers(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator =
 
 
 def describe(tests: Mapping[str, DetectionMetrics], *, estimator: Estimator = "kaldi") -> str:
-    """The curves in words, for those who cannot see them."""
+    """Return the curves in words, for those who cannot see them."""
     eer = _validate(tests, estimator)
     return " ".join(
         f"{label}: {eer.label} {fixed(100 * _select_eer(test, estimator), eer.decimals)} %, "
@@ -310,7 +310,7 @@ def _validate(tests: Mapping[str, DetectionMetrics], estimator: str) -> Metric:
 
 
 def _select_eer(test: DetectionMetrics, estimator: Estimator) -> float:
-    """The equal error rate of an estimator, a share."""
+    """Return the equal error rate of an estimator, a share."""
     return {"kaldi": test.kaldi_eer, "rocch": test.rocch_eer, "speechbrain": test.speechbrain_eer}[estimator]
 
 
@@ -371,7 +371,8 @@ def _draw_grey(axes: Axes, lines: Sequence[tuple[Floats, Floats]], palette: styl
 
 
 def _clip_ends(curve: Curve) -> tuple[Floats, Floats]:
-    """The operating points in probits, none beyond what the trials can show: the first one of each end is the last."""
+    """Return the operating points in probits, none beyond what the trials can show: the first one of each end is the
+    last."""
     least_miss, least_false_alarm = curve.least
     begin = int(np.searchsorted(curve.miss_rate, least_miss, side="right")) - 1
     end = int(np.searchsorted(-curve.false_alarm_rate, -least_false_alarm)) + 1
@@ -383,7 +384,8 @@ def _clip_ends(curve: Curve) -> tuple[Floats, Floats]:
 
 
 def _thin_out(curve: Curve, step: float) -> tuple[Floats, Floats]:
-    """The polygon in probits: coarse ones with points along their segments, fine ones no finer than an eye can tell."""
+    """Return the polygon in probits: coarse ones with points along their segments, fine ones no finer than an eye can
+    tell."""
     false_alarm, miss = curve.false_alarm_rate, curve.miss_rate
     if 1 < miss.size <= 8 * _FEW_POINTS:
         along = np.linspace(0, miss.size - 1, _BETWEEN * (miss.size - 1) + 1)

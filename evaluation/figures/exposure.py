@@ -102,7 +102,7 @@ def make_exposure_plot(tests: Sequence[ExposedTest]) -> ExposurePlot:
 
 
 def describe(tests: Sequence[ExposedTest]) -> str:
-    """The figure in words, for those who cannot see it."""
+    """Return the figure in words, for those who cannot see it."""
     return " ".join(f"{test.label}: {', '.join(_facts(test))}." for test in tests)
 
 

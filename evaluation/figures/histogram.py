@@ -94,7 +94,7 @@ class HistogramPlot:
 
     @property
     def has_long_heads(self) -> bool:
-        """Whether the names and notes of panels are written in two lines."""
+        """Return whether the names and notes of panels are written in two lines."""
         return max(len(panel.name) + len(panel.note) for panel in self.panels) > 44 // self.columns
 
     def paint(self, figure: Figure, palette: Palette) -> None:
@@ -188,7 +188,7 @@ def size_of(groups: int) -> Size:
 
 
 def describe(distribution: Distribution, threshold: Threshold | None = None, decimals: int = 3) -> str:
-    """The histogram in words, for those who cannot see it."""
+    """Return the histogram in words, for those who cannot see it."""
     sentences = [
         f"{group}: {_numbers(summary, decimals)}, standard deviation {fixed(summary.std, decimals)}."
         for group, summary in zip(distribution.groups, distribution.summaries, strict=True)
@@ -199,7 +199,7 @@ def describe(distribution: Distribution, threshold: Threshold | None = None, dec
 
 
 def _split(bins: Sequence[Bin]) -> tuple[list[float], list[float]]:
-    """Shares and edges, as matplotlib has them."""
+    """Return shares and edges, as matplotlib has them."""
     return [share for *_, share in bins], [bins[0][0], *(high for _, high, _ in bins)]
 
 

@@ -26,12 +26,12 @@ VERSION = 12  # of the drawings: a new one makes every kept figure again
 
 
 def describe_tradeoff(points: Sequence[SystemPoint], **look: Any) -> str:
-    """The figure of `draw_tradeoff`; `look`: what that takes, the metric by its key and estimator."""
+    """Return the figure of `draw_tradeoff`; `look`: what that takes, the metric by its key and estimator."""
     return _describe("tradeoff", points, **look)
 
 
 def describe_bars(bars: Sequence[SystemBar], **look: Any) -> str:
-    """The figure of `draw_system_bars`; `look`: what that takes, the metric by its key and estimator."""
+    """Return the figure of `draw_system_bars`; `look`: what that takes, the metric by its key and estimator."""
     return _describe("bars", bars, **look)
 
 
@@ -43,7 +43,7 @@ def describe_det(curves: Iterable[Curve], axis_words: tuple[str, str], **look: A
 
 
 def draw_described(description: str | bytes) -> bytes:
-    """The file of a description.
+    """Return the file of a description.
 
     Raises:
         InputError: as the figure itself.

@@ -23,7 +23,7 @@ def place_names(
     taken: Sequence[Box],
     inside: Box,
 ) -> list[Box]:
-    """A box for the name of each point.
+    """Return a box for the name of each point.
 
     Args:
         points: x and y of each.
@@ -54,7 +54,7 @@ def _count_near(points: Sequence[tuple[float, float]], one: int, within: float) 
 
 
 def _is_nearer_to_another(points: Sequence[tuple[float, float]], one: int, box: Box, gap: float) -> bool:
-    """Whether another point than its own, or one that lies on its own, is nearest to a name there."""
+    """Return whether another point than its own, or one that lies on its own, is nearest to a name there."""
     left, bottom, right, top = box
     apart = [other for other in points if math.dist(points[one], other) > gap / 2]
     away, *others = (
@@ -64,7 +64,7 @@ def _is_nearer_to_another(points: Sequence[tuple[float, float]], one: int, box: 
 
 
 def _line_crosses(points: Sequence[tuple[float, float]], one: int, box: Box, gap: float, names: Sequence[Box]) -> bool:
-    """Whether the straight way from a point to its name leads across another point or another name."""
+    """Return whether the straight way from a point to its name leads across another point or another name."""
     start, end = points[one], ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
     steps = [(start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])) for share in _STEPS]
     marks = [other for other in points if math.dist(start, other) > gap]
@@ -76,7 +76,7 @@ def _line_crosses(points: Sequence[tuple[float, float]], one: int, box: Box, gap
 
 
 def _list_places(point: tuple[float, float], size: tuple[float, float], gap: float) -> list[Box]:
-    """Places from the nearest to the furthest, the right side first."""
+    """Return places from the nearest to the furthest, the right side first."""
     (x, y), (width, height) = point, size
     found = []
     for ring in _RINGS:

@@ -104,7 +104,7 @@ class Rows:
             shift += 72 / axes.figure.dpi * widest.get_window_extent().width + 9
 
     def _words(self, row: int) -> str:
-        """Its whole name and what stands on the right, such as ``T01-p1: EER, % 22.5; group a``."""
+        """Return its whole name and what stands on the right, such as ``T01-p1: EER, % 22.5; group a``."""
         name = self.told[row][0]
         beside = "; ".join(f"{head} {texts[row]}" for head, texts in self.columns if texts[row])
         return f"{name}: {beside}" if name and beside else name

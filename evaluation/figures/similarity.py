@@ -37,7 +37,7 @@ _COLOURS: dict[Theme, tuple[str, ...]] = {
 def make_similarity_plot(
     voices: VoiceDistinctiveness, genders: Mapping[str, str] | None, theme: Theme = "light"
 ) -> Plot:
-    """The matrices side by side; their shades are those of a theme.
+    """Return the matrices side by side; their shades are those of a theme.
 
     Args:
         voices: of one set of speakers.
@@ -50,7 +50,7 @@ def make_similarity_plot(
 
 
 def describe(voices: VoiceDistinctiveness) -> str:
-    """The matrices in words, for those who cannot see them."""
+    """Return the matrices in words, for those who cannot see them."""
     sentences = [f"{len(voices.oo.speakers)} speakers, {voices.oo.form} form."]
     sentences += [
         f"Diagonal dominance of M_{name}: {fixed(matrix.diagonal_dominance, 3)}."
@@ -68,7 +68,7 @@ def _matrices(voices: VoiceDistinctiveness) -> dict[str, SimilarityMatrix]:
 
 
 def _order(speakers: Sequence[str], genders: Mapping[str, str] | None) -> list[int]:
-    """Places of the speakers: as they stand, or female before male."""
+    """Return places of the speakers: as they stand, or female before male."""
     if genders is None:
         return list(range(len(speakers)))
     without = [name for name in speakers if genders.get(name) not in GENDERS]

@@ -141,7 +141,7 @@ def draw_formats(
     theme: Theme = "light",
     stamp: str = "",
 ) -> dict[ImageFormat, bytes]:
-    """A figure as files, painted and laid out once; equal figures give equal bytes.
+    """Return a figure as files, painted and laid out once; equal figures give equal bytes.
 
     Args:
         formats: ``svg``, ``png`` or ``pdf``.
@@ -186,7 +186,7 @@ def draw_files(
 
 
 def make_figure(plot: Plot, theme: Theme = "light") -> Figure:
-    """A figure as an object of matplotlib, to go on with by its own means."""
+    """Return a figure as an object of matplotlib, to go on with by its own means."""
     with drawing(theme) as palette:
         return _lay_out(plot, palette, "")
 
@@ -202,12 +202,13 @@ def mark_artist(artist: Artist, words: str, link: str = "") -> None:
 
 
 def place_systems(labels: Iterable[str]) -> dict[str, int]:
-    """The place of each system among colours, markers and dashes, by the order of the labels: one in every figure."""
+    """Return the place of each system among colours, markers and dashes, by the order of the labels: one in every
+    figure."""
     return {label: place for place, label in enumerate(sorted(set(labels)))}
 
 
 def for_page(svg: bytes, name: str, words: str, find_address: Callable[[str], str] = str) -> str:
-    """An SVG in the light palette as a part of a page, whose style sheet gives the colours of its theme.
+    """Return an SVG in the light palette as a part of a page, whose style sheet gives the colours of its theme.
 
     Links inside of it lead somewhere, which those of an image do not. It holds no script and no style.
 
@@ -243,19 +244,19 @@ def for_page(svg: bytes, name: str, words: str, find_address: Callable[[str], st
 
 
 def leads_anywhere(svg: bytes) -> bool:
-    """Whether something in an SVG tells of itself and leads on within a page (`mark_artist`)."""
+    """Return whether something in an SVG tells of itself and leads on within a page (`mark_artist`)."""
     return f" {_LINK}=".encode() in svg
 
 
 def darken(svg: bytes) -> bytes:
-    """The dark form of an SVG that was drawn in the light palette alone."""
+    """Return the dark form of an SVG that was drawn in the light palette alone."""
     light, dark = (_flatten(PALETTES[theme]) for theme in ("light", "dark"))
     colours = {old.encode(): new.encode() for old, new in zip(light, dark, strict=True)}
     return _COLOURS.sub(lambda found: colours.get(found[0], found[0]), svg)
 
 
 def fit_legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str], **look: Any) -> Legend:
-    """A legend in as many columns as the figure is wide."""
+    """Return a legend in as many columns as the figure is wide."""
     for columns in range(len(handles), 1, -1):
         made = figure.legend(handles, labels, ncols=columns, **look)
         if made.get_window_extent().width <= figure.bbox.width:

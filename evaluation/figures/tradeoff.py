@@ -116,7 +116,8 @@ def size_of(points: int, *, narrow: bool = False) -> Size:
 
 
 def letters_for(points: Sequence[SystemPoint]) -> list[str]:
-    """What stands beside each point of a narrow figure in place of its name; nothing where the names have room."""
+    """Return what stands beside each point of a narrow figure in place of its name; nothing where the names have
+    room."""
     if len(points) <= MOST_NAMES_ON_A_PHONE:
         return []
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -125,7 +126,7 @@ def letters_for(points: Sequence[SystemPoint]) -> list[str]:
 
 
 def describe(points: Iterable[SystemPoint], minimum_eers: Sequence[float] = (), metric: Metric = WER) -> str:
-    """The figure in words, for those who cannot see it."""
+    """Return the figure in words, for those who cannot see it."""
     unit = f" {metric.unit}" if metric.unit else ""
     sentences = [
         f"{one.name}: EER {fixed(one.eer, 2)} %, {metric.label} {fixed(one.utility, 2)}{unit}." for one in points

@@ -56,7 +56,7 @@ def match_audio(original: Path, anonymised: Path) -> AudioPairs:
 
 
 def list_utterances(folder: Path) -> tuple[dict[str, Path], tuple[Problem, ...]]:
-    """The utterances of one folder or Kaldi directory with their files, in its order, and what was wrong."""
+    """Return the utterances of one folder or Kaldi directory with their files, in its order, and what was wrong."""
     problems = ProblemList()
     return _utterances(folder, problems)[0], problems.report()
 

@@ -106,7 +106,7 @@ class TextStore:
         ) from error
 
     def _held(self) -> IO[str]:
-        """The file beside, which is held by this process alone."""
+        """Return the file beside, which is held by this process alone."""
         import fcntl
 
         if self._path.is_dir():

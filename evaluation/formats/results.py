@@ -131,7 +131,7 @@ CATEGORIES = "0ABCDEF"  # of ZEBRA, from perfect privacy to the worst
 
 
 def print_zebra(value: float) -> str:
-    """A ZEBRA value as the official script prints it (protocol 1.2)."""
+    """Return a ZEBRA value as the official script prints it (protocol 1.2)."""
     if value == 0:
         return "0"
     return f"{value:.3f}" if abs(value) > 5e-4 else f"{value:.0e}"
@@ -266,18 +266,18 @@ class ResultEntry:
 
     @property
     def slot(self) -> tuple[str, str, str]:
-        """What may stand in a file once: block, kind of line, language model."""
+        """Return what may stand in a file once: block, kind of line, language model."""
         return self.name, self.kind, self.recognition.language_model if self.recognition else ""
 
 
 def header_name(line: str) -> str | None:
-    """The name of the block that a line opens, or None where it opens none."""
+    """Return the name of the block that a line opens, or None where it opens none."""
     found = None if line[:1].isspace() else _HEADER.match(line.rstrip())
     return found["name"] if found else None
 
 
 def parse_line(line: str, number: int, block: str | None) -> ResultEntry | None:
-    """One line with numbers, or None where it is of no known kind; `block` is the name of the open block."""
+    """Return one line with numbers, or None where it is of no known kind; `block` is the name of the open block."""
     text = line.strip()
     if found := _AVERAGE.match(text):
         return ResultEntry(found["label"], "average", (found["value"],), number, inline=True)
@@ -288,7 +288,7 @@ def parse_line(line: str, number: int, block: str | None) -> ResultEntry | None:
 
 
 def parse_value(text: str, number: int, name: str, *, inline: bool) -> ResultEntry | None:
-    """The value part of a line, such as ``EER: 8.665%``."""
+    """Return the value part of a line, such as ``EER: 8.665%``."""
     for kind in _KINDS:
         if found := kind.pattern.match(text):
             return ResultEntry(name, kind.key, found.groups(), number, inline)

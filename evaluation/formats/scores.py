@@ -91,7 +91,7 @@ class JoinedScores:
 
     @property
     def complete(self) -> bool:
-        """Whether every trial has one finite score and nothing else was wrong."""
+        """Return whether every trial has one finite score and nothing else was wrong."""
         return not has_errors(self.problems)
 
     @property
@@ -109,13 +109,13 @@ class JoinedScores:
 
     @property
     def models(self) -> Field:
-        """The enrolled speaker of each trial, as bytes."""
+        """Return the enrolled speaker of each trial, as bytes."""
         starts, spaces, _ = _places(self.pairs)
         return gather(self.pairs.tobytes() + PADDING, starts, spaces - starts)
 
     @property
     def utterances(self) -> Field:
-        """The trial utterance of each trial, as bytes."""
+        """Return the trial utterance of each trial, as bytes."""
         _, spaces, ends = _places(self.pairs)
         return gather(self.pairs.tobytes() + PADDING, spaces + 1, ends - spaces - 1)
 
@@ -302,7 +302,7 @@ def _match_sorted(wanted_codes: Codes, wanted_order: Rows, given_codes: Codes, g
 
 
 def _first_rows(codes: Codes, order: Rows) -> tuple[Rows, Rows]:
-    """The first row of each code in the order of codes, and all later ones in file order."""
+    """Return the first row of each code in the order of codes, and all later ones in file order."""
     sorted_codes = codes[order]
     if (sorted_codes[1:] != sorted_codes[:-1]).all():
         return order, np.zeros(0, np.int64)
@@ -347,7 +347,7 @@ def _are_inverted(scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> bo
 
 
 def _share_below(scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> float:
-    """The share of targets below the median nontarget; equal ones count half."""
+    """Return the share of targets below the median nontarget; equal ones count half."""
     middle = np.median(scores[~targets])
     wanted = scores[targets]
     return float(np.mean(wanted < middle) + np.mean(wanted == middle) / 2)
@@ -361,7 +361,7 @@ def _places(pairs: Field) -> tuple[Rows, Rows, Rows]:
 
 
 def _examples(rows: NDArray[np.integer], describe: Callable[[int], Problem]) -> Iterator[Problem]:
-    """The rows as problems, and one more that counts those beyond what a report keeps."""
+    """Yield the rows as problems, and one more that counts those beyond what a report keeps."""
     for row in rows[:ROWS_PER_CAUSE].tolist():
         yield describe(row)
     if rows.size > ROWS_PER_CAUSE:

@@ -79,7 +79,7 @@ class AudioCheck:
 
     @property
     def silent(self) -> bool:
-        """Whether the anonymised utterance is empty or digital silence."""
+        """Return whether the anonymised utterance is empty or digital silence."""
         return self.level_anonymised_dbfs is None
 
 
@@ -114,7 +114,7 @@ def check_audio(original: NDArray[np.generic], anonymised: NDArray[np.generic], 
 
 
 def audio_problems(check: AudioCheck, file: str, *, keeps_duration: bool = True) -> list[Problem]:
-    """What is out of order in an anonymised utterance, the gravest first.
+    """Return what is out of order in an anonymised utterance, the gravest first.
 
     Args:
         check: from `check_audio`.
@@ -192,7 +192,7 @@ def find_damage(samples: NDArray[np.int16], rate: int, original: NDArray[np.int1
 
 
 def damage_signs(anonymised: Damage, original: Damage | None) -> list[str]:
-    """The signs of damage that the original does not have: ``flattened``, ``gaps``, ``narrow-band``."""
+    """Return the signs of damage that the original does not have: ``flattened``, ``gaps``, ``narrow-band``."""
     signs = []
     before = original.flattened_share if original is not None else 0.0
     if anonymised.flattened_share > max(MAX_FLATTENED_SHARE, 2 * before):
@@ -222,7 +222,7 @@ def _flattened_share(samples: NDArray[np.int16]) -> float:
 
 
 def _gap_seconds(samples: NDArray[np.int16], original: NDArray[np.int16], rate: int) -> float:
-    """Runs of zeros with loud speech at both edges, during which the original is no pause."""
+    """Return runs of zeros with loud speech at both edges, during which the original is no pause."""
     signal, before = samples.astype(np.float64), original.astype(np.float64)
     edge = int(_EDGE_S * rate)
     loud, spoken = (_LOUD_EDGE * _root_mean_square(each) for each in (signal, before))
@@ -253,7 +253,7 @@ def _root_mean_square(signal: NDArray[np.float64]) -> float:
 
 
 def _level(signal: NDArray[np.float64]) -> float | None:
-    """Root mean square in dB relative to full scale; None for digital silence and for nothing."""
+    """Return root mean square in dB relative to full scale; None for digital silence and for nothing."""
     return _decibel(_root_mean_square(signal))
 
 

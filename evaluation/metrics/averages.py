@@ -34,7 +34,7 @@ class WeightedAverage:
 
 
 def weighted_average(values: Iterable[tuple[str, float]], weights: Mapping[str, float]) -> WeightedAverage:
-    """The sum of weight times value; every weight must meet exactly one value.
+    """Return the sum of weight times value; every weight must meet exactly one value.
 
     Args:
         values: name and value of each member, in any order, for example of each data set.
@@ -79,7 +79,7 @@ def find_faults(values: Sequence[tuple[str, float]], members: Collection[str]) -
 
 
 def as_written(value: float) -> Fraction:
-    """The number as it is written, so that six sets at 15 % average 15 % and not a little less."""
+    """Return the number as it is written, so that six sets at 15 % average 15 % and not a little less."""
     return Fraction(str(float(value)))
 
 
@@ -117,7 +117,7 @@ class Distribution:
 
 
 def summarise(values: Iterable[float]) -> Summary:
-    """Mean and population standard deviation of a measure over a set.
+    """Return mean and population standard deviation of a measure over a set.
 
     Raises:
         InputError: no value, or one that is not finite.
@@ -129,7 +129,7 @@ def summarise(values: Iterable[float]) -> Summary:
 
 
 def pool(summaries: Iterable[Summary]) -> Summary:
-    """The summary of all values of several sets together, from the summaries of the sets alone.
+    """Return the summary of all values of several sets together, from the summaries of the sets alone.
 
     Raises:
         InputError: no summary.

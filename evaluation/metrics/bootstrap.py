@@ -93,7 +93,8 @@ class SpeakerDraws:
     counts: Counts
 
     def draw_pairs(self) -> Iterator[Counts]:
-        """How often each pair of speakers occurs where pairs alone vary: symmetric, 0 or 2 times, a speaker's own once.
+        """Yield how often each pair of speakers occurs where pairs alone vary: symmetric, 0 or 2 times, a speaker's own
+        once.
 
         The same for each measure of these draws, `PAIR_DRAWS` times.
         """
@@ -103,7 +104,7 @@ class SpeakerDraws:
             yield 2 * (upper + upper.T) + np.eye(n, dtype=np.int64)
 
     def positions(self, names: ArrayLike) -> NDArray[np.intp]:
-        """Where the speakers stand in a row of `counts`.
+        """Return where the speakers stand in a row of `counts`.
 
         Raises:
             InputError: a speaker that was not among those drawn from.
@@ -145,7 +146,7 @@ class Replicates:
     crossed: Floats = field(default_factory=lambda: np.empty(0))
 
     def interval(self, level: float = 0.95, method: Method = "expanded") -> Interval:
-        """The interval that covers the measure.
+        """Return the interval that covers the measure.
 
         ``percentile`` takes quantiles of the resamples (Bisani & Ney 2004); ``basic`` mirrors them at the estimate and
         may leave the range of the measure; ``bca`` corrects them for bias and skewness (Efron 1987). With few speakers
@@ -184,7 +185,7 @@ class Replicates:
         return Interval(self.estimate, lower, upper, level, method, int(defined.size), undefined)
 
     def find_interval(self, level: float = 0.95) -> Interval | None:
-        """The expanded interval, of a measure with bounds that of its logit; None where it cannot be estimated.
+        """Return the expanded interval, of a measure with bounds that of its logit; None where it cannot be estimated.
 
         That is where the measure is defined in fewer than two resamples, or where all that counts of them is one value:
         with two speakers, say, of whom every defined resample of an EER holds both, or without any error.
@@ -214,7 +215,7 @@ class Replicates:
         return math.sqrt(min(max(whole - 2 * crossed, crossed) / whole, 1.0)) if whole > 0 else 1.0
 
     def _expanded(self, tail: float) -> float:
-        """The tail of the resamples to take instead: Φ(√(n / (n − 1)) t), t Student's quantile."""
+        """Return the tail of the resamples to take instead: Φ(√(n / (n − 1)) t), t Student's quantile."""
         widening, quantile = self._student(tail)
         return NormalDist().cdf(widening * quantile)
 
@@ -233,7 +234,8 @@ class Replicates:
         return widening, float(stdtrit(freedom, tail))
 
     def _logit_limits(self, tail: float, defined: Floats) -> tuple[float, float]:
-        """Limits by the delta method: the standard error of a logit is that of the share p divided by p (1 − p)."""
+        """Return limits by the delta method: the standard error of a logit is that of the share p divided by p (1 −
+        p)."""
         from scipy.special import expit, logit
 
         if self.bounds is None:
@@ -378,7 +380,7 @@ def bootstrap_ratio(
 
 
 def bootstrap_mean(values: ArrayLike, speakers: ArrayLike, draws: SpeakerDraws) -> Replicates:
-    """Mean over all utterances of the resamples, such as that of ρF0.
+    """Return mean over all utterances of the resamples, such as that of ρF0.
 
     Args:
         values: shape (utterances,), finite.
@@ -392,7 +394,7 @@ def bootstrap_mean(values: ArrayLike, speakers: ArrayLike, draws: SpeakerDraws) 
 
 
 def weighted_sum(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
-    """The sum of weight times measure: an average over sets, a difference of systems, a change of unit.
+    """Return the sum of weight times measure: an average over sets, a difference of systems, a change of unit.
 
     Parts that share draws vary together; parts with draws of their own vary independently.
 
@@ -421,7 +423,7 @@ def weighted_sum(parts: Sequence[tuple[float, Replicates]]) -> Replicates:
 
 
 def difference(first: Replicates, second: Replicates) -> Replicates:
-    """The first measure less the second on the same resamples.
+    """Return the first measure less the second on the same resamples.
 
     Raises:
         InputError: they come from different draws, so that their difference would not be paired.
@@ -434,14 +436,14 @@ def difference(first: Replicates, second: Replicates) -> Replicates:
 
 
 def count_rows(draws: SpeakerDraws) -> Counts:
-    """All speakers once, then all but one, then the resamples."""
+    """Return all speakers once, then all but one, then the resamples."""
     n = len(draws.speakers)
     everyone = np.ones((1, n), dtype=np.int64)
     return np.concatenate([everyone, everyone - np.eye(n, dtype=np.int64), draws.counts])
 
 
 def make_replicates(values: Floats, draws: SpeakerDraws, crossed: Floats | None = None) -> Replicates:
-    """Values in the order of `count_rows`, and those where pairs alone vary."""
+    """Return values in the order of `count_rows`, and those where pairs alone vary."""
     resamples = 1 + len(draws.speakers)
     values = np.where(np.isfinite(values), values, np.nan)
     pairs = np.empty(0) if crossed is None else np.where(np.isfinite(crossed), crossed, np.nan)
@@ -488,7 +490,7 @@ def bootstrap_gain_of_distinctiveness(
 def bootstrap_de_identification(
     original: ArrayLike, mixed: ArrayLike, speakers: Sequence[str], draws: SpeakerDraws
 ) -> Replicates:
-    """De-Identification of the resamples: 1 less the diagonal dominance of M_op over that of M_oo.
+    """Return De-Identification of the resamples: 1 less the diagonal dominance of M_op over that of M_oo.
 
     Arguments and errors: as `bootstrap_gain_of_distinctiveness`, with M_oo and M_op.
     """

@@ -50,7 +50,7 @@ class SortedScores:
 
     @property
     def targets(self) -> Floats:
-        """Target scores, ascending."""
+        """Return target scores, ascending."""
         return self.values[self.is_target]
 
     @property
@@ -59,7 +59,8 @@ class SortedScores:
         return self.values[~self.is_target]
 
     def repeat(self, times: NDArray[np.integer]) -> SortedScores:
-        """The same trials, each as often as told: shape (trials,), not negative, in ascending order of the scores."""
+        """Return the same trials, each as often as told: shape (trials,), not negative, in ascending order of the
+        scores."""
         return SortedScores(np.repeat(self.values, times), np.repeat(self.is_target, times))
 
 
@@ -84,12 +85,12 @@ def sort_scores(target: ArrayLike, nontarget: ArrayLike) -> SortedScores:
 
 
 def sort_order(target: Floats, nontarget: Floats) -> Indices:
-    """Where each trial in the order of `sort_scores` stood among all nontargets followed by all targets."""
+    """Return where each trial in the order of `sort_scores` stood among all nontargets followed by all targets."""
     return np.argsort(np.concatenate([nontarget, target]), kind="stable")
 
 
 def validate_scores(scores: ArrayLike, side: str) -> Floats:
-    """The scores of one side as float64.
+    """Return the scores of one side as float64.
 
     Raises:
         InputError: as `sort_scores`.
@@ -110,12 +111,12 @@ def validate_scores(scores: ArrayLike, side: str) -> Floats:
 
 
 def tie_starts(values: NDArray[np.floating]) -> Indices:
-    """Where each run of equal values begins in an ascending array."""
+    """Return where each run of equal values begins in an ascending array."""
     return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
 
 
 def single_precision(values: Floats) -> NDArray[np.float32]:
-    """The scores as Kaldi and SpeechBrain hold them; beyond 3.4e38 they are infinite and thus tied."""
+    """Return the scores as Kaldi and SpeechBrain hold them; beyond 3.4e38 they are infinite and thus tied."""
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
@@ -154,7 +155,7 @@ class CalibratedScores:
 
 
 def is_official(compatibility: Compatibility) -> bool:
-    """Whether the value of the official code is asked for where it differs.
+    """Return whether the value of the official code is asked for where it differs.
 
     Raises:
         InputError: another word than ``documented`` or ``official``.
@@ -216,7 +217,7 @@ def min_cllr(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatib
 
 
 def rocch_eer(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibility = "documented") -> float:
-    """Equal error rate on the convex hull of the ROC, in [0, 0.5]: below the other estimators.
+    """Return equal error rate on the convex hull of the ROC, in [0, 0.5]: below the other estimators.
 
     Tied scores sit nontarget before target, which is optimistic: all scores tied give 0, as officially.
     Source: package ``cllr``; Provost & Fawcett, "Robust classification for imprecise environments" (2001).
@@ -239,7 +240,7 @@ def rocch_eer(target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compati
 
 
 def calibrated_llrs(target: ArrayLike, nontarget: ArrayLike, *, laplace: bool = False) -> CalibratedScores:
-    """Log-likelihood ratios by PAV, with the official ramp of 1e-6 over the sorted trials.
+    """Return Log-likelihood ratios by PAV, with the official ramp of 1e-6 over the sorted trials.
 
     Plain ones are infinite in a pool of one kind; the Laplace variant puts a target and a nontarget before and after
     all trials (prior odds stay those of the trials), so that all are finite.
@@ -309,12 +310,12 @@ def pool_histograms(target: Floats, nontarget: Floats) -> Pools:
 
 
 def ramp(trials: int) -> Floats:
-    """What the official code adds to the LLRs of sorted trials to make each differ: 0 to 1e-6."""
+    """Return what the official code adds to the LLRs of sorted trials to make each differ: 0 to 1e-6."""
     return np.arange(trials, dtype=np.float64) * (RAMP / trials)
 
 
 def mean_ramps(pools: Pools, is_target: Flags) -> tuple[Floats, Floats]:
-    """The mean of the ramp over the targets and over the nontargets of each pool, 0 where it has none.
+    """Return the mean of the ramp over the targets and over the nontargets of each pool, 0 where it has none.
 
     Within a pool the ramp moves an LLR by 1e-6 at most, so a mean over its trials is that at the mean ramp to 1e-13.
     """

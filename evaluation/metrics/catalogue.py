@@ -92,7 +92,7 @@ METRICS = {
 
 
 def find_metric(metric: str, estimator: str = "") -> Metric:
-    """The description of a metric as reported numbers, recipes and stored numbers name it.
+    """Return the description of a metric as reported numbers, recipes and stored numbers name it.
 
     The description of ``<estimator>_<metric>`` if there is one (the EERs are metrics of their own, for they differ),
     else that of the metric, which all of its estimators share. ``accuracy_<emotion>`` is the recall of that emotion.
@@ -116,7 +116,8 @@ def find_metric(metric: str, estimator: str = "") -> Metric:
 
 
 def format_value(value: float | None, metric: Metric) -> str:
-    """A value with the decimals of its metric; its unit is written next to the name, as `format_heading` writes it."""
+    """Return a value with the decimals of its metric; its unit is written next to the name, as `format_heading` writes
+    it."""
     return NO_VALUE if value is None or math.isnan(value) else f"{value:.{metric.decimals}f}"
 
 

@@ -70,7 +70,7 @@ class DetCurve:
     false_alarm_rate: Floats
 
     def corners(self) -> DetCurve:
-        """The same line with the fewest points, for drawing: no point between two of equal rate."""
+        """Return the same line with the fewest points, for drawing: no point between two of equal rate."""
         kept = np.ones(self.thresholds.size, dtype=np.bool_)
         straight_down = np.diff(self.miss_rate) == 0
         straight_on = np.diff(self.false_alarm_rate) == 0
@@ -123,7 +123,7 @@ class DetectionMetrics:
         return tuple(filter(None, found))
 
     def values(self) -> Mapping[str, float]:
-        """The numbers by their key in the catalogue and in its units: equal error rates in percent."""
+        """Return the numbers by their key in the catalogue and in its units: equal error rates in percent."""
         return {
             "kaldi_eer": 100 * self.kaldi_eer,
             "rocch_eer": 100 * self.rocch_eer,
@@ -148,7 +148,7 @@ class DetectionMetrics:
 def detection_metrics(
     target: ArrayLike, nontarget: ArrayLike, *, compatibility: Compatibility = "documented"
 ) -> DetectionMetrics:
-    """All detection metrics of a test from one sort of its scores.
+    """Return all detection metrics of a test from one sort of its scores.
 
     Args:
         target: shape (targets,), scores of same-speaker trials; natural log-likelihood ratios for C_llr, else of any
@@ -193,7 +193,7 @@ def detection_metrics(
 
 
 def kaldi_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Equal error rate as Kaldi's ``compute-eer``, by which 2020 and 2022 rank: k/T at the first crossing.
+    """Return equal error rate as Kaldi's ``compute-eer``, by which 2020 and 2022 rank: k/T at the first crossing.
 
     Neither interpolated nor on the convex hull; a multiple of 1 / targets up to (T - 1) / T; above 0.5 where targets
     score lower than nontargets. Ties count against the system: all scores tied give (T - 1) / T. A single target always
@@ -209,7 +209,8 @@ def kaldi_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
 
 
 def speechbrain_eer(target: ArrayLike, nontarget: ArrayLike) -> float:
-    """Equal error rate as SpeechBrain's ``EER``, by which 2024 ranks: (P_fa + P_miss) / 2 where they are closest.
+    """Return equal error rate as SpeechBrain's ``EER``, by which 2024 ranks: (P_fa + P_miss) / 2 where they are
+    closest.
 
     The definition of the 2020 evaluation plan; treats ties evenly, so it suits ratings of listeners: all scores tied
     give 0.5. Inverted scores give up to 1.
@@ -272,7 +273,7 @@ def auc(target: ArrayLike, nontarget: ArrayLike) -> float:
 
 
 def det_curve(target: ArrayLike, nontarget: ArrayLike) -> DetCurve:
-    """The detection error trade-off of a test at each distinct score; all scores tied leave its two ends.
+    """Return the detection error trade-off of a test at each distinct score; all scores tied leave its two ends.
 
     Source: Martin et al., "The DET curve in assessment of detection task performance", Eurospeech 1997.
 
@@ -286,7 +287,7 @@ def det_curve(target: ArrayLike, nontarget: ArrayLike) -> DetCurve:
 
 
 def compute_kaldi_eer(scores: SortedScores) -> EqualErrorRate:
-    """Kaldi's equal error rate of sorted scores."""
+    """Return Kaldi's equal error rate of sorted scores."""
     targets, nontargets = single_precision(scores.targets), single_precision(scores.nontargets)
 
     def is_crossed(k: int) -> bool:
@@ -299,7 +300,7 @@ def compute_kaldi_eer(scores: SortedScores) -> EqualErrorRate:
 
 
 def compute_speechbrain_eer(scores: SortedScores) -> EqualErrorRate:
-    """SpeechBrain's equal error rate of sorted scores.
+    """Return SpeechBrain's equal error rate of sorted scores.
 
     Its thresholds between two scores are left out: the rates there are those at the lower one, and the first counts.
     """
@@ -314,7 +315,7 @@ def compute_speechbrain_eer(scores: SortedScores) -> EqualErrorRate:
 
 
 def trace_det_curve(scores: SortedScores) -> DetCurve:
-    """The curve of sorted scores."""
+    """Return the curve of sorted scores."""
     starts = tie_starts(scores.values)
     targets_below = np.concatenate([[0], np.cumsum(scores.is_target)])[np.append(starts, scores.values.size)]
     nontargets_below = np.append(starts, scores.values.size) - targets_below

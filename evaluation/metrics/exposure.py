@@ -142,7 +142,7 @@ class Exposure:
     reasons: Mapping[str, str]
 
     def values(self) -> Mapping[str, float]:
-        """The numbers that there are, by their key in the catalogue and in its units: shares in percent."""
+        """Return the numbers that there are, by their key in the catalogue and in its units: shares in percent."""
         found = {key: 100 * share for key, share in self.accepted.items()}
         if self.ranks is not None:
             found["rank_disclosure"] = self.ranks.mean_bit
@@ -159,7 +159,7 @@ class Exposure:
 
 
 def make_trials(scores: ArrayLike, is_target: ArrayLike, models: Sequence[str], utterances: Sequence[str]) -> Trials:
-    """The trials of a test, checked.
+    """Return the trials of a test, checked.
 
     Args:
         scores: shape (trials,).
@@ -189,7 +189,7 @@ def make_trials(scores: ArrayLike, is_target: ArrayLike, models: Sequence[str], 
 
 
 def measure_exposure(trials: Trials, *, seed: int = 0) -> Exposure:
-    """Everything that an equal error rate hides, of one test.
+    """Return everything that an equal error rate hides, of one test.
 
     Args:
         seed: of the draws that round mid ranks and exchange identities.
@@ -229,7 +229,7 @@ def measure_exposure(trials: Trials, *, seed: int = 0) -> Exposure:
 
 
 def compute_turned_eer(scores: SortedScores) -> float:
-    """Kaldi's equal error rate of an attacker who turns the sign of every score."""
+    """Return Kaldi's equal error rate of an attacker who turns the sign of every score."""
     return compute_kaldi_eer(SortedScores(-scores.values[::-1], scores.is_target[::-1])).rate
 
 
@@ -261,7 +261,7 @@ def measure_ranks(trials: Trials, random: np.random.Generator) -> RankDisclosure
 
 
 def fit_beta_binomial(counts: ArrayLike) -> Floats:
-    """The chances of ranks by the beta-binomial that is most likely, for many samples at once.
+    """Return the chances of ranks by the beta-binomial that is most likely, for many samples at once.
 
     Both parameters lie between e^-12 and e^12, found by Newton's method in their logarithms.
 
@@ -288,7 +288,7 @@ def fit_beta_binomial(counts: ArrayLike) -> Floats:
 def bootstrap_exposure(
     trials: Trials, trial_speakers: Sequence[str], draws: SpeakerDraws, exposure: Exposure
 ) -> dict[str, Replicates]:
-    """The measures of the resamples, by their key in the catalogue and in its units.
+    """Return the measures of the resamples, by their key in the catalogue and in its units.
 
     Trials are drawn as in `bootstrap_detection`: a target as often as its speaker, a nontarget as often as its model
     times its speaker. Ranks stay those among all models, drawn with their speaker. Of the worst speaker, of the worst
@@ -321,21 +321,21 @@ def bootstrap_exposure(
 
 
 def _encode(names: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
-    """Places of names in the list of them, in order of appearance; no sort."""
+    """Return places of names in the list of them, in order of appearance; no sort."""
     places: dict[str, int] = {}
     codes = [places.setdefault(name, len(places)) for name in names]
     return np.array(codes, np.int64), tuple(places)
 
 
 def _are_repeated(pairs: Codes, possible: int) -> bool:
-    """Whether a pair occurs twice; counted where most of the possible ones occur, else sorted."""
+    """Return whether a pair occurs twice; counted where most of the possible ones occur, else sorted."""
     if possible <= 16 * pairs.size:
         return bool(np.bincount(pairs, minlength=possible).max() > 1)
     return bool(np.unique(pairs).size < pairs.size)
 
 
 def _sort(trials: Trials) -> Codes:
-    """Trials in ascending order of their scores, nontargets first among equal ones."""
+    """Return trials in ascending order of their scores, nontargets first among equal ones."""
     sides = np.concatenate([np.flatnonzero(~trials.is_target), np.flatnonzero(trials.is_target)])
     return np.asarray(sides[np.argsort(trials.scores[sides], kind="stable")])
 
@@ -374,7 +374,8 @@ def _measure_speakers(trials: Trials, order: Codes) -> tuple[SpeakerExposure, ..
 
 
 def _score_table(trials: Trials) -> tuple[Floats, Codes, int]:
-    """Scores of the utterances that have a rank, shape (utterances, models), their models, and how many lack one."""
+    """Return scores of the utterances that have a rank, shape (utterances, models), their models, and how many lack
+    one."""
     shape = len(trials.utterances), len(trials.models)
     full = np.bincount(trials.utterance, minlength=shape[0]) == shape[1]
     own = np.bincount(trials.utterance[trials.is_target], minlength=shape[0])
@@ -397,7 +398,7 @@ def _ranks(table: Floats, true: Codes, random: np.random.Generator) -> Codes:
 
 
 def _disclosures(counts: Floats, is_fitted: bool) -> tuple[Floats, Floats]:
-    """Chances of the ranks, shape (samples, ranks), and the mean disclosure, shape (samples,), bits."""
+    """Return chances of the ranks, shape (samples, ranks), and the mean disclosure, shape (samples,), bits."""
     size = counts.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         chances = fit_beta_binomial(counts) if is_fitted else counts / counts.sum(axis=1, keepdims=True)
@@ -419,7 +420,8 @@ def _start(counts: Floats) -> Floats:
 
 
 def _tails(counts: Floats) -> tuple[Floats, Floats, Floats, Codes]:
-    """How many utterances each sample has, how many beyond each step from the first and from the last rank; the steps.
+    """Return how many utterances each sample has, how many beyond each step from the first and from the last rank; the
+    steps.
 
     With them the likelihood of a beta-binomial is a sum over steps: no gamma functions.
     """
@@ -429,7 +431,8 @@ def _tails(counts: Floats) -> tuple[Floats, Floats, Floats, Codes]:
 
 
 def _likelihood(counts: Floats, logs: Floats) -> Floats:
-    """Log-likelihood of each sample, less what does not depend on the parameters; `logs` has shape (samples, 2)."""
+    """Return Log-likelihood of each sample, less what does not depend on the parameters; `logs` has shape (samples,
+    2)."""
     total, beyond, short, steps = _tails(counts)
     first, second = np.exp(logs[:, :1]), np.exp(logs[:, 1:])
     parts = beyond * np.log(first + steps) + short * np.log(second + steps) - total * np.log(first + second + steps)
@@ -459,7 +462,7 @@ def _newton_step(counts: Floats, logs: Floats) -> Floats:
 
 
 def _improve(counts: Floats, logs: Floats, best: Floats, step: Floats) -> tuple[Floats, Floats]:
-    """The parameters after a step that is halved until it makes the sample likelier, and that likelihood."""
+    """Return the parameters after a step that is halved until it makes the sample likelier, and that likelihood."""
     moved, reached = logs.copy(), best.copy()
     left = np.arange(len(logs))
     for halving in range(10):
@@ -474,7 +477,7 @@ def _improve(counts: Floats, logs: Floats, best: Floats, step: Floats) -> tuple[
 
 
 def _beta_binomial(parameters: Floats, draws: int) -> Floats:
-    """Chances of 0 to `draws`, shape (samples, draws + 1)."""
+    """Return chances of 0 to `draws`, shape (samples, draws + 1)."""
     steps = np.arange(draws)
     first, second = parameters[:, :1], parameters[:, 1:]
     # The chance of each follows from that of the one before.
@@ -490,7 +493,7 @@ def _beta_binomial(parameters: Floats, draws: int) -> Floats:
 def _resampled_acceptance(
     trials: Trials, order: Codes, model: Codes, speaker: Codes, draws: SpeakerDraws, exposure: Exposure
 ) -> dict[str, Replicates]:
-    """Shares of targets found at each rate, from the highest nontargets of each resample."""
+    """Return shares of targets found at each rate, from the highest nontargets of each resample."""
     is_target = trials.is_target[order][::-1]
     model, speaker = model[::-1], speaker[::-1]
     own = speaker[is_target]
@@ -506,7 +509,8 @@ def _resampled_acceptance(
         return {}
 
     def measure(targets: Codes, count: Callable[[slice], Codes], total: float) -> list[float]:
-        """The shares at each rate. `targets`, `count`: how often each target and each nontarget of a slice occurs."""
+        """Return the shares at each rate. `targets`, `count`: how often each target and each nontarget of a slice
+        occurs."""
         found = np.concatenate([[0], np.cumsum(targets)])
         if not total or not found[-1]:
             return [np.nan] * len(keys)
@@ -539,7 +543,7 @@ def _resampled_acceptance(
 
 
 def _resampled_ranks(trials: Trials, draws: SpeakerDraws, ranks: RankDisclosure) -> Replicates:
-    """Mean disclosures around the one that was measured.
+    """Return mean disclosures around the one that was measured.
 
     Drawn speakers make ranks uneven by chance: the resamples lie above the measure on average, and are moved down by
     as much. Their quantiles would be too narrow where most speakers are found: few that are not decide the measure.

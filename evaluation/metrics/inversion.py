@@ -130,7 +130,7 @@ class LinearMap:
 
 
 def fit_map(first: Floats, second: Floats, kind: Map, *, ridge: float = RIDGE) -> LinearMap:
-    """The map of a kind with the least squared error from the first to the second vectors, each (pairs, d).
+    """Return the map of a kind with the least squared error from the first to the second vectors, each (pairs, d).
 
     Args:
         ridge: of the affine map, in parts of the mean variance; 0 gives plain least squares, of least norm where pairs
@@ -163,7 +163,7 @@ def _least_squares(first: Floats, second: Floats, ridge: float) -> Floats:
 def _split(
     codes: Places, speakers: int, generator: np.random.Generator, disjoint_speakers: bool
 ) -> tuple[Places, Places]:
-    """Places of the pairs that the attacker may have, and of those held out."""
+    """Return places of the pairs that the attacker may have, and of those held out."""
     if disjoint_speakers:
         if speakers < 3:
             raise InputError(
@@ -188,6 +188,6 @@ def _draw(known: Places, pairs: int | None, generator: np.random.Generator) -> P
 
 
 def _nearest(wanted: Floats, gallery: Floats) -> Places:
-    """Row of the gallery with the largest cosine to each wanted vector; the first of equals."""
+    """Return row of the gallery with the largest cosine to each wanted vector; the first of equals."""
     found = [(wanted[start : start + _BLOCK] @ gallery.T).argmax(axis=1) for start in range(0, len(wanted), _BLOCK)]
     return np.concatenate(found).astype(np.int64)

@@ -31,7 +31,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 def linkability(
     target: ArrayLike, nontarget: ArrayLike, *, compatibility: calibration.Compatibility = "documented"
 ) -> float:
-    """D_sys with equal weights of mated and non-mated pairs (ω = 1), over at most 100 bins of equal width.
+    """Return D_sys with equal weights of mated and non-mated pairs (ω = 1), over at most 100 bins of equal width.
 
     Half of the first and the last bin is lost to the trapezoidal rule over bin centres, so that separable scores stay
     below 1; fewer than 20 targets always give 0; one outlier can make it meaningless. Compare it only at equal sizes.
@@ -55,7 +55,7 @@ def linkability(
 def compute_linkability(
     scores: calibration.SortedScores, *, compatibility: calibration.Compatibility = "documented"
 ) -> float:
-    """D_sys of sorted scores."""
+    """Return D_sys of sorted scores."""
     official = calibration.is_official(compatibility)
     targets, nontargets = scores.targets, scores.nontargets
     bins = min(targets.size // TARGETS_PER_BIN, MAX_BINS)
@@ -88,7 +88,7 @@ def _shares(ascending: Floats, edges: Floats) -> Floats:
 
 
 def _trapezoid_weights(edges: Floats) -> Floats:
-    """What a share of each bin adds to the integral of its density over the bin centres: 1, at the two ends ½.
+    """Return what a share of each bin adds to the integral of its density over the bin centres: 1, at the two ends ½.
 
     Less exactly so where the scores are close to each other but far from 0, because edges are rounded.
     """

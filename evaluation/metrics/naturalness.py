@@ -26,12 +26,13 @@ NOISE_BELOW, SPEECH_FROM = 2.4, 2.8
 
 
 def missing() -> str:
-    """Why nothing can be predicted here, as one sentence; empty where it can."""
+    """Return why nothing can be predicted here, as one sentence; empty where it can."""
     return dnsmos.missing()
 
 
 def sounds_broken(anonymised: float | None, original: float | None) -> bool:
-    """Whether predictions of both forms say that the anonymised one is no speech any more; None: nothing can be said.
+    """Return whether predictions of both forms say that the anonymised one is no speech any more; None: nothing can be
+    said.
 
     Example:
         >>> sounds_broken(2.1, 3.6), sounds_broken(2.1, 2.2), sounds_broken(2.6, 3.6)
@@ -41,7 +42,7 @@ def sounds_broken(anonymised: float | None, original: float | None) -> bool:
 
 
 def choose_sample(speakers: Sequence[str], most: int) -> list[int]:
-    """Which utterances are heard: the first of each speaker, then the second of each, as their order is.
+    """Return which utterances are heard: the first of each speaker, then the second of each, as their order is.
 
     Args:
         speakers: of each utterance.
@@ -63,7 +64,8 @@ def choose_sample(speakers: Sequence[str], most: int) -> list[int]:
 
 
 def predict_naturalness(samples: NDArray[np.int16], rate_hz: int) -> float | None:
-    """Predicted overall quality of a recording, 1 to 5; None where nothing can be said of it (silence, under 0.1 s).
+    """Return predicted overall quality of a recording, 1 to 5; None where nothing can be said of it (silence, under 0.1
+    s).
 
     Args:
         samples: int16, shape (n,).

@@ -102,7 +102,7 @@ def pitch_correlation(f0_original: NDArray[np.floating], f0_anonymised: NDArray[
 
 
 def best_lag(original: NDArray[np.float64], anonymised: NDArray[np.float64]) -> int:
-    """The lag that numpy's ``argmax(correlate(original, anonymised, "full")) - (frames - 1)`` gives.
+    """Return the lag that numpy's ``argmax(correlate(original, anonymised, "full")) - (frames - 1)`` gives.
 
     Exactly that, ties included: long contours are correlated by FFT first, which leaves only the
     lags whose value lies within the rounding of both methods of the largest; these few are then
@@ -119,13 +119,13 @@ def best_lag(original: NDArray[np.float64], anonymised: NDArray[np.float64]) -> 
 
 
 def _product_at(original: NDArray[np.float64], anonymised: NDArray[np.float64], lag: int) -> float:
-    """One value of ``numpy.correlate(…, "full")``: the same dot product of the same overlap."""
+    """Return one value of ``numpy.correlate(…, "full")``: the same dot product of the same overlap."""
     frames = original.size
     return float(np.dot(original[max(lag, 0) : frames + min(lag, 0)], anonymised[max(-lag, 0) : frames - max(lag, 0)]))
 
 
 def _contending_lags(original: NDArray[np.float64], anonymised: NDArray[np.float64]) -> NDArray[np.intp] | None:
-    """The lags that may have the largest product, ascending; None where these are too many to gain.
+    """Return the lags that may have the largest product, ascending; None where these are too many to gain.
 
     A dot product of n terms is off by at most n roundings of ‖a‖‖b‖, a convolution by FFT by a few
     for each stage of its three transforms (Higham (2002), section 3.1 and theorem 24.2; 32 is
@@ -145,7 +145,7 @@ def _contending_lags(original: NDArray[np.float64], anonymised: NDArray[np.float
 
 
 def validate_contour(f0: NDArray[np.floating], side: str) -> NDArray[np.float64]:
-    """The contour as float64.
+    """Return the contour as float64.
 
     Raises:
         InputError: empty, not one-dimensional, not of real numbers, negative or not finite; `side` names it.
@@ -165,7 +165,7 @@ def validate_contour(f0: NDArray[np.floating], side: str) -> NDArray[np.float64]
 
 
 def _stretch(contour: NDArray[np.float64], frames: int) -> NDArray[np.float64]:
-    """Linear interpolation to another number of frames, end points fixed."""
+    """Return linear interpolation to another number of frames, end points fixed."""
     if contour.size == frames:
         return contour
     positions = np.linspace(1, contour.size, num=frames)
@@ -173,7 +173,7 @@ def _stretch(contour: NDArray[np.float64], frames: int) -> NDArray[np.float64]:
 
 
 def clip_to_range(contour: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The contour with 0 where it lies outside of 75 to 500 Hz."""
+    """Return the contour with 0 where it lies outside of 75 to 500 Hz."""
     return np.where((contour < FLOOR_HZ) | (contour > CEILING_HZ), 0.0, contour)
 
 
@@ -284,7 +284,7 @@ def _validate_constraints(steps: str, band_s: float | None) -> None:
 
 
 def _standardised(contour: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log F0 with mean 0 and deviation 1 over the voiced frames, NaN where unvoiced."""
+    """Return log F0 with mean 0 and deviation 1 over the voiced frames, NaN where unvoiced."""
     values = np.full(contour.size, np.nan)
     voiced = contour > 0
     if voiced.any():
@@ -295,7 +295,7 @@ def _standardised(contour: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _band_edges(rows: int, columns: int, band_s: float | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First and last column of each row within the band; wide enough to be a connected stripe."""
+    """Return first and last column of each row within the band; wide enough to be a connected stripe."""
     if band_s is None:
         return np.zeros(rows, np.int64), np.full(rows, columns - 1, np.int64)
     centres = _straight_line(np.arange(rows), rows, columns)
@@ -326,7 +326,7 @@ def _cost_stripe(
 
 
 def _best_moves(costs: NDArray[np.float64], first: NDArray[np.int64], slope_limited: bool) -> NDArray[np.int8]:
-    """How the cheapest path reaches each cell of the stripe; 0 where none does.
+    """Return how the cheapest path reaches each cell of the stripe; 0 where none does.
 
     1 is a diagonal step. Slope-limited: 2 a diagonal step, then one along the row; 3 a diagonal
     step, then one down the column. Free: 2 one step along the row, 3 one down the column. A

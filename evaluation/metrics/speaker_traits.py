@@ -105,7 +105,7 @@ def _shares(
     nearest: dict[str, dict[str, Floats]],
     names: npt.NDArray[np.str_],
 ) -> dict[str, float]:
-    """The share of utterances nearest to their own gender, for each gender that has utterances."""
+    """Return the share of utterances nearest to their own gender, for each gender that has utterances."""
     right: dict[str, list[bool]] = {str(name): [] for name in names}
     for vector, speaker in zip(vectors, speakers, strict=True):
         cosines = {name: float(vector @ centroid) for name, centroid in nearest[speaker].items()}

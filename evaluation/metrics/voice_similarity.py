@@ -75,7 +75,7 @@ def voice_distinctiveness(
     form: Form = "official",
     compatibility: Compatibility = "documented",
 ) -> VoiceDistinctiveness:
-    """De-Identification and G_VD from the pair scores of one trial set.
+    """Return De-Identification and G_VD from the pair scores of one trial set.
 
     Args:
         scores_oo, scores_op, scores_pp: shape (utterances, utterances), as `similarity_matrix`
@@ -109,7 +109,7 @@ def voice_distinctiveness_of_embeddings(
     form: Form = "official",
     compatibility: Compatibility = "documented",
 ) -> VoiceDistinctiveness:
-    """De-Identification and G_VD from one embedding per utterance, compared by cosine.
+    """Return De-Identification and G_VD from one embedding per utterance, compared by cosine.
 
     Args:
         original, anonymised: shape (utterances, dimensions), finite and not zero, the same
@@ -142,7 +142,7 @@ def similarity_matrix(
     form: Form = "official",
     compatibility: Compatibility = "documented",
 ) -> SimilarityMatrix:
-    """Voice similarity of all speakers from the scores of all utterance pairs.
+    """Return voice similarity of all speakers from the scores of all utterance pairs.
 
     ``official``: only the pairs above the diagonal count (the first utterance before the second in
     the list, for M_op too). Their scores are calibrated by Laplace PAV on the labels same or
@@ -206,7 +206,7 @@ def diagonal_dominance(values: ArrayLike, *, compatibility: Compatibility = "doc
 
 
 def _official_means(square: Floats, codes: NDArray[np.int32]) -> Floats:
-    """Mean calibrated LLR per ordered speaker pair (the earlier one first), mirrored."""
+    """Return mean calibrated LLR per ordered speaker pair (the earlier one first), mirrored."""
     n_speakers = int(codes.max()) + 1
     above = np.triu(np.ones(square.shape, dtype=bool), 1)
     scores = square[above]

@@ -37,7 +37,7 @@ def normalise_transcript(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a transcript as Kaldi splits them: at spaces, tabs and line ends, case kept.
+    """Return the words of a transcript as Kaldi splits them: at spaces, tabs and line ends, case kept.
 
     >>> split_words(" THE  CAT ")
     ['THE', 'CAT']
@@ -74,7 +74,7 @@ class WordErrorCounts:
 
     @property
     def error_rate(self) -> float | None:
-        """Errors per reference word; None without a reference word (Kaldi prints nan or inf)."""
+        """Return errors per reference word; None without a reference word (Kaldi prints nan or inf)."""
         return self.errors / self.reference_words if self.reference_words else None
 
     def __add__(self, other: WordErrorCounts) -> WordErrorCounts:
@@ -118,7 +118,8 @@ class WordErrors:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Utterances without a hypothesis; with any, Kaldi prints ``[PARTIAL]``, and `present` and `honest` differ."""
+        """Return utterances without a hypothesis; with any, Kaldi prints ``[PARTIAL]``, and `present` and `honest`
+        differ."""
         return tuple(utterance.utterance for utterance in self.utterances if utterance.is_missing)
 
 
@@ -154,12 +155,12 @@ def count_word_errors(references: Mapping[str, str], hypotheses: Mapping[str, st
 
 
 def pool_word_errors(counts: Iterable[WordErrorCounts]) -> WordErrorCounts:
-    """All errors against all words; no counts at all give zeros."""
+    """Return all errors against all words; no counts at all give zeros."""
     return sum(counts, WordErrorCounts(0, 0, 0, 0))
 
 
 def clip_word_errors(counts: Iterable[WordErrorCounts]) -> WordErrorCounts:
-    """All errors against all words, of each utterance at most as many errors as it has words.
+    """Return all errors against all words, of each utterance at most as many errors as it has words.
 
     What is too much is taken off the insertions, of which alone there can be too many. SpAnE counts so (Franzreb
     et al., corpus WER with clipped edit counts); an utterance without words then counts nowhere.
@@ -179,7 +180,7 @@ def clip_word_errors(counts: Iterable[WordErrorCounts]) -> WordErrorCounts:
 
 
 def align_words(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[AlignedWord, ...]:
-    """A cheapest alignment of two word sequences, by Kaldi's rule among equally cheap ones.
+    """Return a cheapest alignment of two word sequences, by Kaldi's rule among equally cheap ones.
 
     At every pair of words, from the end: an insertion if that is as cheap as any way, else a
     deletion if it is, else the match or substitution (`LevenshteinEditDistance` of Kaldi's

@@ -67,7 +67,7 @@ class TextRule:
 
 
 def written_english(text: str) -> str:
-    """Words in capitals from English as people write it.
+    """Return words in capitals from English as people write it.
 
     Annotations in brackets go, accents go, numbers are spelt, titles and signs become words, hyphens and every other
     mark become spaces; apostrophes stay inside words. Spellings (“colour”, “color”) and compounds stay as they are.
@@ -87,7 +87,7 @@ def written_english(text: str) -> str:
 
 
 def _drop_annotations(text: str) -> str:
-    """A blank for each pair of brackets with what is in it; a bracket that nothing closes stays."""
+    """Return a blank for each pair of brackets with what is in it; a bracket that nothing closes stays."""
     kept, start = [], 0
     last = {opening: text.rfind(closing) for opening, closing in _BRACKETS.items()}
     for found in _OPENING.finditer(text):
@@ -98,7 +98,8 @@ def _drop_annotations(text: str) -> str:
 
 
 def written(text: str) -> str:
-    """Words in capitals from any language as people write it; characters where a script puts no space between words.
+    """Return words in capitals from any language as people write it; characters where a script puts no space between
+    words.
 
     >>> written("Zwölf Boxkämpfer – l’été, [Musik] ÇA!"), written("今日は、いい天気。")
     ("ZWÖLF BOXKÄMPFER L'ÉTÉ ÇA", '今 日 は い い 天 気')
@@ -134,12 +135,13 @@ RULES: dict[str, TextRule] = {rule.name: rule for rule in (CHALLENGE_2022, WRITT
 
 
 def rule_for(languages: Iterable[str]) -> TextRule:
-    """The rule for what recognisers write in these languages: one for all, so that their rates can be averaged."""
+    """Return the rule for what recognisers write in these languages: one for all, so that their rates can be
+    averaged."""
     return WRITTEN_ENGLISH if set(languages) <= {"en"} else WRITTEN
 
 
 def find_rule(name: str) -> TextRule:
-    """The rule of a name.
+    """Return the rule of a name.
 
     Raises:
         InputError: there is none; names those that there are.

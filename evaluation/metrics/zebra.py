@@ -61,7 +61,7 @@ def zebra(target: ArrayLike, nontarget: ArrayLike, *, compatibility: calibration
 
 
 def zebra_category(individual_log10: float, *, compatibility: calibration.Compatibility = "documented") -> str:
-    """The category of a worst-case disclosure: the first whose limit is not below it.
+    """Return the category of a worst-case disclosure: the first whose limit is not below it.
 
     Args:
         individual_log10: 0 or above; infinite is ``F``.
@@ -121,7 +121,7 @@ def _disclosure(llr: Floats, counts: calibration.Counts) -> float:
 
 
 def _strongest_llr(pools: calibration.Pools) -> float:
-    """The largest |llr| of all trials: at the first or the last trial of a pool, because the ramp rises."""
+    """Return the largest |llr| of all trials: at the first or the last trial of a pool, because the ramp rises."""
     first, last = pools.edges[:-1], pools.edges[1:] - 1
     real = last >= first
     step = calibration.RAMP / int(pools.edges[-1])

@@ -52,7 +52,7 @@ NO_VECTORS = "have no vector of both forms"  # the end of the reason why voices 
 
 
 def attacks_of_training(training: Speech) -> tuple[AttackModel, ...]:
-    """What an attacker does who was trained on this speech: the rungs of the ladder, the weakest first."""
+    """Return what an attacker does who was trained on this speech: the rungs of the ladder, the weakest first."""
     if training is Speech.ANONYMISED:
         return (AttackModel.SEMI_INFORMED,)
     return (AttackModel.UNPROTECTED, AttackModel.IGNORANT, AttackModel.LAZY_INFORMED)
@@ -133,7 +133,8 @@ def list_pairs(trials: TrialTable) -> list[tuple[str, str]]:
 def average_models(
     vectors: Vectors, speakers: Mapping[str, str], wanted: Iterable[str]
 ) -> dict[str, NDArray[np.float32]]:
-    """The enrolment vectors of each wanted speaker who has any, shape (utterances, d), by name of the utterance."""
+    """Return the enrolment vectors of each wanted speaker who has any, shape (utterances, d), by name of the
+    utterance."""
     utterances: dict[str, list[str]] = {name: [] for name in sorted(wanted)}
     for utterance in sorted(vectors):
         if speakers.get(utterance) in utterances:
@@ -208,7 +209,7 @@ def _add_voices(
 def average_voices(
     original: Sequence[Vector], anonymised: Sequence[Vector], speakers: Sequence[str], back_end: BackEnd | None = None
 ) -> VoiceDistinctiveness:
-    """Similarity matrices of the same utterances, original and anonymised.
+    """Return similarity matrices of the same utterances, original and anonymised.
 
     Args:
         back_end: that compares them, each utterance as a model of its own; by cosine where None.
@@ -238,7 +239,7 @@ def write_matrices(folder: Path, voices: VoiceDistinctiveness) -> None:
 
 
 def _missing(work: Work) -> Iterator[MissingNumber]:
-    """What could not be done completely, each test once."""
+    """Yield what could not be done completely, each test once."""
     said: set[tuple[str, str]] = set()
     for identity, reason in work.reasons.items():
         test = identity.data_set, identity.attack_model or identity.metric
@@ -252,7 +253,7 @@ FITTED_PRESET = "2022"  # of an encoder whose training has fitted PLDA
 
 
 def choose_scorer(engine: str, preset: str = "", fitted: BackEnd | None = None) -> Scorer:
-    """What gives the scores of trials for an encoder.
+    """Return what gives the scores of trials for an encoder.
 
     Args:
         preset: a name of `PRESETS`; the usual way of the encoder where it is empty.
@@ -277,12 +278,12 @@ def choose_scorer(engine: str, preset: str = "", fitted: BackEnd | None = None) 
 
 
 def is_usual_preset(engine: str, preset: str) -> bool:
-    """Whether a preset names the way in which an encoder without a fitted back end compares anyway."""
+    """Return whether a preset names the way in which an encoder without a fitted back end compares anyway."""
     return not preset or (preset == DEFAULT_PRESET and engine not in _OWN_WAYS)
 
 
 def require_preset(name: str, has_fitted: bool) -> ScoringOptions:
-    """The way of comparing vectors of a name, where the encoder has all that it needs.
+    """Return the way of comparing vectors of a name, where the encoder has all that it needs.
 
     Args:
         has_fitted: whether the training of the encoder leaves PLDA.

@@ -67,7 +67,7 @@ class Reliability:
 
 
 def judge_attack(strength: AttackStrength) -> Reliability:
-    """The verdict on a trained attacker by what is known of it.
+    """Return the verdict on a trained attacker by what is known of it.
 
     Example:
         >>> judge_attack(AttackStrength(45.0, frozen_eer=30.0)).word

@@ -65,7 +65,7 @@ def _add(work: Work, identity: NumberIdentity, weights: dict[str, float], member
 
 
 def _printed(number: values.Number) -> float:
-    """A value as the official scripts print it."""
+    """Return a value as the official scripts print it."""
     identity = number.identity
     if (identity.metric, identity.estimator) not in PRINTED:
         return number.value
@@ -73,7 +73,7 @@ def _printed(number: values.Number) -> float:
 
 
 def _replicates(work: Work, weights: dict[str, float], members: list[values.Number]) -> Replicates | None:
-    """The resampled average; none where a member has no interval."""
+    """Return the resampled average; none where a member has no interval."""
     parts = [(weights[one.identity.data_set], work.replicates.get(one.identity)) for one in members]
     known = [(weight, replicates) for weight, replicates in parts if replicates is not None]
     return weighted_sum(known) if len(known) == len(parts) else None
@@ -109,7 +109,7 @@ class Objective:
 
     @property
     def disagreements(self) -> int:
-        """How many numbers are reported otherwise."""
+        """Return how many numbers are reported otherwise."""
         return sum(number.agrees is False for number in self.numbers.values())
 
 
@@ -145,7 +145,7 @@ def compute_objective(
 
 
 def put_beside(portal: Objective, teams: Objective, sources: Sources) -> Objective:
-    """The portal's numbers, those of the team beside them as reported ones.
+    """Return the portal's numbers, those of the team beside them as reported ones.
 
     What both have from the same audio stays one number. Another attacker or recogniser has no reason to
     agree, so nothing is said of that. What the portal did not compute and no ranking needs is kept as reported.
@@ -164,7 +164,7 @@ def put_beside(portal: Objective, teams: Objective, sources: Sources) -> Objecti
 
 
 def _as_reported(number: values.Number) -> dict[str, Any]:
-    """A number of the team as what is reported of another: as its files state it, else as its scores give it."""
+    """Return a number of the team as what is reported of another: as its files state it, else as its scores give it."""
     if number.reported is not None:
         return {"reported": number.reported, "reported_text": number.reported_text, "reported_in": number.reported_in}
     text = f"{number.value:.{number.metric.decimals}f}"
@@ -225,7 +225,7 @@ def _add_reported(work: Work) -> None:
 
 
 def _unlike_published(work: Work) -> Iterator[Problem]:
-    """Numbers of original speech with the original models that are not about the published ones."""
+    """Yield numbers of original speech with the original models that are not about the published ones."""
     for number in work.numbers.values():
         published = published_values(work.recipe, number.identity)
         if not is_unlike(number.value, published):
@@ -241,7 +241,7 @@ def _unlike_published(work: Work) -> Iterator[Problem]:
 
 
 def _missing(work: Work) -> Iterator[values.MissingNumber]:
-    """What the recipe asks for and is not there, or is there and cannot be relied on."""
+    """Yield what the recipe asks for and is not there, or is there and cannot be relied on."""
     sources = work.sources
     for identity, is_ranked in values.required_numbers(work.recipe, sources.track):
         number = work.numbers.get(identity)

@@ -92,7 +92,8 @@ def _with_progress(work: Work, files: tuple[ScoreFile, ...]) -> Iterator[ScoreFi
 
 
 def _trials(work: Work, listed: set[str], data_set: DataSet) -> TrialTable:
-    """The organizer's list; empty, with a note, where there is none. `listed` takes the names of those that are."""
+    """Return the organizer's list; empty, with a note, where there is none. `listed` takes the names of those that
+    are."""
     table = work.sources.read_trials(data_set)
     if table is not None:
         listed.add(data_set.name)
@@ -140,19 +141,19 @@ def _add_exposure(work: Work, test: MeasuredTest, drawn: _Drawn | None) -> None:
 
 
 def _identities(work: Work, file: ScoreFile) -> list[NumberIdentity]:
-    """Every number of a test."""
+    """Return every number of a test."""
     gender = Gender(work.recipe.data_sets[file.data_set].gender)
     return [NumberIdentity(file.data_set, gender, *one, *file.speeches) for one in MEASURES]
 
 
 def in_its_decimals(reported: ReportedNumber, value: float) -> bool:
-    """Whether a reported number is a value rounded to as many decimals as it is written with."""
+    """Return whether a reported number is a value rounded to as many decimals as it is written with."""
     decimals = len(reported.written.partition(".")[2])
     return bool(abs(reported.value - value) <= 0.5 / 10**decimals + 1e-9)
 
 
 def _incomplete(test: MeasuredTest) -> str:
-    """Why the scores of a test give no number; empty where they do."""
+    """Return why the scores of a test give no number; empty where they do."""
     joined = test.joined
     if joined.complete:
         return ""
@@ -201,7 +202,7 @@ def _replicates(work: Work, test: MeasuredTest, drawn: _Drawn | None) -> dict[tu
 
 
 def _ranked_estimator(sources: Sources) -> dict[tuple[str, str], str]:
-    """The estimator that the edition averages its EERs by."""
+    """Return the estimator that the edition averages its EERs by."""
     named = {average.estimator for average in sources.track.averages if average.metric == "eer"}
     return {("eer", one): f"{one}_eer" for one in sorted(named) if f"{one}_eer" in DETECTION_MEASURES}
 
@@ -252,7 +253,7 @@ def add_similarity(work: Work) -> None:
 
 
 def explain_few_speakers(name: str, speakers: int) -> str:
-    """Why a trial set gives no G_VD and no De-Identification."""
+    """Return why a trial set gives no G_VD and no De-Identification."""
     return f"{name} has {speakers} speakers; it takes {LEAST_SPEAKERS} to say how voices differ"
 
 
@@ -282,7 +283,7 @@ class MeasuredVoices:
 def resample_voices(
     work: Work, metric: str, matrices: Sequence[NDArray[np.float64] | None], speakers: Sequence[str]
 ) -> Replicates | None:
-    """A metric of `RESAMPLED_VOICES` with other speakers; None of fewer than two, or where they are not known.
+    """Return a metric of `RESAMPLED_VOICES` with other speakers; None of fewer than two, or where they are not known.
 
     Args:
         matrices: M_oo, M_op and M_pp.
@@ -299,7 +300,7 @@ def resample_voices(
 def measure_similarity(
     place: Path, name: str, speakers: int | None = None
 ) -> tuple[MeasuredVoices | None, tuple[Problem, ...]]:
-    """The numbers of the three matrices in a folder, or what is wrong with them.
+    """Return the numbers of the three matrices in a folder, or what is wrong with them.
 
     Args:
         name: of the folder, as its owner knows it.
@@ -335,7 +336,8 @@ def _file_of(pair: str) -> str:
 
 
 def read_matrix(path: Path, name: str) -> NDArray[np.float64]:
-    """A square matrix of similarities from an ``.npy`` file; its header is held against its size before it is read.
+    """Return a square matrix of similarities from an ``.npy`` file; its header is held against its size before it is
+    read.
 
     They lie in [0, 1] (protocol 2.7); NaN may stand on the diagonal alone, for a speaker with one utterance.
 

@@ -33,7 +33,7 @@ class PhoneRow:
 
     @property
     def error_rate(self) -> float:
-        """Errors per phone of the transcripts."""
+        """Return errors per phone of the transcripts."""
         return self.counts.errors / self.counts.reference_words
 
 
@@ -64,7 +64,7 @@ class PhoneComparison:
 
     @property
     def regained(self) -> float | None:
-        """The share of the damage that training again takes back; None where there is no damage."""
+        """Return the share of the damage that training again takes back; None where there is no damage."""
         ceiling, retrained, frozen = (row.error_rate for row in self.rows)
         return (frozen - retrained) / (frozen - ceiling) if frozen > ceiling else None
 

@@ -102,7 +102,8 @@ class RecognitionReport:
         return self.groups[0]
 
     def worst(self, number: int = 10) -> tuple[RecognizedUtterance, ...]:
-        """The utterances with most errors, of equally many the one with the higher rate first; none without errors."""
+        """Return the utterances with most errors, of equally many the one with the higher rate first; none without
+        errors."""
         wrong = [one for one in self.utterances if one.errors.has_errors]
         wrong.sort(key=lambda one: (-one.errors.counts.errors, one.errors.counts.reference_words, one.utterance))
         return tuple(wrong[:number])
@@ -227,7 +228,7 @@ def _group(
 
 @lru_cache(maxsize=16)
 def _draw(names: tuple[str, ...], resamples: int) -> SpeakerDraws:
-    """The same draws for all sets of the same speakers, so that their rates vary together in an average."""
+    """Return the same draws for all sets of the same speakers, so that their rates vary together in an average."""
     return draw_speakers(names, resamples)
 
 
@@ -245,7 +246,7 @@ def _replicates(
 
 
 def _change(replicates: Replicates) -> Interval | None:
-    """A difference, which is kept where all resamples give the same one, too: readers leave out equal limits."""
+    """Return a difference, which is kept where all resamples give the same one, too: readers leave out equal limits."""
     is_defined = np.count_nonzero(np.isfinite(replicates.resampled)) > 1 and np.isfinite(replicates.estimate)
     return replicates.interval() if is_defined else None
 
@@ -261,7 +262,7 @@ def _runs_away(one: word_errors.UtteranceWordErrors) -> bool:
 
 
 def _repeats_itself(words: Sequence[str]) -> bool:
-    """Whether a phrase of up to ten words stands four times or more in a row, over eight words or more."""
+    """Return whether a phrase of up to ten words stands four times or more in a row, over eight words or more."""
     for length in range(1, min(_LONGEST_PHRASE, len(words) // _FEWEST_REPEATS) + 1):
         needed = max(_FEWEST_REPEATS, -(-_FEWEST_REPEATED_WORDS // length))
         same = 0

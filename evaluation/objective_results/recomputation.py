@@ -52,7 +52,7 @@ class RecomputedNumber:
 
     @property
     def agrees(self) -> bool:
-        """Whether the reported number is the recomputed number as printed."""
+        """Return whether the reported number is the recomputed number as printed."""
         return agrees(self.reported, self.value)
 
 
@@ -72,12 +72,12 @@ class MeasuredTest:
 
     @cached_property
     def trials(self) -> Trials:
-        """The scored trials with their names."""
+        """Return the scored trials with their names."""
         return encode_trials(self.joined)
 
     @cached_property
     def exposure(self) -> Exposure:
-        """What the equal error rate hides."""
+        """Return what the equal error rate hides."""
         return measure_exposure(self.trials)
 
 
@@ -126,7 +126,7 @@ def measure_tests(
 
 
 def test_key(one: NumberIdentity | ScoreFile) -> TestKey:
-    """What tells one verification test from another."""
+    """Return what tells one verification test from another."""
     return one.data_set, one.training, one.enrolment, one.speech
 
 
@@ -150,7 +150,7 @@ def check_trials(table: TrialTable, data_set: DataSet, problems: ProblemList) ->
 
 
 def agrees(reported: ReportedNumber, value: float) -> bool:
-    """Whether a reported number is a recomputed value as the official scripts print it."""
+    """Return whether a reported number is a recomputed value as the official scripts print it."""
     if not math.isfinite(value):
         return reported.value == value
     slack = TOLERANCE * max(1.0, abs(value))
@@ -159,7 +159,7 @@ def agrees(reported: ReportedNumber, value: float) -> bool:
 
 
 def detection_value(measured: DetectionMetrics, identity: NumberIdentity) -> float:
-    """The value of a metric of speaker verification; a ZEBRA category counts 0 for “0” and 1 to 6 for A to F."""
+    """Return the value of a metric of speaker verification; a ZEBRA category counts 0 for “0” and 1 to 6 for A to F."""
     if identity.metric == "zebra_category":
         return float(CATEGORIES.index(measured.zebra.category))
     return measured.values()[find_metric(identity.metric, identity.estimator).key]
@@ -175,7 +175,7 @@ def unlike(one: RecomputedNumber, code: str) -> Problem:
 
 
 def _printed(reported: ReportedNumber, value: float) -> float:
-    """The number that is left of a value in print."""
+    """Return the number that is left of a value in print."""
     return (
         value
         if reported.identity.metric == "zebra_category"
@@ -184,7 +184,7 @@ def _printed(reported: ReportedNumber, value: float) -> float:
 
 
 def join_files(scores: Path | str, trials: Path | str) -> JoinedScores:
-    """The trials of a list with their scores, and every problem of both files."""
+    """Return the trials of a list with their scores, and every problem of both files."""
     return join_scores(read_scores(Path(scores), str(scores)), read_trial_table(Path(trials), str(trials)))
 
 
@@ -201,7 +201,7 @@ def encode_trials(joined: JoinedScores) -> Trials:
 def measure_scores(
     scores: Path | str, trials: Path | str, *, compatibility: Compatibility = "documented"
 ) -> DetectionMetrics:
-    """Every detection metric of a Kaldi ``scores`` file.
+    """Return every detection metric of a Kaldi ``scores`` file.
 
     Args:
         scores: lines of ``<model> <utterance> <score>``; a higher score means more alike.

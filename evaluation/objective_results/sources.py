@@ -117,11 +117,11 @@ class Work:
         return self.sources.recipe
 
     def find_reported(self, identity: NumberIdentity) -> Sequence[ReportedNumber]:
-        """Every place where a number is reported."""
+        """Return every place where a number is reported."""
         return self._reported.get(identity, ())
 
     def reported(self) -> Iterator[tuple[NumberIdentity, ReportedNumber]]:
-        """Every reported number with the first place where it stands."""
+        """Yield every reported number with the first place where it stands."""
         for identity, reported_numbers in self._reported.items():
             yield identity, reported_numbers[0]
 
@@ -173,7 +173,7 @@ class Work:
         return differing[:1]
 
     def draws(self, speakers: Sequence[str]) -> SpeakerDraws | None:
-        """The resamples of these speakers, the same for every system and test; None of fewer than two."""
+        """Return the resamples of these speakers, the same for every system and test; None of fewer than two."""
         names = tuple(sorted(set(speakers)))
         if len(names) < 2:
             return None
@@ -183,13 +183,13 @@ class Work:
 
 
 def interval(replicates: Replicates | None) -> tuple[float | None, float | None]:
-    """Limits of the 95 % interval; none where it cannot be estimated."""
+    """Return limits of the 95 % interval; none where it cannot be estimated."""
     found = replicates.find_interval() if replicates is not None else None
     return (None, None) if found is None else (found.lower, found.upper)
 
 
 def place(reported: ReportedNumber) -> str:
-    """Where a reported number stands."""
+    """Return where a reported number stands."""
     return f"{reported.file}, line {reported.line}"
 
 

@@ -36,7 +36,7 @@ def estimator_of(recipe: Recipe | None) -> Estimator:
 
 
 def list_averages(track: Track) -> Iterator[Average]:
-    """Every average of a track, those that are made beside the EER among them."""
+    """Yield every average of a track, those that are made beside the EER among them."""
     for average in track.averages:
         yield average
         if average.metric == "eer":
@@ -48,7 +48,7 @@ def list_averages(track: Track) -> Iterator[Average]:
 
 
 def list_identities(recipe: Recipe, average: Average, split: str) -> list[NumberIdentity]:
-    """An average of a split for each attack model or speech."""
+    """Return an average of a split for each attack model or speech."""
     if average.metric in values.DETECTION:
         tests: list[dict[str, object]] = [{"attack_model": one} for one in values.averaged_attacks(recipe)]
     else:
@@ -57,13 +57,13 @@ def list_identities(recipe: Recipe, average: Average, split: str) -> list[Number
 
 
 def member_of(recipe: Recipe, average: NumberIdentity, data_set: str) -> NumberIdentity:
-    """The number of a data set that enters an average."""
+    """Return the number of a data set that enters an average."""
     one = recipe.data_sets[data_set]
     return replace(average, data_set=data_set, gender=Gender(one.gender) if one.role == "trial" else Gender.ALL)
 
 
 def weights_by_average(track: Track) -> dict[tuple[str, str, str], Mapping[str, float]]:
-    """The weights of each average, by metric, estimator and split; the first one counts."""
+    """Return the weights of each average, by metric, estimator and split; the first one counts."""
     found: dict[tuple[str, str, str], Mapping[str, float]] = {}
     for one in list_averages(track):
         for split, weights in one.weights.items():

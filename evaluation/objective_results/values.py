@@ -89,7 +89,7 @@ BASES = {
 
 
 def is_saturated(metric: str, value: float) -> bool:
-    """Whether a computed value is a G_VD of 0 dB (`SATURATED`)."""
+    """Return whether a computed value is a G_VD of 0 dB (`SATURATED`)."""
     return metric == "gain_of_voice_distinctiveness" and abs(value) < NO_GAIN
 
 
@@ -122,7 +122,7 @@ class Number:
 
     @property
     def metric(self) -> Metric:
-        """What the number is called, its unit and which way is better."""
+        """Return what the number is called, its unit and which way is better."""
         return find_metric(self.identity.metric, self.identity.estimator)
 
     @property
@@ -132,7 +132,7 @@ class Number:
 
     @property
     def is_recomputed(self) -> bool:
-        """Whether the portal computed it; False for what only the team's files state."""
+        """Return whether the portal computed it; False for what only the team's files state."""
         return self.basis is not Basis.REPORTED
 
     @property
@@ -142,7 +142,8 @@ class Number:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it is a computed G_VD of 0 dB: scores part all voices completely, or anonymisation changed none."""
+        """Return whether it is a computed G_VD of 0 dB: scores part all voices completely, or anonymisation changed
+        none."""
         return self.is_recomputed and is_saturated(self.identity.metric, self.value)
 
     @property
@@ -191,12 +192,12 @@ class MissingNumber:
 
     @property
     def cause(self) -> str:
-        """What of the reason everybody may read: how much of a set is not covered, without names of files."""
+        """Return what of the reason everybody may read: how much of a set is not covered, without names of files."""
         return next((found[1] for pattern in _CAUSES if (found := pattern.fullmatch(self.reason))), "")
 
 
 def read_missing(stored: Iterable[Mapping[str, Any]]) -> tuple[MissingNumber, ...]:
-    """What the result of a run's job says to be missing."""
+    """Return what the result of a run's job says to be missing."""
     return tuple(MissingNumber(one["what"], one["reason"], one["is_ranked"]) for one in stored)
 
 
@@ -230,17 +231,17 @@ class ObjectiveValues:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing of the recipe is missing."""
+        """Return whether nothing of the recipe is missing."""
         return self.run is not None and not self.missing
 
     @property
     def unrankable(self) -> tuple[MissingNumber, ...]:
-        """What keeps the submission from being ranked."""
+        """Return what keeps the submission from being ranked."""
         return tuple(one for one in self.missing if one.is_ranked)
 
     @property
     def disagreements(self) -> tuple[Number, ...]:
-        """Numbers whose reported number is not what follows from the files."""
+        """Return numbers whose reported number is not what follows from the files."""
         return tuple(one for one in self.numbers.values() if one.agrees is False)
 
     @cached_property
@@ -261,7 +262,7 @@ class ObjectiveValues:
         training: Speech | None = None,
         speech: Speech | None = None,
     ) -> Number | None:
-        """The number of a data set, or of ``average_<split>``; None where there is none.
+        """Return the number of a data set, or of ``average_<split>``; None where there is none.
 
         Args:
             attack_model: of metrics of speaker verification; semi-informed where nothing is said.
@@ -283,11 +284,11 @@ class ObjectiveValues:
         return found[0] if found else None
 
     def average(self, metric: str, estimator: str = "", *, split: str, **test: Any) -> Number | None:
-        """The weighted average of a split by the recipe; arguments as in `number`."""
+        """Return the weighted average of a split by the recipe; arguments as in `number`."""
         return self.number(metric, estimator, data_set=f"{AVERAGE}{split}", **test)
 
     def judge_attack(self, metric: str, estimator: str, data_set: str) -> Reliability:
-        """The verdict on the semi-informed attack behind an EER of a data set or of an average.
+        """Return the verdict on the semi-informed attack behind an EER of a data set or of an average.
 
         It is the one on the portal's own attack; of other attacks it follows from the other numbers of the same data
         set. Nothing speaks against an attack that was not made.
@@ -308,7 +309,8 @@ class ObjectiveValues:
         return judge_attack(AttackStrength(eer, frozen, inverted_targets=inverted))
 
     def judge_average(self, metric: str, estimator: str, split: str, track: Track) -> Reliability:
-        """The verdict on the semi-informed attacks behind an average EER: on the average, and on each set that enters.
+        """Return the verdict on the semi-informed attacks behind an average EER: on the average, and on each set that
+        enters.
 
         One set with an unreliable attack makes the average unreliable; its reasons begin with the name of the set.
         """
@@ -351,7 +353,7 @@ def with_speech(
     attack_model: AttackModel = AttackModel.SEMI_INFORMED,
     speech: Speech = Speech.ANONYMISED,
 ) -> NumberIdentity:
-    """The same number with the speech that the edition trains, enrols and tests with.
+    """Return the same number with the speech that the edition trains, enrols and tests with.
 
     Word error rates and emotions are those of the evaluator retrained on anonymised speech where an edition retrains
     it (2022), else of the original one (2020 has no retrained evaluator, 2024 and 2026 keep it, and the portal's own
@@ -370,17 +372,17 @@ def with_speech(
 
 
 def list_averaged_sets(track: Track, metric: str, split: str) -> list[str]:
-    """The data sets that enter the average of a metric over a split."""
+    """Return the data sets that enter the average of a metric over a split."""
     return [name for one in track.averages if one.metric == metric for name in one.weights.get(split, {})]
 
 
 def averaged_attacks(recipe: Recipe) -> tuple[AttackModel, ...]:
-    """The attack models of an edition, the strongest last."""
+    """Return the attack models of an edition, the strongest last."""
     return tuple(AttackModel(name) for name in recipe.attack_models)
 
 
 def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[NumberIdentity, bool]]:
-    """Every number that the averages and gates of a track rest on, and whether the ranking needs it.
+    """Yield every number that the averages and gates of a track rest on, and whether the ranking needs it.
 
     Of speaker verification the ranked attack model, of anything else the anonymised speech.
     """
@@ -407,7 +409,7 @@ def required_numbers(recipe: Recipe, track: Track) -> Iterator[tuple[NumberIdent
 def select_complete(
     numbers: Mapping[NumberIdentity, Number], missing: Collection[MissingNumber], recipe: Recipe, track: Track
 ) -> dict[NumberIdentity, Number]:
-    """The numbers without those of sets that are not covered, and without the averages that these enter.
+    """Return the numbers without those of sets that are not covered, and without the averages that these enter.
 
     A number that is said to be missing although it is there rests on a part of its set, such as the trials that have a
     score: leaving trials out changes it. Earlier runs kept such numbers.
@@ -472,13 +474,13 @@ def add_notes(
 
 
 def _test(identity: NumberIdentity) -> tuple[object, ...]:
-    """What tells one test from another, whatever is measured of it."""
+    """Return what tells one test from another, whatever is measured of it."""
     metric = "" if identity.metric in DETECTION else identity.metric
     return identity.data_set, metric, identity.training, identity.enrolment, identity.speech
 
 
 def number_words(identity: NumberIdentity) -> str:
-    """A number in words, such as ``EER (Kaldi) of libri_test_trials_f, semi-informed``."""
+    """Return a number in words, such as ``EER (Kaldi) of libri_test_trials_f, semi-informed``."""
     metric = find_metric(identity.metric, identity.estimator)
     attack = f", {identity.attack_model}" if identity.attack_model else ""
     speech = ", original speech" if identity.speech is Speech.ORIGINAL and not attack else ""
@@ -486,5 +488,5 @@ def number_words(identity: NumberIdentity) -> str:
 
 
 def letter_of(identity: NumberIdentity, value: float | None) -> str:
-    """A ZEBRA category as it is read; empty of any other number."""
+    """Return a ZEBRA category as it is read; empty of any other number."""
     return CATEGORIES[round(value)] if identity.metric == "zebra_category" and value is not None else ""

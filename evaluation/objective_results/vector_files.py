@@ -31,7 +31,7 @@ Vector = NDArray[np.float32]
 
 
 def read_vectors(path: Path) -> dict[str, Vector]:
-    """The vectors of a file by name of the utterance.
+    """Return the vectors of a file by name of the utterance.
 
     Raises:
         InputError: no such file, not of this form, or two vectors for one utterance; says what was found.
@@ -75,7 +75,8 @@ def write_vectors(path: Path, vectors: Mapping[str, Vector], recordings: Mapping
 def extract_vectors(
     audio: Mapping[str, Path], utterances: Iterable[str], load: Callable[[], SpeakerEncoder], kept: Path
 ) -> tuple[dict[str, Vector], list[Problem]]:
-    """The vectors of some utterances, those of the same recordings in `kept` taken from there, and what went wrong.
+    """Return the vectors of some utterances, those of the same recordings in `kept` taken from there, and what went
+    wrong.
 
     Args:
         audio: file of each utterance; one without a file is a problem.
@@ -153,7 +154,7 @@ def _embed(encoder: SpeakerEncoder | None, samples: NDArray[np.int16], rate_hz: 
 
 
 def _read(path: Path) -> tuple[dict[str, Vector], dict[str, str]]:
-    """Vectors by utterance, and the SHA-256 of their recordings where the file says them."""
+    """Return vectors by utterance, and the SHA-256 of their recordings where the file says them."""
     try:
         with np.load(path, allow_pickle=False) as packed:
             ids, vectors = packed["ids"], packed["vectors"]

@@ -53,7 +53,7 @@ def add_words(work: Work) -> None:
 
 
 def _uncounted(work: Work, reported: ReportedNumber) -> str:
-    """Why word counts are none of the whole set; empty where they are."""
+    """Return why word counts are none of the whole set; empty where they are."""
     if reported.partial:
         return "some utterances have no hypothesis and were left out of the count"
     assert reported.counts is not None  # noqa: S101
@@ -68,7 +68,7 @@ def _uncounted(work: Work, reported: ReportedNumber) -> str:
 
 
 def hypothesis_files(folder: Path, recipe: Recipe) -> Iterator[HypothesisFile]:
-    """The hypotheses among the documents, each named like the recognition set and speech that it is of."""
+    """Yield the hypotheses among the documents, each named like the recognition set and speech that it is of."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         identity = hypothesis_identity(name, recipe)

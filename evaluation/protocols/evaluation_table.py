@@ -48,17 +48,17 @@ class Evaluation:
 
     @property
     def by_portal(self) -> bool:
-        """Whether the portal attacks and recognises the speech of a submission, and ranks by what it finds."""
+        """Return whether the portal attacks and recognises the speech of a submission, and ranks by what it finds."""
         return self.by in ("portal", "both")
 
     @property
     def by_teams(self) -> bool:
-        """Whether a submission holds the team's own scores and results."""
+        """Return whether a submission holds the team's own scores and results."""
         return self.by in ("teams", "both")
 
     @property
     def attacks(self) -> tuple[str, ...]:
-        """The attack models that the portal computes, the weakest first."""
+        """Return the attack models that the portal computes, the weakest first."""
         if not self.by_portal:
             return ()
         return (*UNTRAINED_ATTACKS, SEMI_INFORMED) if self.training else UNTRAINED_ATTACKS
@@ -86,7 +86,7 @@ class AveragedMetric:
 
 
 def evaluation_problems(evaluation: Evaluation, roles: Collection[str], engines: KnownEngines | None) -> Iterator[str]:
-    """What is wrong with the table itself, each a sentence.
+    """Yield what is wrong with the table itself, each a sentence.
 
     Args:
         roles: of the data sets of the recipe.
@@ -117,7 +117,7 @@ def evaluation_problems(evaluation: Evaluation, roles: Collection[str], engines:
 def track_problems(
     evaluation: Evaluation, track: str, attack_model: str, averages: Iterable[AveragedMetric], wer_estimator: str
 ) -> Iterator[str]:
-    """What a track ranks or averages by although the portal does not compute it: it could never rank anything.
+    """Yield what a track ranks or averages by although the portal does not compute it: it could never rank anything.
 
     Args:
         attack_model: that it ranks by; "" where it ranks nothing.

@@ -81,7 +81,7 @@ class PublishedCorrelation:
 
 @cache
 def load_published_correlations(edition: str) -> tuple[PublishedCorrelation, ...]:
-    """What the results of a shipped edition print of ratings and recognition; none of one that has no file."""
+    """Return what the results of a shipped edition print of ratings and recognition; none of one that has no file."""
     path = _FOLDER / "correlations" / f"{edition}.csv"
     if edition not in shipped_editions() or not path.is_file():
         return ()
@@ -96,7 +96,7 @@ def load_published_correlations(edition: str) -> tuple[PublishedCorrelation, ...
 
 @cache
 def load_published(edition: str) -> tuple[PublishedNumber, ...]:
-    """The published numbers of a shipped edition, such as ``2022``; none of one that has no file.
+    """Return the published numbers of a shipped edition, such as ``2022``; none of one that has no file.
 
     Example:
         >>> load_published("2022")[0].system
@@ -110,8 +110,8 @@ def load_published(edition: str) -> tuple[PublishedNumber, ...]:
 
 
 def is_as_shipped(recipe: Recipe) -> bool:
-    """Whether a recipe, or its part of one track, measures what the shipped one of its edition does, so that published
-    numbers compare; it may rank otherwise.
+    """Return whether a recipe, or its part of one track, measures what the shipped one of its edition does, so that
+    published numbers compare; it may rank otherwise.
     """
     if recipe.edition not in shipped_editions():
         return False

@@ -42,7 +42,7 @@ class PublishedTask:
 
     @cached_property
     def attacks(self) -> tuple[str, ...]:
-        """The attack models of its numbers, the strongest last."""
+        """Return the attack models of its numbers, the strongest last."""
         found = {one.attack_model for one in load_published(self.recipe.edition)}
         return tuple(str(one) for one in AttackModel if one in found)
 
@@ -80,7 +80,7 @@ class PublishedLine:
 
 
 def list_tasks() -> list[PublishedTask]:
-    """Every task with published results, the oldest first."""
+    """Return every task with published results, the oldest first."""
     found = []
     for edition in shipped_editions():
         recipe, numbers = load_recipe(edition), load_published(edition)
@@ -94,7 +94,7 @@ def list_tasks() -> list[PublishedTask]:
 
 
 def list_trial_sets(task: PublishedTask, split: str) -> list[str]:
-    """The verification sets of a split with a published EER, as the file has them."""
+    """Return the verification sets of a split with a published EER, as the file has them."""
     allowed = {name for one in task.track.averages for names in one.weights.values() for name in names}
     return list(
         dict.fromkeys(
@@ -106,18 +106,19 @@ def list_trial_sets(task: PublishedTask, split: str) -> list[str]:
 
 
 def list_measures(task: PublishedTask) -> list[tuple[str, str]]:
-    """Metric and estimator of what was published: the EER, WERs, the others, then those that no recipe averages."""
+    """Return metric and estimator of what was published: the EER, WERs, the others, then those that no recipe
+    averages."""
     found = dict.fromkeys((one.metric, one.estimator) for one in load_published(task.recipe.edition))
     return sorted(found, key=lambda one: (one[0] != EER, one[0] != WER, is_further(one[0])))
 
 
 def is_further(metric: str) -> bool:
-    """Whether a measure stands beside those that the challenges average."""
+    """Return whether a measure stands beside those that the challenges average."""
     return metric != EER and _stand_in(metric) in WEIGHED_AS
 
 
 def read_lines(task: PublishedTask, split: str, data_set: str, attack: str = "") -> list[PublishedLine]:
-    """What was published of each system on a set, or on average; systems without any number of it are left out.
+    """Return what was published of each system on a set, or on average; systems without any number of it are left out.
 
     Args:
         data_set: a set of `list_trial_sets`, or `AVERAGE`.
@@ -142,7 +143,7 @@ def read_lines(task: PublishedTask, split: str, data_set: str, attack: str = "")
 def select_numbers(
     task: PublishedTask, systems: Sequence[str], split: str, data_set: str, attack: str = ""
 ) -> list[PublishedNumber]:
-    """The printed numbers behind the lines of some systems."""
+    """Return the printed numbers behind the lines of some systems."""
     keys = list_measures(task)
     wanted = {key: set(_sets(task, key, split, data_set)) for key in keys}
     return [
@@ -153,7 +154,7 @@ def select_numbers(
 
 
 def _of_attack(task: PublishedTask, attack: str) -> Iterator[PublishedNumber]:
-    """Numbers of one attack, of no attack, and of original speech; without an attack only these."""
+    """Yield numbers of one attack, of no attack, and of original speech; without an attack only these."""
     shown = attack or task.strongest
     for one in load_published(task.recipe.edition):
         if one.system == ORIGINAL or (one.attack_model in ("", shown) and shown != AttackModel.UNPROTECTED):
@@ -199,12 +200,12 @@ def _weights(task: PublishedTask, key: tuple[str, str], split: str) -> Mapping[s
 
 
 def _stand_in(metric: str) -> str:
-    """The key of a measure in `WEIGHED_AS`: recalls of all emotions have one."""
+    """Return the key of a measure in `WEIGHED_AS`: recalls of all emotions have one."""
     return RECALL if metric.startswith(RECALL) else metric
 
 
 def _sets(task: PublishedTask, key: tuple[str, str], split: str, data_set: str) -> Iterator[str]:
-    """The data sets of a measure that belong to the chosen one."""
+    """Yield the data sets of a measure that belong to the chosen one."""
     if data_set == AVERAGE:
         yield from _weights(task, key, split)
         if split == "test":

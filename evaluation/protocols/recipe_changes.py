@@ -37,7 +37,7 @@ class RecipeChange:
 
 
 def list_changes(before: str, after: str) -> list[RecipeChange]:
-    """Each value in which two recipes differ, by its dotted key, in the order of the later one.
+    """Return each value in which two recipes differ, by its dotted key, in the order of the later one.
 
     Tables of a list are known by their metric, with the estimator where a metric stands there twice.
 
@@ -52,7 +52,8 @@ def list_changes(before: str, after: str) -> list[RecipeChange]:
 
 
 def find_obstacles(known: Recipe, wanted: Recipe, track: str = "") -> list[str]:
-    """Why the numbers that a recipe wants cannot be computed from what was submitted by another one; empty if they can.
+    """Return why the numbers that a recipe wants cannot be computed from what was submitted by another one; empty if
+    they can.
 
     Args:
         track: of the edition, where the recipe has several.
@@ -134,7 +135,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _named(value: Any, other: Any) -> dict[str, Any]:
-    """A table, or a list of tables by their names; `other`: the list that it is compared with."""
+    """Return a table, or a list of tables by their names; `other`: the list that it is compared with."""
     if isinstance(value, dict):
         return value
     rows = [*value, *(other if isinstance(other, list) else ())]

@@ -102,7 +102,7 @@ class SpeechSet:
 
     @property
     def usual_split(self) -> str:
-        """Its split, or the usual one of its role."""
+        """Return its split, or the usual one of its role."""
         return self.split or USUAL_SPLIT[self.role]
 
 
@@ -148,7 +148,7 @@ class Choices:
 
 
 def full_product(trial_set: SpeechSet, enrolment: SpeechSet) -> TrialCounts:
-    """The trials of every enrolled speaker against every trial utterance of the same gender."""
+    """Return the trials of every enrolled speaker against every trial utterance of the same gender."""
     enrolled = {one.name: one.gender for one in enrolment.speakers}
     genders = {one.gender for one in trial_set.speakers}
     models = [gender for gender in enrolled.values() if gender in genders]
@@ -158,7 +158,7 @@ def full_product(trial_set: SpeechSet, enrolment: SpeechSet) -> TrialCounts:
 
 
 def count_trials(one: SpeechSet, sets: Iterable[SpeechSet]) -> TrialCounts | None:
-    """The trials of a trial set: of its list, or the full product; None where nobody is enrolled for it."""
+    """Return the trials of a trial set: of its list, or the full product; None where nobody is enrolled for it."""
     if one.trials is not None:
         return one.trials
     enrolment = next((other for other in sets if other.name == one.enrolment), None)
@@ -190,17 +190,17 @@ def explain_obstacles(sets: Collection[SpeechSet]) -> list[str]:
 
 
 def usable_trial_sets(sets: Collection[SpeechSet]) -> tuple[SpeechSet, ...]:
-    """The trial sets that can be attacked."""
+    """Return the trial sets that can be attacked."""
     return tuple(one for one in sets if one.role == "trial" and not find_obstacle(one, sets))
 
 
 def training_sets(sets: Iterable[SpeechSet]) -> tuple[SpeechSet, ...]:
-    """The sets that an attacker can be trained on."""
+    """Return the sets that an attacker can be trained on."""
     return tuple(one for one in sets if one.role == "training" and one.utterances)
 
 
 def explain_little_training(sets: Iterable[SpeechSet]) -> str:
-    """Why an attacker trained on the training sets would say little, as a sentence; empty where they are enough.
+    """Return why an attacker trained on the training sets would say little, as a sentence; empty where they are enough.
 
     A recogniser of speakers learns from several utterances of each; `evaluation.attackers.training` asks for 10 such
     speakers to fit PLDA, and the smallest steps of its recipes take 64 utterances.
@@ -219,7 +219,8 @@ def explain_little_training(sets: Iterable[SpeechSet]) -> str:
 
 
 def explain_few_speakers(trial_sets: Collection[SpeechSet]) -> str:
-    """Why ranks on these trial sets would say little, as a sentence; empty where the speakers that rank are enough."""
+    """Return why ranks on these trial sets would say little, as a sentence; empty where the speakers that rank are
+    enough."""
     split = ranked_split(trial_sets) if trial_sets else ""
     count = len({who.name for one in trial_sets if one.usual_split == split for who in one.speakers})
     if not trial_sets or count >= EVALUATION_SPEAKERS:
@@ -231,7 +232,7 @@ def explain_few_speakers(trial_sets: Collection[SpeechSet]) -> str:
 
 
 def possible_utilities(trial_sets: Collection[SpeechSet]) -> tuple[str, ...]:
-    """The metrics of utility that these trial sets allow, the usual one first."""
+    """Return the metrics of utility that these trial sets allow, the usual one first."""
     found = [PITCH]
     if trial_sets and all(one.transcribed == one.utterances for one in trial_sets):
         found.insert(0, WER)
@@ -241,7 +242,8 @@ def possible_utilities(trial_sets: Collection[SpeechSet]) -> tuple[str, ...]:
 
 
 def explain_no_gain(trial_sets: Iterable[SpeechSet]) -> str:
-    """Why the gain of voice distinctiveness cannot be measured on all of these trial sets; empty where it can."""
+    """Return why the gain of voice distinctiveness cannot be measured on all of these trial sets; empty where it
+    can."""
     counts = {one.name: sum(who.utterances > 1 for who in one.speakers) for one in trial_sets}
     few = [f"{name} has {count}" for name, count in counts.items() if count < LEAST_SPEAKERS]
     needs = f"at least {LEAST_SPEAKERS} speakers with two or more utterances in each trial set"
@@ -249,7 +251,7 @@ def explain_no_gain(trial_sets: Iterable[SpeechSet]) -> str:
 
 
 def propose_choices(sets: Collection[SpeechSet], engines: Engines, *, edition: str, title: str) -> Choices:
-    """Every choice with its default: the portal evaluates where an attacker can run here, else the teams do."""
+    """Return every choice with its default: the portal evaluates where an attacker can run here, else the teams do."""
     trials = usable_trial_sets(sets)
     evaluation = Evaluation("teams")
     utilities = possible_utilities(trials)
@@ -266,7 +268,7 @@ def propose_choices(sets: Collection[SpeechSet], engines: Engines, *, edition: s
 
 
 def make_recipe(sets: Collection[SpeechSet], choices: Choices) -> Recipe:
-    """The recipe of these choices on the data sets of a corpus.
+    """Return the recipe of these choices on the data sets of a corpus.
 
     Raises:
         ValueError: no trial set that can be attacked is among those chosen.
@@ -304,7 +306,8 @@ def _data_sets(
     recognition: Mapping[str, Sequence[SpeechSet]],
     language: str,
 ) -> dict[str, DataSet]:
-    """Each enrolment set before the trial sets that need it, then what is recognised, then what is trained on."""
+    """Return each enrolment set before the trial sets that need it, then what is recognised, then what is trained
+    on."""
     by_name = {one.name: one for one in sets}
     made: dict[str, DataSet] = {}
     for one in chosen:
@@ -341,7 +344,8 @@ def _data_set(one: SpeechSet, language: str) -> DataSet:
 
 
 def _recognition_sets(chosen: Iterable[SpeechSet]) -> dict[str, list[SpeechSet]]:
-    """The trial sets of one subset together, as the challenge recognises them: ``libri_dev_asr`` of both genders."""
+    """Return the trial sets of one subset together, as the challenge recognises them: ``libri_dev_asr`` of both
+    genders."""
     found: dict[tuple[str, str], list[SpeechSet]] = {}
     for one in chosen:
         found.setdefault((one.name.partition("_trial")[0], one.usual_split), []).append(one)
@@ -363,7 +367,7 @@ def _average(
     recognition: Mapping[str, Sequence[SpeechSet]],
     weights: Mapping[str, float],
 ) -> Average:
-    """Equal weights where nothing else is said; a recognition set weighs what its trial sets do."""
+    """Return equal weights where nothing else is said; a recognition set weighs what its trial sets do."""
     by_split: dict[str, dict[str, float]] = {}
     groups = recognition if metric == WER else {one.name: (one,) for one in chosen}
     for name, parts in groups.items():
@@ -380,7 +384,7 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def ranked_split(chosen: Iterable[SpeechSet]) -> str:
-    """The split that ranks: test where there is one."""
+    """Return the split that ranks: test where there is one."""
     splits = dict.fromkeys(one.usual_split for one in chosen)
     return "test" if "test" in splits else list(splits)[-1]
 
@@ -422,7 +426,7 @@ def _result_lines() -> ResultLines:
 
 
 def write_recipe(recipe: Recipe, *, comment: str = "") -> str:
-    """A recipe as TOML; `parse_recipe` reads the same recipe again.
+    """Return a recipe as TOML; `parse_recipe` reads the same recipe again.
 
     Args:
         comment: lines for the top of the file.
@@ -464,7 +468,7 @@ def _track_lines(name: str, track: Track) -> Iterator[str]:
 
 
 def _given(found: Any, skipped: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
-    """The fields of a dataclass that are not as they are without being written."""
+    """Yield the fields of a dataclass that are not as they are without being written."""
     for one in fields(found):
         value = getattr(found, one.name)
         if one.name not in skipped and value is not None and (one.default is MISSING or value != one.default):
@@ -489,7 +493,7 @@ def _key(name: str) -> str:
 
 
 def write_value(found: Any) -> str:
-    """A value as TOML."""
+    """Return a value as TOML."""
     if isinstance(found, bool):
         return "true" if found else "false"
     if isinstance(found, tuple | list):

@@ -82,7 +82,7 @@ class DataSet:
 
     @property
     def trials(self) -> int | None:
-        """Number of trials."""
+        """Return number of trials."""
         return None if self.targets is None or self.nontargets is None else self.targets + self.nontargets
 
 
@@ -177,7 +177,7 @@ class Track:
     ranking: Ranking | None = None
 
     def average(self, metric: str) -> Average:
-        """The average of a metric.
+        """Return the average of a metric.
 
         Raises:
             ProblemsError: the track has none.
@@ -246,7 +246,7 @@ class Recipe:
 
     @property
     def track(self) -> Track:
-        """The only track.
+        """Return the only track.
 
         Raises:
             ProblemsError: the edition has several; name one in `tracks`.
@@ -256,16 +256,16 @@ class Recipe:
         return next(iter(self.tracks.values()))
 
     def is_uncertain(self, field: str) -> bool:
-        """Whether a dotted field, or a table that holds it, is marked uncertain."""
+        """Return whether a dotted field, or a table that holds it, is marked uncertain."""
         return any(field == name or field.startswith(f"{name}.") for name in self.uncertain)
 
     def sets(self, role: str, split: str | None = None) -> tuple[DataSet, ...]:
-        """The data sets of a role, of one split or of all, in the order of the file."""
+        """Return the data sets of a role, of one split or of all, in the order of the file."""
         return tuple(one for one in self.data_sets.values() if one.role == role and split in (None, one.split))
 
     def list_parts(self, data_set: DataSet, known: Collection[str]) -> tuple[str, ...]:
-        """The sets among those known whose utterances a data set has: itself, or the trial sets that a recognition set
-        puts together, such as ``libri_dev_asr`` those of both genders.
+        """Return the sets among those known whose utterances a data set has: itself, or the trial sets that a
+        recognition set puts together, such as ``libri_dev_asr`` those of both genders.
         """
         if data_set.name in known:
             return (data_set.name,)
@@ -279,18 +279,18 @@ class Recipe:
 
 
 def list_hash(lines: Iterable[str]) -> str:
-    """The hash by which recipes name a list of ids or trials."""
+    """Return the hash by which recipes name a list of ids or trials."""
     return hashlib.sha256("".join(f"{line}\n" for line in sorted(lines, key=str.encode)).encode()).hexdigest()[:16]
 
 
 def shipped_editions() -> tuple[str, ...]:
-    """The editions whose recipe lies beside this module, oldest first."""
+    """Return the editions whose recipe lies beside this module, oldest first."""
     return tuple(sorted(path.stem for path in FOLDER.glob("[0-9]*.toml")))
 
 
 @cache
 def load_recipe(edition: str) -> Recipe:
-    """A shipped recipe, such as ``2022``; read once in a process, for it cannot be changed.
+    """Return a shipped recipe, such as ``2022``; read once in a process, for it cannot be changed.
 
     Raises:
         ProblemsError: no such edition.
@@ -301,7 +301,7 @@ def load_recipe(edition: str) -> Recipe:
 
 
 def read_recipe(path: Path) -> Recipe:
-    """A recipe from a file.
+    """Return a recipe from a file.
 
     Raises:
         ProblemsError: the file cannot be read, is no TOML, or a field is missing, unknown, of a wrong type or
@@ -322,7 +322,7 @@ def parse_recipe(
     engines: KnownEngines | None = None,
     is_stored: bool = False,
 ) -> Recipe:
-    """A recipe from the text of a TOML file that its owner knows as `file`.
+    """Return a recipe from the text of a TOML file that its owner knows as `file`.
 
     Args:
         is_stored: an edition has it already, so that texts that no page should print are no problem any more.
@@ -366,7 +366,7 @@ class TableReader:
             self.add_problem(f"{place}: expected one of {names}, found {shown(found)}.")
 
     def tables(self, table: dict[str, Any], key: str) -> list[tuple[str, Any]]:
-        """The named tables below a key, which is taken out; there has to be one."""
+        """Return the named tables below a key, which is taken out; there has to be one."""
         found = table.pop(key, None)
         if not isinstance(found, dict) or not found:
             self.add_problem(f"{key}: expected at least one table, found {shown(found)}.")
@@ -374,7 +374,7 @@ class TableReader:
         return list(found.items())
 
     def rows(self, kind: type[T], table: dict[str, Any], key: str, place: str) -> list[T]:
-        """The list of tables below a key, which is taken out; those with a problem are left out."""
+        """Return the list of tables below a key, which is taken out; those with a problem are left out."""
         found = table.pop(key, [])
         if not isinstance(found, list):
             self.add_problem(f"{place}: expected a list of tables, found {shown(found)}.")
@@ -383,7 +383,8 @@ class TableReader:
         return [one for one in built if one is not None]
 
     def build(self, kind: type[T], table: Any, place: str, **built: Any) -> T | None:
-        """A dataclass from a table; `built` fields are taken as they are. None where something is wrong with it."""
+        """Return a dataclass from a table; `built` fields are taken as they are. None where something is wrong with
+        it."""
         if not isinstance(table, dict):
             self.add_problem(f"{place}: expected a table, found {shown(table)}.")
             return None
@@ -460,7 +461,7 @@ class _RecipeReader(TableReader):
         self.attack_models = tuple(models) if isinstance(models, list) else ()
 
     def recipe(self) -> Recipe | None:
-        """The whole recipe; None where something is wrong."""
+        """Return the whole recipe; None where something is wrong."""
         given = self.table
         sets = {name: self._data_set(row, name) for name, row in self.tables(given, "data_sets")}
         tracks = {name: self._track(row, name) for name, row in self.tables(given, "tracks")}
@@ -574,12 +575,12 @@ class _RecipeReader(TableReader):
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite number that something may be computed with."""
+    """Return whether a value is a finite number that something may be computed with."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_NUMBER
 
 
 def shown(found: Any) -> str:
-    """A value as a sentence gives it, cut where it is long."""
+    """Return a value as a sentence gives it, cut where it is long."""
     if isinstance(found, int) and abs(found) > LARGEST_NUMBER:
         return f"a number of about {int(found.bit_length() * math.log10(2)) + 1:,} digits"
     text = str(found) if len(str(found)) <= _CHARACTERS_SHOWN else f"{str(found)[: _CHARACTERS_SHOWN - 1]}…"

@@ -79,7 +79,7 @@ class TableText:
 
 @cache
 def describe_recipe() -> tuple[TableText, ...]:
-    """Every table of a recipe, in the order of a file.
+    """Return every table of a recipe, in the order of a file.
 
     Raises:
         LookupError: a table or field stands in ``fields.toml`` or in the reader alone.

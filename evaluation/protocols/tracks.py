@@ -9,9 +9,9 @@ from evaluation.protocols.recipes import Recipe, Track
 
 
 def narrow_to_track(recipe: Recipe, name: str) -> Recipe:
-    """A recipe without the data sets of its other tracks: neither those that these alone average, with their enrolment
-    sets, nor those of languages that the track does not have, nor those that name another track. The only track has
-    all.
+    """Return a recipe without the data sets of its other tracks: neither those that these alone average, with their
+    enrolment sets, nor those of languages that the track does not have, nor those that name another track. The only
+    track has all.
 
     Args:
         name: of the track; with a name that the recipe does not have it stays as it is.
@@ -34,6 +34,6 @@ def narrow_to_track(recipe: Recipe, name: str) -> Recipe:
 
 
 def _averaged_sets(recipe: Recipe, track: Track) -> set[str]:
-    """The sets that a track averages, with the enrolment sets of those."""
+    """Return the sets that a track averages, with the enrolment sets of those."""
     found = {one for average in track.averages for weights in average.weights.values() for one in weights}
     return found | {recipe.data_sets[one].enrolment for one in found if recipe.data_sets[one].enrolment}

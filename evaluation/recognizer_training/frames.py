@@ -47,13 +47,13 @@ class SpokenText:
 
     @property
     def is_possible(self) -> bool:
-        """Whether CTC can align them: an output for each phone, and one between two that are alike."""
+        """Return whether CTC can align them: an output for each phone, and one between two that are alike."""
         phones = self.phones.split()
         return 0 < len(phones) + sum(a == b for a, b in pairwise(phones)) <= -(-len(self.frames) // MERGED)
 
 
 def missing() -> str:
-    """Why no phone recogniser can be trained here, as one sentence; empty where it can."""
+    """Return why no phone recogniser can be trained here, as one sentence; empty where it can."""
     if sentence := missing_packages(_TITLE, "torch", "safetensors") or phones.missing():
         return sentence
     return "" if is_here(ENCODER) else missing_sentence(ENCODER)
@@ -68,7 +68,7 @@ def read_spoken_texts(
     device: Device = "cpu",
     refuse: Callable[[str], None] | None = None,
 ) -> list[SpokenText]:
-    """Frames and phones of the utterances that have a transcript, in their order.
+    """Return frames and phones of the utterances that have a transcript, in their order.
 
     Args:
         texts: transcripts by name of the utterance.
@@ -120,7 +120,7 @@ def _read_frames(
 def choose_speech(
     utterances: Sequence[TrainingUtterance], durations_s: Mapping[str, float], recipe: PhoneRecipe, seed: int
 ) -> list[TrainingUtterance]:
-    """Utterances of at most as much speech as the recipe uses, drawn by chance, in their order.
+    """Return utterances of at most as much speech as the recipe uses, drawn by chance, in their order.
 
     Args:
         durations_s: by name of the utterance.

@@ -138,7 +138,7 @@ class _Training:
         return self.recipe.learning_rate * rise * 0.5 * (1 + math.cos(math.pi * step / total))
 
     def _batches(self, epoch: int) -> list[list[SpokenText]]:
-        """Utterances of about one length together, in an order that is drawn for each epoch."""
+        """Return utterances of about one length together, in an order that is drawn for each epoch."""
         draw = np.random.default_rng([self.seed, epoch, 0])
         limit = self.recipe.batch_s * FRAMES_PER_S
         order = [self.material[place] for place in draw.permutation(len(self.material))]
@@ -156,7 +156,7 @@ class _Training:
         return [batches[place] for place in draw.permutation(len(batches))]
 
     def _pad(self, members: Sequence[SpokenText], draw: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """The frames of a batch with stretches masked by the mean, and how many each has."""
+        """Return the frames of a batch with stretches masked by the mean, and how many each has."""
         longest = max(len(one.frames) for one in members)
         frames = np.zeros((len(members), longest, members[0].frames.shape[1]), np.float32)
         mean = self.network.get_buffer("mean").cpu().numpy()

@@ -47,7 +47,8 @@ def _page_for(allowed: Callable[[Any], bool]) -> Callable[[View], View]:
 
 
 def open_page(view: View) -> View:
-    """A page that shows each visitor what they may see; one who is not logged in and may see nothing is asked to."""
+    """Return a page that shows each visitor what they may see; one who is not logged in and may see nothing is asked
+    to."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -65,7 +66,7 @@ def open_page(view: View) -> View:
 
 
 def _only_read(page: Callable[[View], View]) -> Callable[[View], View]:
-    """The same for a page that takes nothing but GET and HEAD."""
+    """Return the same for a page that takes nothing but GET and HEAD."""
     return lambda view: require_safe(page(view))
 
 
@@ -80,12 +81,12 @@ open_read, member_read, organizer_read, operator_read, staff_read = map(
 
 
 def member_action(view: View) -> View:
-    """What a member does by a form."""
+    """Return what a member does by a form."""
     return member_page(require_POST(view))
 
 
 def operator_action(view: View) -> View:
-    """What an operator does by a form."""
+    """Return what an operator does by a form."""
     return operator_page(require_POST(view))
 
 

@@ -74,7 +74,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return None
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """The network address by which attempts are counted."""
+        """Return the network address by which attempts are counted."""
         return plain_address(super().get_client_ip(request))
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:

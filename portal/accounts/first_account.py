@@ -28,7 +28,7 @@ ROLES = {"is_organizer": True, "is_staff": True, "is_superuser": True}
 
 @transaction.atomic
 def renew_first_address() -> str:
-    """A new address for the first account, which ends the one before; "" where the portal has an operator."""
+    """Return a new address for the first account, which ends the one before; "" where the portal has an operator."""
     FirstAccountToken.objects.all().delete()
     if operators().exists():
         return ""
@@ -38,14 +38,14 @@ def renew_first_address() -> str:
 
 
 def is_first_secret(secret: str) -> bool:
-    """Whether the first account can be made with this secret."""
+    """Return whether the first account can be made with this secret."""
     token = FirstAccountToken.objects.first()
     return token is not None and _opens(token, secret) and not operators().exists()
 
 
 @transaction.atomic
 def make_first_account(*, secret: str, email: str, name: str, password: str) -> User:
-    """The account of the person who is operator and organizer; the address ends.
+    """Return the account of the person who is operator and organizer; the address ends.
 
     Raises:
         LookupError: the secret opens nothing, or not any more.
@@ -82,7 +82,8 @@ def _use_up(secret: str) -> None:
 
 
 def was_just_used(secret: str) -> bool:
-    """Whether the first account was made with this secret in the last minutes, such as by the first of two clicks."""
+    """Return whether the first account was made with this secret in the last minutes, such as by the first of two
+    clicks."""
     return bool(cache.get(_USED + _hash(secret)))
 
 

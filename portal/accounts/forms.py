@@ -120,7 +120,7 @@ class SignUpForm(Worded, account.SignupForm):
 
     @transaction.atomic
     def save(self, request: HttpRequest) -> Any:
-        """The account together with its address that is yet to be confirmed, or neither."""
+        """Return the account together with its address that is yet to be confirmed, or neither."""
         return super().save(request)
 
 
@@ -147,7 +147,7 @@ class FirstAccountForm(Worded, forms.Form):
         _check_password(self)
 
     def account_fields(self) -> dict[str, str]:
-        """The values of the account of a valid form."""
+        """Return the values of the account of a valid form."""
         kept = self.cleaned_data
         return {"name": kept["name"], "email": kept["email"], "password": kept["password1"]}
 
@@ -220,7 +220,7 @@ class RolesForm(forms.Form):
     )
 
     def chosen_roles(self) -> dict[str, bool]:
-        """The roles of a valid form, as `portal.accounts.people` takes them."""
+        """Return the roles of a valid form, as `portal.accounts.people` takes them."""
         roles = self.cleaned_data["roles"]
         return {"is_organizer": "organizer" in roles, "is_operator": "operator" in roles}
 
@@ -237,7 +237,7 @@ class InvitePersonForm(RolesForm):
     field_order = ("email", "name", "roles")
 
     def invite(self, *, by: User) -> User | None:
-        """The invited person of a valid form; None where that is not possible, which the form then says."""
+        """Return the invited person of a valid form; None where that is not possible, which the form then says."""
         given = self.cleaned_data
         try:
             return invite_person(by=by, email=given["email"], name=given["name"], **self.chosen_roles())
@@ -280,7 +280,7 @@ class TokenForm(forms.Form):
         cast("forms.MultipleChoiceField", self.fields["scopes"]).choices = choices
 
     def expires_at(self, now: datetime) -> datetime | None:
-        """When the token of a valid form ends."""
+        """Return when the token of a valid form ends."""
         days = self.cleaned_data["days"]
         return now + timedelta(days=days) if days else None
 

@@ -47,7 +47,7 @@ def _cookie_of(user: User) -> str:
 
 
 def _find_known_browser(request: HttpRequest, user: User | None) -> str:
-    """The name of a browser in which this account was logged in within the last year; "" of any other."""
+    """Return the name of a browser in which this account was logged in within the last year; "" of any other."""
     if user is None:
         return ""
     return request.get_signed_cookie(_cookie_of(user), default="", max_age=KNOWN_FOR_S, **_SIGNED_BY) or ""

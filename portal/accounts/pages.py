@@ -20,7 +20,7 @@ def roles_in_words(user: User) -> str:
 
 
 def state_cell(user: User) -> Cell:
-    """Whether an account is active, waits for its owner, or is deactivated; reads the addresses of `user`."""
+    """Return whether an account is active, waits for its owner, or is deactivated; reads the addresses of `user`."""
     if not user.is_active:
         return Cell("deactivated", badge="cancelled")
     if not user.has_usable_password():

@@ -29,7 +29,7 @@ ONLY_OPERATOR = "{} is the only operator who can log in. Make somebody else an o
 
 @transaction.atomic
 def invite_person(*, email: str, name: str, is_organizer: bool, is_operator: bool, by: User) -> User:
-    """An account that waits for its owner to choose a password; the mail is sent by `send_invitation`.
+    """Return an account that waits for its owner to choose a password; the mail is sent by `send_invitation`.
 
     Raises:
         NotPossible: the address has an account.
@@ -43,7 +43,7 @@ def invite_person(*, email: str, name: str, is_organizer: bool, is_operator: boo
 
 
 def invitation_address(user: User) -> str:
-    """The address at which an invited person chooses a password.
+    """Return the address at which an invited person chooses a password.
 
     Raises:
         NotPossible: the account has a password, or is deactivated.
@@ -176,7 +176,7 @@ def _fields(is_organizer: bool, is_operator: bool) -> dict[str, Any]:
 
 
 def _lock(user: User) -> User:
-    """The person as they stand now; two who take the role of operator from each other wait here."""
+    """Return the person as they stand now; two who take the role of operator from each other wait here."""
     locked = User.objects.select_for_update().filter(Q(is_staff=True) | Q(pk=user.pk)).order_by("pk")
     return {one.pk: one for one in locked}[user.pk]
 

@@ -56,6 +56,6 @@ DECLINABLE = [kind for kind in NotificationKind if kind not in ALWAYS_SENT]
 
 
 def is_good(token: AccessToken, now: datetime) -> bool:
-    """Whether a token may be used: not revoked, not at its end, its owner's account open."""
+    """Return whether a token may be used: not revoked, not at its end, its owner's account open."""
     ended = token.expires_at is not None and token.expires_at <= now
     return token.revoked_at is None and not ended and token.user.is_active

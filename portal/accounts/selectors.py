@@ -21,7 +21,7 @@ from portal.core.models import AuditEvent
 
 
 def operators() -> QuerySet[User]:
-    """Who can log in and look after the portal; not who was invited to and has no password yet."""
+    """Return who can log in and look after the portal; not who was invited to and has no password yet."""
     can_log_in = Q(is_active=True) & ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
     return User.objects.filter(can_log_in, is_staff=True)
 
@@ -111,7 +111,7 @@ def person_with(pk: int) -> User:
 
 
 def tokens_for(user: User) -> QuerySet[AccessToken]:
-    """One's tokens that were not revoked, newest first."""
+    """Return one's tokens that were not revoked, newest first."""
     return AccessToken.objects.filter(user=user, revoked_at=None).select_related("user")
 
 
@@ -120,14 +120,14 @@ def token_for(user: User, pk: int) -> AccessToken:
 
 
 def lacks_second_factor(user: Any) -> bool:
-    """Whether somebody organises or operates here and logs in by a password alone."""
+    """Return whether somebody organises or operates here and logs in by a password alone."""
     if not user.is_authenticated or not (user.is_organizer or user.is_staff or user.organized_editions.exists()):
         return False
     return not Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
 
 
 def summary_for(user: User, now: datetime) -> dict[str, Any]:
-    """How an account is secured."""
+    """Return how an account is secured."""
     pending = EmailAddress.objects.get_new(user)
     factors = {factor.type: factor for factor in Authenticator.objects.filter(user=user)}
     app, codes = factors.get(Authenticator.Type.TOTP), factors.get(Authenticator.Type.RECOVERY_CODES)

@@ -61,7 +61,7 @@ def set_address(user: User) -> None:
 
 
 def belongs_to_another(email: str, user: User) -> bool:
-    """Whether another account goes by this address, verified or not."""
+    """Return whether another account goes by this address, verified or not."""
     others = User.objects.exclude(pk=user.pk)
     return others.filter(email__iexact=email).exists()
 

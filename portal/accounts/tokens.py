@@ -28,7 +28,7 @@ USE_NOTED_EVERY = timedelta(minutes=1)
 def create_token(
     *, user: User, name: str, scopes: Sequence[str], expires_at: datetime | None
 ) -> tuple[AccessToken, str]:
-    """A new token and its secret, which is shown only now and cannot be read again."""
+    """Return a new token and its secret, which is shown only now and cannot be read again."""
     secret = PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
     token = AccessToken.objects.create(
         user=user,
@@ -53,7 +53,7 @@ def revoke_token(*, token: AccessToken, by: User, now: datetime) -> AccessToken:
 
 
 def user_of_token(secret: str, now: datetime) -> AccessToken | None:
-    """The token of a secret with its user, if it is good now; its use is noted, at most once a minute."""
+    """Return the token of a secret with its user, if it is good now; its use is noted, at most once a minute."""
     found = AccessToken.objects.select_related("user").filter(secret_hash=_hash(secret)).first()
     if found is None or not is_good(found, now):
         return None

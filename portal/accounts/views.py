@@ -50,7 +50,7 @@ PEOPLE_ON_A_PAGE = 50
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def first_account(request: HttpRequest, secret: str) -> HttpResponse:
-    """Where the first person makes the account of operator and organizer; not found once that is done."""
+    """Return where the first person makes the account of operator and organizer; not found once that is done."""
     counted = {"config": {"first_account": "30/m/ip"}, "app": "portal.accounts", "action": "first_account"}
     if ratelimit.consume(request, **counted) is None:
         return error_page(request, 429)
@@ -70,7 +70,8 @@ def first_account(request: HttpRequest, secret: str) -> HttpResponse:
 
 
 def _first_account_is_made(request: HttpRequest, secret: str) -> HttpResponse:
-    """Where the address opens nothing any more: who sent the form twice, by a double click, has the account already."""
+    """Return where the address opens nothing any more: who sent the form twice, by a double click, has the account
+    already."""
     if request.method != "POST" or not was_just_used(secret):
         raise Http404
     if request.user.is_authenticated:
@@ -81,7 +82,7 @@ def _first_account_is_made(request: HttpRequest, secret: str) -> HttpResponse:
 
 @member_page
 def profile(request: HttpRequest) -> HttpResponse:
-    """Who one is here and how the account is secured; the name can be changed."""
+    """Return who one is here and how the account is secured; the name can be changed."""
     user: Any = request.user
     form = NameForm(request.POST if request.method == "POST" else None, initial={"name": user.name})
     if form.is_valid():
@@ -94,7 +95,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 
 @member_page
 def token_list(request: HttpRequest) -> HttpResponse:
-    """One's access tokens; a new one is answered with its secret, on this one page and never again."""
+    """Return one's access tokens; a new one is answered with its secret, on this one page and never again."""
     user: Any = request.user
     form = TokenForm(request.POST if request.method == "POST" else None, user=user)
     context: dict[str, Any] = {"form": form, "now": timezone.now()}
@@ -123,7 +124,7 @@ def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
 
 @member_page
 def notifications(request: HttpRequest) -> HttpResponse:
-    """Which mails one wants."""
+    """Return which mails one wants."""
     user: Any = request.user
     form = NotificationsForm(request.POST if request.method == "POST" else None, user=user)
     if form.is_valid():
@@ -135,7 +136,8 @@ def notifications(request: HttpRequest) -> HttpResponse:
 
 @member_read
 def second_factor_picture(request: HttpRequest) -> HttpResponse:
-    """The QR code of the second factor that is being set up in this session; nowhere else, and kept by no cache."""
+    """Return the QR code of the second factor that is being set up in this session; nowhere else, and kept by no
+    cache."""
     secret = request.session.get(SECRET_SESSION_KEY)
     if not secret:
         raise Http404
@@ -170,7 +172,7 @@ def invite_again(request: HttpRequest, pk: int) -> HttpResponse:
 
 @operator_page
 def person(request: HttpRequest, pk: int) -> HttpResponse:
-    """One account: its roles, which can be changed, and its state."""
+    """Return one account: its roles, which can be changed, and its state."""
     chosen = selectors.person_with(pk)
     roles = [role for role, has in (("organizer", chosen.is_organizer), ("operator", chosen.is_staff)) if has]
     form = RolesForm(posted(request), initial={"roles": roles})

@@ -42,7 +42,8 @@ class Made:
 
 
 def gives_transcripts(edition: Edition, data_set: DataSet) -> bool:
-    """Whether teams get the words of a data set: where they evaluate themselves, and of what the portal does not test.
+    """Return whether teams get the words of a data set: where they evaluate themselves, and of what the portal does not
+    test.
 
     Speakers and trials they get of every set: anonymisation by speaker needs to know who speaks.
     """
@@ -97,7 +98,7 @@ def keep_data_files(edition: Edition, made: list[Made]) -> None:
 
 
 def read_data_file(file: DataFile, start: int, stop: int) -> Iterator[bytes]:
-    """The bytes of a file from `start` up to `stop`, in pieces; memory does not grow with the file."""
+    """Yield the bytes of a file from `start` up to `stop`, in pieces; memory does not grow with the file."""
     if file.kind == Kind.SPEECH:
         yield from stored_zip(lambda: _lines(file.key), _open, start, stop)
         return
@@ -148,7 +149,7 @@ def _speech(data_set: DataSet, rows: list[Utterance], progress: Callable[[int], 
 
 
 def _member(data_set: DataSet, row: Utterance) -> ZipMember:
-    """A recording as a member of its archive; its checksum is of the file as it is stored."""
+    """Return a recording as a member of its archive; its checksum is of the file as it is stored."""
     crc32 = size = 0
     with _open(row.audio) as stream:
         while piece := stream.read(CHUNK_BYTES):
@@ -161,7 +162,8 @@ def _path(data_set: DataSet, row: Utterance) -> str:
 
 
 def _kaldi(edition: Edition, data_set: DataSet, rows: list[Utterance], trials: dict[str, str]) -> Made:
-    """The lists of a data set; paths in ``wav.scp`` begin with the name of the set, as in the archive of its speech."""
+    """Return the lists of a data set; paths in ``wav.scp`` begin with the name of the set, as in the archive of its
+    speech."""
     genders = sorted({(row.speaker.name, row.speaker.gender) for row in rows})
     lists = {
         "wav.scp": [(row.name, _path(data_set, row)) for row in rows if row.audio],
@@ -181,7 +183,7 @@ def _kaldi(edition: Edition, data_set: DataSet, rows: list[Utterance], trials: d
 
 
 def _trials(data_set: DataSet, sets: list[DataSet]) -> dict[str, str]:
-    """The trial lists of a trial set by the name of their file: ``trials``, or one for each enrolment set."""
+    """Return the trial lists of a trial set by the name of their file: ``trials``, or one for each enrolment set."""
     lists = list(TrialList.objects.filter(trial_set=data_set, enrolment_set__in=sets).select_related("enrolment_set"))
     texts = {}
     for one in lists:

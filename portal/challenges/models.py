@@ -289,7 +289,7 @@ class Edition(models.Model):
 
     @property
     def protocol_name(self) -> str:
-        """The shipped recipe that it follows, or ``own`` for a custom one, as the API names it."""
+        """Return the shipped recipe that it follows, or ``own`` for a custom one, as the API names it."""
         return "own" if self.recipe_text else self.protocol
 
     def as_published(self) -> Edition:
@@ -310,8 +310,8 @@ class Edition(models.Model):
 
     @cached_property
     def recipe(self) -> Recipe:
-        """How this edition computes, averages and ranks, with the data sets of its track; a custom recipe under the
-        title of the edition.
+        """Return how this edition computes, averages and ranks, with the data sets of its track; a custom recipe under
+        the title of the edition.
 
         Raises:
             ProblemsError: the recipe cannot be read; forms let none of these through.
@@ -342,7 +342,7 @@ class Edition(models.Model):
 
 @lru_cache(maxsize=64)
 def _parse_own(text: str, name: str) -> Recipe:
-    """An edition's own recipe; each text is read once in a process."""
+    """Return an edition's own recipe; each text is read once in a process."""
     return parse_recipe(text, file=f"{name}.toml", is_stored=True)
 
 

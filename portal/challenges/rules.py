@@ -44,17 +44,17 @@ class Phase(StrEnum):
 
 
 def registration_phase(edition: Edition, now: datetime) -> Phase:
-    """Whether teams may register; the opening belongs to the time that is open, the closing does not."""
+    """Return whether teams may register; the opening belongs to the time that is open, the closing does not."""
     return Phase.CLOSED if edition.archived_at else _phase(*_times(edition, "registration"), now)
 
 
 def submission_phase(edition: Edition, now: datetime) -> Phase:
-    """Whether archives are taken; from the deadline until `late_until` they are marked late."""
+    """Return whether archives are taken; from the deadline until `late_until` they are marked late."""
     return Phase.CLOSED if edition.archived_at else _phase(*_times(edition, "submissions"), now)
 
 
 def submission_problem(edition: Edition, now: datetime) -> str:
-    """Why no archive is taken at this time; "" while one is, late ones included."""
+    """Return why no archive is taken at this time; "" while one is, late ones included."""
     phase = submission_phase(edition, now)
     if phase is Phase.BEFORE and edition.submissions_open_at is not None:
         return f"Submissions open on {moment(edition.submissions_open_at)}."
@@ -84,17 +84,19 @@ def describe_phase(edition: Edition, part: str, now: datetime) -> dict[str, Any]
 
 
 def speech_deletion_time(kept_until: datetime, announced_at: datetime | None) -> datetime | None:
-    """When submitted speech may be deleted: not before `SPEECH_NOTICE` after organizers were told; None before that."""
+    """Return when submitted speech may be deleted: not before `SPEECH_NOTICE` after organizers were told; None before
+    that."""
     return max(kept_until, announced_at + SPEECH_NOTICE) if announced_at is not None else None
 
 
 def moment(time: datetime) -> str:
-    """A time as pages and sentences give it, in UTC."""
+    """Return a time as pages and sentences give it, in UTC."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def date_problems(dates: Mapping[str, datetime | None]) -> dict[str, str]:
-    """What is wrong with the dates of an edition: by the name of the field, a sentence. Empty times do not limit."""
+    """Return what is wrong with the dates of an edition: by the name of the field, a sentence. Empty times do not
+    limit."""
     problems = {}
     if _reversed(dates, "registration_opens_at", "registration_closes_at"):
         problems["registration_closes_at"] = "Registration has to close after it opens."
@@ -115,17 +117,17 @@ def date_problems(dates: Mapping[str, datetime | None]) -> dict[str, str]:
 
 
 def locked_fields(*, has_submissions: bool) -> frozenset[str]:
-    """The fields of an edition that cannot change any more: results rest on them and addresses hold its name."""
+    """Return the fields of an edition that cannot change any more: results rest on them and addresses hold its name."""
     return frozenset({"name", "protocol", "recipe_text", "track", "corpus"}) if has_submissions else frozenset()
 
 
 def propose_test_title(edition_title: str) -> str:
-    """What a listening test of an edition is called unless its organizer says otherwise."""
+    """Return what a listening test of an edition is called unless its organizer says otherwise."""
     return f"Listening test of {edition_title}"[:120]
 
 
 def list_licence_texts(terms: str) -> dict[str, str]:
-    """Each licence that terms of use call by a known name, as it stands there, with the address of its text."""
+    """Return each licence that terms of use call by a known name, as it stands there, with the address of its text."""
     texts = {
         one[0]: f"https://creativecommons.org/licenses/by{one[1].lower()}/{one[2]}/legalcode"
         for one in _CREATIVE_COMMONS.finditer(terms)
@@ -168,13 +170,13 @@ TITLE_LINE = re.compile(r"""^title[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')""
 
 
 def retitle_recipe(text: str, title: str) -> str:
-    """The text of a recipe under another title; everything else stays as it was written."""
+    """Return the text of a recipe under another title; everything else stays as it was written."""
     head, table, rest = text.partition("\n[")
     return TITLE_LINE.sub(lambda _: f"title = {json.dumps(title, ensure_ascii=False)}", head, count=1) + table + rest
 
 
 def read_recipe_text(text: str, *, file: str) -> Recipe:
-    """A recipe that computes: `parse_recipe`, and every metric and engine that it names is known.
+    """Return a recipe that computes: `parse_recipe`, and every metric and engine that it names is known.
 
     Raises:
         ProblemsError: with a sentence for each thing that is wrong with the text.
@@ -191,12 +193,12 @@ def read_recipe_text(text: str, *, file: str) -> Recipe:
 
 
 def known_engines() -> KnownEngines:
-    """What a recipe may name as attackers, recogniser and training, whether it can run here or not."""
+    """Return what a recipe may name as attackers, recogniser and training, whether it can run here or not."""
     return KnownEngines(tuple(encoders.engines()), tuple(recognizers.engines()), tuple(PRESETS))
 
 
 def track_problem(recipe: Recipe, track: str) -> str:
-    """Why a track cannot be the one of an edition, or ""; a recipe with one track needs no name."""
+    """Return why a track cannot be the one of an edition, or ""; a recipe with one track needs no name."""
     names = ", ".join(recipe.tracks)
     if track and track not in recipe.tracks:
         return f"Expected one of the recipe's tracks ({names}), found “{track}”."
@@ -206,13 +208,14 @@ def track_problem(recipe: Recipe, track: str) -> str:
 
 
 def publishes_at_once(edition: Edition) -> bool:
-    """Whether the numbers of a submission are public as soon as they are computed."""
+    """Return whether the numbers of a submission are public as soon as they are computed."""
     is_fixed = edition.frozen_at is not None or edition.recipe_changed_at is not None
     return edition.published_at is not None and not is_fixed and not edition.holds_evaluations
 
 
 def contradictions(recipe: Recipe, corpus: str, held: Mapping[str, HeldSet]) -> list[str]:
-    """Where the data sets of a recipe contradict those of a corpus; a set that the corpus lacks is no contradiction.
+    """Return where the data sets of a recipe contradict those of a corpus; a set that the corpus lacks is no
+    contradiction.
 
     Args:
         corpus: its name, for the sentences.
@@ -229,7 +232,8 @@ def contradictions(recipe: Recipe, corpus: str, held: Mapping[str, HeldSet]) -> 
 
 
 def missing_sets(recipe: Recipe, held: Iterable[str]) -> list[str]:
-    """The enrolment and trial sets of a recipe that a corpus lacks, and of training where the portal trains on them."""
+    """Return the enrolment and trial sets of a recipe that a corpus lacks, and of training where the portal trains on
+    them."""
     names = set(held)
     roles = ROLES_OF_A_CORPUS if recipe.evaluation.training else ("enrolment", "trial")
     wanted = [one for one in recipe.data_sets.values() if one.role in roles]

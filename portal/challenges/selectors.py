@@ -24,7 +24,7 @@ USUAL_TERMS = "The recordings are used for this challenge only and are not passe
 
 
 def corpora_for(user: Any) -> QuerySet[Corpus]:
-    """The corpora that this person may see: speech is personal data, so organizers only.
+    """Return the corpora that this person may see: speech is personal data, so organizers only.
 
     Each sees their own, those of the editions that they organise, and those that are shared with all organizers.
     """
@@ -35,21 +35,22 @@ def corpora_for(user: Any) -> QuerySet[Corpus]:
 
 
 def managed_corpora_for(user: Any) -> QuerySet[Corpus]:
-    """The corpora that this person may change and delete: their own, and for the operator all."""
+    """Return the corpora that this person may change and delete: their own, and for the operator all."""
     if user.is_staff:
         return Corpus.objects.all()
     return Corpus.objects.filter(created_by=user) if user.is_organizer else Corpus.objects.none()
 
 
 def may_see_corpus(user: Any, corpus: Corpus | None) -> bool:
-    """Whether this person may see a corpus at hand, as `corpora_for` says."""
+    """Return whether this person may see a corpus at hand, as `corpora_for` says."""
     if corpus is None or not (user.is_authenticated and user.is_organizer):
         return False
     return corpus.is_shared or corpus.created_by_id == user.pk or corpus.editions.filter(organizers=user).exists()
 
 
 def may_pass_on(person: Any, corpus: Corpus | None) -> bool:
-    """Whether somebody may give the speech of a corpus to teams: its owner, operators, a shell; all where none owns it.
+    """Return whether somebody may give the speech of a corpus to teams: its owner, operators, a shell; all where none
+    owns it.
 
     Seeing a corpus that is shared with all organizers is not enough.
     """
@@ -59,7 +60,7 @@ def may_pass_on(person: Any, corpus: Corpus | None) -> bool:
 
 
 def passes_speech_on(edition: Edition) -> bool:
-    """Whether teams of an edition get the speech: it says so, and one of its organizers may decide that."""
+    """Return whether teams of an edition get the speech: it says so, and one of its organizers may decide that."""
     if not edition.shares_data or edition.corpus is None:
         return False
     owner = edition.corpus.created_by_id
@@ -67,7 +68,7 @@ def passes_speech_on(edition: Edition) -> bool:
 
 
 def count_speakers_tested(data_sets: QuerySet[DataSet]) -> int:
-    """How many speakers of data sets of one corpus are enrolled or tried there, too."""
+    """Return how many speakers of data sets of one corpus are enrolled or tried there, too."""
     tested = DataSet.objects.filter(corpus__in=data_sets.values("corpus"), role__in=(Role.ENROLMENT, Role.TRIAL))
     heard = Utterance.objects.filter(data_sets__in=tested).order_by().values("speaker")
     learnt = Utterance.objects.filter(data_sets__in=data_sets, speaker__in=heard)
@@ -78,7 +79,7 @@ def count_speakers_tested(data_sets: QuerySet[DataSet]) -> int:
 
 
 def editions_for(user: Any) -> QuerySet[Edition]:
-    """The editions that this person may see: the listed ones, and those they organise or take part in."""
+    """Return the editions that this person may see: the listed ones, and those they organise or take part in."""
     seen = Q(is_listed=True)
     if user.is_authenticated:
         seen |= Q(organizers=user) | Q(teams__memberships__user=user)
@@ -90,7 +91,7 @@ def edition_for(user: Any, name: str) -> Edition:
 
 
 def managed_editions_for(user: Any) -> QuerySet[Edition]:
-    """The editions that this person organises."""
+    """Return the editions that this person organises."""
     if not user.is_authenticated:
         return Edition.objects.none()
     return Edition.objects.filter(organizers=user).select_related("corpus")
@@ -101,23 +102,23 @@ def managed_edition_for(user: Any, name: str) -> Edition:
 
 
 def editions_organised_by(user: Any) -> set[int]:
-    """The keys of the editions that this person organises."""
+    """Return the keys of the editions that this person organises."""
     return set(managed_editions_for(user).values_list("pk", flat=True))
 
 
 def corpora_for_edition(user: Any, edition: Edition | None) -> QuerySet[Corpus]:
-    """The corpora that this person may choose for an edition: those they may see, and the one it has."""
+    """Return the corpora that this person may choose for an edition: those they may see, and the one it has."""
     held = Q(pk__in=[edition.corpus_id] if edition and edition.corpus_id else [])
     return Corpus.objects.filter(Q(pk__in=corpora_for(user), archived_at=None) | held).order_by("name")
 
 
 def has_submissions(edition: Edition) -> bool:
-    """Whether a result rests on this edition: anything was submitted to it."""
+    """Return whether a result rests on this edition: anything was submitted to it."""
     return edition.systems.filter(submissions__isnull=False).exists()
 
 
 def was_published(edition: Edition) -> bool:
-    """Whether the leaderboard of an edition is or ever was public."""
+    """Return whether the leaderboard of an edition is or ever was public."""
     told = AuditEvent.objects.filter(subject_type="challenges.edition", subject_id=str(edition.pk))
     return edition.published_at is not None or told.filter(action="board.published").exists()
 
@@ -146,7 +147,8 @@ def export_recipe(edition: Edition) -> str:
 
 
 def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, HeldSet]:
-    """The data sets of a corpus by name, with the names of their utterances; only those of `names` where given."""
+    """Return the data sets of a corpus by name, with the names of their utterances; only those of `names` where
+    given."""
     sets = corpus.data_sets.order_by("name")
     if names is not None:
         sets = sets.filter(name__in=set(names))
@@ -158,7 +160,7 @@ def held_sets(corpus: Corpus, names: Iterable[str] | None = None) -> dict[str, H
 
 
 def expected_sets(edition: Edition) -> list[DataSet]:
-    """The data sets of the recipe that teams anonymise, as the corpus holds them, by name.
+    """Return the data sets of the recipe that teams anonymise, as the corpus holds them, by name.
 
     Those of enrolment and trial, and those of training where teams evaluate or the portal trains an attacker on them;
     of a track with languages only the sets of these. A corpus of which the recipe names no set is asked for as a whole.
@@ -176,12 +178,12 @@ def expected_sets(edition: Edition) -> list[DataSet]:
 
 
 def _names(sets: Iterable[RecipeSet]) -> set[str]:
-    """The names by which a corpus may know data sets of a recipe."""
+    """Return the names by which a corpus may know data sets of a recipe."""
     return {name for one in sets for name in (one.name, one.directory) if name}
 
 
 def _named_sets(edition: Edition) -> set[str]:
-    """The names of the data sets of the recipe, of a track with languages only of those."""
+    """Return the names of the data sets of the recipe, of a track with languages only of those."""
     recipe = edition.recipe
     track = recipe.tracks.get(edition.track) or (recipe.track if len(recipe.tracks) == 1 else None)
     languages = {*track.languages, *track.surprise_languages} if track else set()
@@ -189,18 +191,19 @@ def _named_sets(edition: Edition) -> set[str]:
 
 
 def find_data_job(edition: Edition) -> Job | None:
-    """The newest job that makes the files for teams."""
+    """Return the newest job that makes the files for teams."""
     return Job.objects.filter(kind=DATA_FILES, edition=edition.name).order_by("-created_at").first()
 
 
 def makes_data_files(edition: Edition) -> bool:
-    """Whether such a job is under way."""
+    """Return whether such a job is under way."""
     job = find_data_job(edition)
     return job is not None and not job.has_ended
 
 
 def terms_of_data(edition: Edition) -> str:
-    """What people accept who download the data of an edition: the licence of its corpus and the organizer's terms."""
+    """Return what people accept who download the data of an edition: the licence of its corpus and the organizer's
+    terms."""
     corpus = edition.corpus
     licence = f"Licence of the corpus {corpus}: {corpus.licence}" if corpus and corpus.licence else ""
     given = [part for part in (licence, edition.data_terms.replace("\r\n", "\n").strip()) if part] or [USUAL_TERMS]
@@ -209,7 +212,7 @@ def terms_of_data(edition: Edition) -> str:
 
 
 def explain_terms(corpus: Corpus | None, data_terms: str) -> str:
-    """What teams would accept before they download the speech, for the form where an organizer lets them."""
+    """Return what teams would accept before they download the speech, for the form where an organizer lets them."""
     if corpus is None:
         return "Teams first accept the licence of the corpus and the terms below."
     text = " ".join(terms_of_data(Edition(corpus=corpus, data_terms=data_terms)).split())
@@ -226,7 +229,8 @@ def explain_terms(corpus: Corpus | None, data_terms: str) -> str:
 
 
 def find_trials(corpus: Corpus | None, trial_set: str, enrolment_set: str) -> str | None:
-    """The lines of the trial list of a trial set with its enrolment set; None where the corpus has no such list."""
+    """Return the lines of the trial list of a trial set with its enrolment set; None where the corpus has no such
+    list."""
     found = TrialList.objects.filter(
         trial_set__corpus=corpus, trial_set__name=trial_set, enrolment_set__name=enrolment_set
     ).first()
@@ -240,7 +244,7 @@ def find_trials(corpus: Corpus | None, trial_set: str, enrolment_set: str) -> st
 
 
 def _product(trials: TrialList) -> Iterator[str]:
-    """Every enrolled speaker against every trial utterance of the same gender, as lines of a trial list."""
+    """Yield every enrolled speaker against every trial utterance of the same gender, as lines of a trial list."""
     enrolled = trials.enrolment_set.utterances.values_list("speaker__name", "speaker__gender").distinct()
     models = sorted(set(enrolled.order_by()))
     tested = trials.trial_set.utterances.order_by("name").values_list("name", "speaker__name", "speaker__gender")

@@ -32,7 +32,7 @@ LOCKED = (
 
 @transaction.atomic
 def create_edition(*, by: Any, organizers: Iterable[Any], **fields: Any) -> Edition:
-    """A new edition; `fields` as in `EDITION_FIELDS`, those left out get their default.
+    """Return a new edition; `fields` as in `EDITION_FIELDS`, those left out get their default.
 
     Raises:
         ValidationError: the recipe cannot be read or contradicts the corpus, or other fields do not fit together.
@@ -114,7 +114,7 @@ def _rename_tests(edition: Edition, before: str, by: Any) -> None:
 
 @transaction.atomic
 def copy_edition(*, edition: Edition, by: Any, name: str, title: str) -> Edition:
-    """The same edition under another name, with its recipe as text to change, without teams, not listed.
+    """Return the same edition under another name, with its recipe as text to change, without teams, not listed.
 
     It gives its teams speech only where `by` may decide that.
 
@@ -154,7 +154,7 @@ def prepare_data_files(*, edition: Edition, by: Any = None) -> Job | None:
 
 
 def find_problems(fields: Mapping[str, Any], *, with_recipe: bool = True) -> dict[str, list[str]]:
-    """What does not hold together in the fields of an edition: sentences by the name of the field.
+    """Return what does not hold together in the fields of an edition: sentences by the name of the field.
 
     Args:
         with_recipe: whether recipe, track and corpus are looked at; a corpus that grew must not block other changes.

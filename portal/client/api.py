@@ -80,13 +80,13 @@ def keep_trying(
 
 
 def lengthen_pause(pause_s: float) -> float:
-    """How long to wait after one more failure."""
+    """Return how long to wait after one more failure."""
     return min(LONGEST_PAUSE_S, 2 * pause_s)
 
 
 @contextmanager
 def open_portal(server: str | None = None, token: str | None = None) -> Iterator[Portal]:
-    """The portal that a command works with.
+    """Yield the portal that a command works with.
 
     Raises:
         CommandError: none is known, or its address is none.
@@ -111,7 +111,7 @@ def open_portal(server: str | None = None, token: str | None = None) -> Iterator
 
 
 def _address(text: str) -> str:
-    """The address of a portal in the form in which it is kept.
+    """Return the address of a portal in the form in which it is kept.
 
     Raises:
         CommandError: it is none.
@@ -141,15 +141,15 @@ class Portal:
         self._is_compared = False
 
     def get(self, path: str, **parameters: Any) -> Any:
-        """The JSON at an address below /api/."""
+        """Return the JSON at an address below /api/."""
         return self._json(self.ask("GET", f"/api/{path}", params=parameters))
 
     def text(self, path: str, accept: str, **parameters: Any) -> str:
-        """What stands at an address below /api/, in this format."""
+        """Return what stands at an address below /api/, in this format."""
         return self.ask("GET", f"/api/{path}", params=parameters, headers={"Accept": accept}).text
 
     def every(self, path: str, **parameters: Any) -> Iterator[dict[str, Any]]:
-        """Every object of a list, page by page."""
+        """Yield every object of a list, page by page."""
         page = 1
         while True:
             content = self.get(path, page=page, page_size=200, **parameters)
@@ -159,7 +159,7 @@ class Portal:
             page += 1
 
     def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
-        """One request; where the portal asks to wait, it waits.
+        """Return one request; where the portal asks to wait, it waits.
 
         Raises:
             Unreachable: no answer, or one of a portal that is out of order.
@@ -269,7 +269,7 @@ class Portal:
 
 
 def _is_unavailable(status: int) -> bool:
-    """Whether another try may help: an error of the server other than a full disk (507)."""
+    """Return whether another try may help: an error of the server other than a full disk (507)."""
     return status >= 500 and status != 507
 
 
@@ -315,7 +315,7 @@ def keep_login(server: str, token: str) -> Path:
 
 
 def write_private(path: Path, content: Mapping[str, Any]) -> Path:
-    """A JSON file that only this user can read; it is there as a whole or not at all."""
+    """Return a JSON file that only this user can read; it is there as a whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         half = path.with_name(f".{path.name}.{os.getpid()}")

@@ -60,7 +60,7 @@ class OfferedFile:
 
     @property
     def is_archive(self) -> bool:
-        """Whether it is to be unpacked."""
+        """Return whether it is to be unpacked."""
         return self.name.endswith(ARCHIVE_ENDINGS)
 
 
@@ -109,13 +109,13 @@ def _bring(portal: Portal, workspace: Workspace, wanted: list[OfferedFile], kept
 
 
 def name_next(workspace: Workspace) -> str:
-    """The line that anonymises."""
+    """Return the line that anonymises."""
     place = "" if workspace.folder == Path(workspace.edition) else f" --to {workspace.folder}"
     return f"vp run {workspace.edition} --method mcadams-2022{place}"
 
 
 def list_files(portal: Portal, edition: str) -> list[OfferedFile]:
-    """The files of an edition; while the portal makes them, it is asked again.
+    """Return the files of an edition; while the portal makes them, it is asked again.
 
     Raises:
         CommandError: there is none for this person; says on which page the licence is accepted.
@@ -169,7 +169,7 @@ def _ask(portal: Portal, edition: str, path: str) -> dict[str, Any]:
 
 
 def _is_there(workspace: Workspace, one: OfferedFile, kept: Note) -> bool:
-    """Whether this version of a file was unpacked, and everything of it is still there."""
+    """Return whether this version of a file was unpacked, and everything of it is still there."""
     try:
         known = kept[one.name]
         return known["sha256"] == one.sha256 and all((workspace.folder / path).is_file() for path in known["files"])

@@ -157,7 +157,7 @@ def _head(path: Path) -> bytes:
 
 
 def _files(source: Path, added: list[Path]) -> Iterator[tuple[str, Path]]:
-    """Every file with its name in the archive; a folder that is added keeps its own name."""
+    """Yield every file with its name in the archive; a folder that is added keeps its own name."""
     for root, above in ((source, source), *((path, path.resolve().parent) for path in added)):
         whole = root.resolve() if above != source else root
         paths = [whole] if whole.is_file() else sorted(whole.rglob("*"))
@@ -167,7 +167,7 @@ def _files(source: Path, added: list[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def _speech_name(name: str, names: Names) -> str | None:
-    """The name of a speech file with that of its utterance; None where it is none of the edition."""
+    """Return the name of a speech file with that of its utterance; None where it is none of the edition."""
     placed, _ = names.place(name)
     if placed is None:
         return None

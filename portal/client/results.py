@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def find_name(portal: Portal, wanted: str) -> str:
-    """The name by which addresses know a system; where several editions have the label it must be the name.
+    """Return the name by which addresses know a system; where several editions have the label it must be the name.
 
     Raises:
         CommandError: there is no such system, or there are several.
@@ -150,7 +150,7 @@ def _measure(number: dict[str, Any]) -> str:
 
 
 def _plain(number: dict[str, Any], which: str = "value") -> str:
-    """A number without an interval; never with an exponent, as no page has one."""
+    """Return a number without an interval; never with an exponent, as no page has one."""
     text = f"{number[which]:.4g}"
     return fixed(number[which], _label_and_decimals(number)[1]) if "e" in text else text
 

@@ -124,7 +124,7 @@ def _say_what_it_reads(reads: Sequence[Path]) -> str:
 
 
 def read_data(workspace: Workspace, wanted: Mapping[str, ExpectedSet], reading: Reading) -> SpeechSource:
-    """The originals of these data sets, with the roles and splits of the edition.
+    """Return the originals of these data sets, with the roles and splits of the edition.
 
     Raises:
         CommandError: they are not all there.
@@ -155,7 +155,7 @@ def read_data(workspace: Workspace, wanted: Mapping[str, ExpectedSet], reading: 
 
 
 def _complete(options: argparse.Namespace, workspace: Workspace, asked: AskedArchive) -> argparse.Namespace:
-    """The same as arguments of ``python -m anonymization run``."""
+    """Return the same as arguments of ``python -m anonymization run``."""
     out = options.out or workspace.anonymised
     is_command = options.command is not None
     if options.reads and not is_command:
@@ -178,7 +178,7 @@ def _complete(options: argparse.Namespace, workspace: Workspace, asked: AskedArc
 
 
 def _kept_seed(out: Path) -> int | None:
-    """The seed of an earlier call, so that the next one goes on with it."""
+    """Return the seed of an earlier call, so that the next one goes on with it."""
     try:
         found = json.loads((out / RECORD).read_text(encoding="utf-8"))["seed"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -57,7 +57,7 @@ def wait_for_report(portal: Portal, number: int) -> dict[str, Any]:
 
 
 def describe_stage(submission: dict[str, Any]) -> str:
-    """How far the work on a submission is, in a line."""
+    """Return how far the work on a submission is, in a line."""
     running = next((job for job in submission["jobs"] if job["state"] == "running"), None)
     if running is None:
         return "It is waiting in the queue."
@@ -66,7 +66,7 @@ def describe_stage(submission: dict[str, Any]) -> str:
 
 
 def failed_check(submission: dict[str, Any]) -> str:
-    """Why there is no report."""
+    """Return why there is no report."""
     failed = next((job for job in submission["jobs"] if job["failure"]), None)
     if failed is None:
         return "The check was stopped; ask the organizer to continue it."
@@ -80,7 +80,7 @@ def say_checked(portal: Portal, submission: dict[str, Any]) -> None:
 
 
 def describe_outcome(submission: dict[str, Any]) -> str:
-    """The outcome in a sentence or two."""
+    """Return the outcome in a sentence or two."""
     name = f"{submission['label']} version {submission['version']}"
     if submission["state"] == "refused":
         is_repeated = any(cause["code"] == "same-archive" for cause in submission["report_summary"])
@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def find_submission(portal: Portal, wanted: str) -> dict[str, Any]:
-    """A submission by its number, or the newest of the system with this name or label.
+    """Return a submission by its number, or the newest of the system with this name or label.
 
     Raises:
         CommandError: there is none that this person may see.
@@ -171,7 +171,7 @@ def _say_all(submission: dict[str, Any]) -> None:
 
 
 def moment(text: str) -> str:
-    """A time of the portal as a person reads it, in UTC."""
+    """Return a time of the portal as a person reads it, in UTC."""
     return f"{text[:10]} {text[11:16]}"
 
 
@@ -203,7 +203,7 @@ def say_report(report: IntakeReport, *, conclusion: str = "") -> None:
 
 
 def verdict(report: IntakeReport) -> str:
-    """The outcome in one or two sentences."""
+    """Return the outcome in one or two sentences."""
     found = found_words(report)
     if report.is_refused:
         return f"{found} The archive would be refused; it was not read to its end."
@@ -213,7 +213,7 @@ def verdict(report: IntakeReport) -> str:
 
 
 def found_words(report: IntakeReport) -> str:
-    """How many problems of each severity."""
+    """Return how many problems of each severity."""
     counts = {severity: report.count(severity) for severity in Severity}
     numbers = [f"{count:,} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items()]
     return f"Found {', '.join(numbers[:-1])} and {numbers[-1]}."

@@ -47,7 +47,7 @@ TUS = {"Tus-Resumable": "1.0.0"}
 
 
 def chosen_team(portal: Portal, edition: Row, wanted: str | None) -> Row | None:
-    """The team that sends, by label, name or number, else one's own; None for an organizer's baseline.
+    """Return the team that sends, by label, name or number, else one's own; None for an organizer's baseline.
 
     Raises:
         CommandError: there is no such team, or none at all.
@@ -70,18 +70,19 @@ def chosen_team(portal: Portal, edition: Row, wanted: str | None) -> Row | None:
 
 
 def list_systems(portal: Portal, edition: Row, team: int | None) -> list[Row]:
-    """The systems of a team in an edition, or without one the baselines of its organizers."""
+    """Return the systems of a team in an edition, or without one the baselines of its organizers."""
     systems = portal.every("systems/", edition=edition["name"], **({"team": team} if team else {}))
     return [one for one in systems if team or one["is_baseline"]]
 
 
 def suggest_system(systems: list[Row], team: object) -> str:
-    """The label to offer where a team has systems, so that ``--system`` or ``--kind`` has to say which is meant."""
+    """Return the label to offer where a team has systems, so that ``--system`` or ``--kind`` has to say which is
+    meant."""
     return str(systems[0]["label"]) if systems and team else ""
 
 
 def chosen_system(portal: Portal, edition: Row, team: Row | None, wanted: str | None, kind: str | None) -> str:
-    """The name of the system of which this is a further version; empty for a new one.
+    """Return the name of the system of which this is a further version; empty for a new one.
 
     Raises:
         CommandError: the team has no such system, or has systems and nothing says which is meant.

@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read_expected(path: Path) -> ExpectedSubmission:
-    """What an edition expects, from its file.
+    """Return what an edition expects, from its file.
 
     Raises:
         CommandError: no such file, or another one.
@@ -89,7 +89,7 @@ def read_expected(path: Path) -> ExpectedSubmission:
 
 
 def fetch_expected(edition: str, server: str | None, system: str | None = None) -> ExpectedSubmission:
-    """What an edition expects, from the portal; of a further version of `system`, where one is named.
+    """Return what an edition expects, from the portal; of a further version of `system`, where one is named.
 
     Raises:
         CommandError: the portal does not answer, or does not tell this person.

@@ -70,7 +70,7 @@ class Wheel:
 
 @cache
 def build_wheel() -> Wheel:
-    """The wheel of this release; made once in a process, within a second."""
+    """Return the wheel of this release; made once in a process, within a second."""
     about = f"{PACKAGE}-{RELEASE}.dist-info"
     files = {f"{PACKAGE}/__init__.py": _START.encode(), f"{PACKAGE}/__main__.py": _RUN.encode()}
     files |= {f"{PACKAGE}/lib/{name}": content for name, content in _sources().items()}
@@ -92,7 +92,7 @@ def build_wheel() -> Wheel:
 
 
 def find_modules() -> tuple[dict[str, Path], frozenset[str]]:
-    """Every module of ours that ``vp`` may load with its file, and the names of all else that these import."""
+    """Return every module of ours that ``vp`` may load with its file, and the names of all else that these import."""
     commands = (f"portal.client.{path.stem}" for path in Path(__file__).parent.glob("*.py"))
     waiting = [name for name in commands if name != _LEFT_OUT] + list(_STARTED)
     found: dict[str, Path] = {}
@@ -115,7 +115,7 @@ def find_modules() -> tuple[dict[str, Path], frozenset[str]]:
 
 
 def _find_file(module: str) -> Path | None:
-    """The file of a module; None for what is a name in one."""
+    """Return the file of a module; None for what is a name in one."""
     base = ROOT.joinpath(*module.split("."))
     return next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
 

@@ -30,7 +30,7 @@ class Workspace:
 
     @property
     def data(self) -> Path:
-        """The originals, a Kaldi directory for each data set."""
+        """Return the originals, a Kaldi directory for each data set."""
         return self.folder / "data"
 
     @property
@@ -49,12 +49,12 @@ class Workspace:
 
     @property
     def anonymised(self) -> Path:
-        """The anonymised speech."""
+        """Return the anonymised speech."""
         return self.folder / "anonymised"
 
     @property
     def archive(self) -> Path:
-        """What is submitted."""
+        """Return what is submitted."""
         return self.folder / f"{self.edition}.zip"
 
 
@@ -96,7 +96,7 @@ def add_edition(parser: argparse.ArgumentParser, *, folder: str = "--to") -> Non
 
 
 def find_workspace(options: argparse.Namespace) -> Workspace:
-    """The folder that was named, or the usual one."""
+    """Return the folder that was named, or the usual one."""
     edition: str = options.edition
     if not edition or "/" in edition or edition.startswith("."):
         raise CommandError(f"EDITION: expected the name of an edition, as in its address, found “{edition}”.")
@@ -104,7 +104,7 @@ def find_workspace(options: argparse.Namespace) -> Workspace:
 
 
 def edition_by(portal: Portal, name: str) -> Row:
-    """The edition of this name.
+    """Return the edition of this name.
 
     Raises:
         CommandError: there is none, or none that this person sees.
@@ -120,7 +120,7 @@ def edition_by(portal: Portal, name: str) -> Row:
 
 
 def not_taking_part(portal: Portal, edition: str) -> CommandError:
-    """Why the portal tells this person nothing that is for teams alone.
+    """Return why the portal tells this person nothing that is for teams alone.
 
     Raises:
         CommandError: there is no such edition.
@@ -133,7 +133,7 @@ def not_taking_part(portal: Portal, edition: str) -> CommandError:
 
 
 def fetch_requirements(portal: Portal, edition: str) -> AskedArchive:
-    """What an archive of this edition must hold.
+    """Return what an archive of this edition must hold.
 
     Raises:
         CommandError: there is no such edition, or the portal tells something else.
@@ -158,7 +158,7 @@ def fetch_requirements(portal: Portal, edition: str) -> AskedArchive:
 
 
 def unknown_answer(portal: Portal) -> CommandError:
-    """What to say of an answer that lacks what this program reads."""
+    """Return what to say of an answer that lacks what this program reads."""
     return CommandError(f"{portal.address} gives an answer that this version of vp cannot read. Update it.")
 
 

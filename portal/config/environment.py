@@ -205,7 +205,7 @@ def _sentry_project(text: str) -> str:
 
 
 def _split(text: str, expected: str) -> SplitResult:
-    """The parts of an address that names a host, a sound port and no path."""
+    """Return the parts of an address that names a host, a sound port and no path."""
     try:
         url = urlsplit(text)
         sound = bool(url.hostname) and url.path in {"", "/"} and url.port != 0
@@ -311,7 +311,7 @@ def _unknown(name: str, known: set[str]) -> str:
 
 
 def settings_table() -> str:
-    """The Markdown table of docs/settings.md."""
+    """Return the Markdown table of docs/settings.md."""
     rows = ["| variable | meaning | default |", "| --- | --- | --- |"]
     rows += [
         f"| `{PREFIX}{variable.name}` | {variable.meaning} | {f'`{variable.default}`' if variable.default else ''} |"

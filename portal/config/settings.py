@@ -37,7 +37,7 @@ def _ready_folder(folder: Path) -> Path:
 
 
 def _kept_secret(file: Path) -> str:
-    """The secret of this installation; made at the first start, readable by its owner only."""
+    """Return the secret of this installation; made at the first start, readable by its owner only."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -28,7 +28,7 @@ class AskFirst:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
-        """The question; None for all that asks none."""
+        """Return the question; None for all that asks none."""
         asked = request.POST.getlist(ASK) if request.method == "POST" and request.content_type == FORM else []
         if len(asked) != 2:
             return None
@@ -49,7 +49,8 @@ def ask_first(
     problem: str = "",
     **context: Any,
 ) -> HttpResponse:
-    """The page that asks before something is done, or says why it cannot be; its button posts to the same address.
+    """Return the page that asks before something is done, or says why it cannot be; its button posts to the same
+    address.
 
     Args:
         template: extends ``confirm.html`` and says what comes of it, by `context`.

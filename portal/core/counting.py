@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 
 
 def count_rows(rows: QuerySet[Any], owner: str) -> Coalesce:
-    """How many of these rows belong to each object of a query, for its `annotate`.
+    """Return how many of these rows belong to each object of a query, for its `annotate`.
 
     Each count is a subquery: counting over two joins at once looks at every pair of their rows.
 

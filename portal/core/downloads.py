@@ -13,20 +13,21 @@ from common.tables import csv_lines
 
 
 def csv_response(filename: str, rows: Iterable[Iterable[Any]]) -> HttpResponse:
-    """The rows, names of columns first, as a download; what a spreadsheet would run gets an apostrophe before it."""
+    """Return the rows, names of columns first, as a download; what a spreadsheet would run gets an apostrophe before
+    it."""
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response.writelines(csv_lines(rows))
     return as_download(response, filename)
 
 
 def problem_response(filename: str, problems: Iterable[Mapping[str, Any]]) -> HttpResponse:
-    """Every stored problem of a report as a download."""
+    """Return every stored problem of a report as a download."""
     columns = [column.name for column in fields(Problem)]
     return csv_response(filename, [columns, *([problem.get(column) for column in columns] for problem in problems)])
 
 
 def json_response(filename: str, data: Any) -> HttpResponse:
-    """Data as a download; all digits."""
+    """Return data as a download; all digits."""
     return as_download(JsonResponse(data), filename)
 
 
@@ -36,6 +37,6 @@ def latex_response(filename: str, text: str) -> HttpResponse:
 
 
 def as_download(response: HttpResponse, filename: str) -> HttpResponse:
-    """The response, to be kept under this name."""
+    """Return the response, to be kept under this name."""
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
     return response

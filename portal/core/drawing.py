@@ -51,7 +51,7 @@ class DrawingProcess:
         self._owner = 0
 
     def draw(self, request: bytes) -> bytes:
-        """The file that a line asks for.
+        """Return the file that a line asks for.
 
         Raises:
             NotPossible: other pictures are drawn first, the process failed twice, or it drew for too long.
@@ -75,7 +75,7 @@ class DrawingProcess:
             self._places.release()
 
     def _ask(self, request: bytes, ends: float) -> bytes:
-        """The file; nothing where the process has gone. `ends`: when it is ended, by the monotonic clock."""
+        """Return the file; nothing where the process has gone. `ends`: when it is ended, by the monotonic clock."""
         process, is_late = self._running(), threading.Event()
 
         def end() -> None:
@@ -99,7 +99,7 @@ class DrawingProcess:
             timer.cancel()
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """The process; another after a fork, as the pipes of this one are its parent's."""
+        """Return the process; another after a fork, as the pipes of this one are its parent's."""
         if self._process is None or self._owner != os.getpid():
             command = [sys.executable, "-m", self._module]
             self._process = subprocess.Popen(  # noqa: S603 (our own module, by the interpreter that runs this)

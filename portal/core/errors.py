@@ -25,7 +25,7 @@ AGAIN_S = 10
 
 
 def error_page(request: HttpRequest, status: int, happened: str = "") -> HttpResponse:
-    """The page of a status; `happened` is a sentence of the case in place of the general one."""
+    """Return the page of a status; `happened` is a sentence of the case in place of the general one."""
     return render(
         request, "error.html", _context(status, happened) | {"back": _find_page_above(request)}, status=status
     )
@@ -95,7 +95,7 @@ def show_error_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Cal
 
 
 def _say_storage_away(request: HttpRequest, exception: Exception) -> HttpResponse | None:
-    """A sentence where a page could not read a stored file: the store is away, and comes back."""
+    """Return a sentence where a page could not read a stored file: the store is away, and comes back."""
     if not isinstance(exception, StorageAway):
         return None
     log.error("%s %s: %s", request.method, request.path, exception)
@@ -105,5 +105,5 @@ def _say_storage_away(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Whether a browser asks for a page, not a program for something else."""
+    """Return whether a browser asks for a page, not a program for something else."""
     return not request.path.startswith("/api/") and "text/html" in request.headers.get("Accept", "")

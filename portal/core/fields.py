@@ -20,12 +20,12 @@ NAME_LETTERS = "letters a to z, digits, hyphens and underscores"
 
 
 def posted(request: HttpRequest) -> Any:
-    """What a form is bound to: what was sent, or nothing."""
+    """Return what a form is bound to: what was sent, or nothing."""
     return request.POST if request.method == "POST" else None
 
 
 def show_form(request: HttpRequest, template: str, form: forms.BaseForm, **context: Any) -> HttpResponse:
-    """The page of a form; with status 422 where it has errors."""
+    """Return the page of a form; with status 422 where it has errors."""
     return render(request, template, {"form": form, **context}, status=422 if form.errors else 200)
 
 
@@ -82,7 +82,7 @@ class RadioField(forms.ChoiceField):
         super().__init__(label=label, error_messages=sentences, **options)
 
     def clean(self, value: Any) -> Any:
-        """What is left out is what was chosen at first."""
+        """Return what is left out is what was chosen at first."""
         return super().clean(value) or self.initial or ""
 
 
@@ -135,7 +135,7 @@ class SharedForm(forms.Form):
     STATE = "state_seen"
 
     def state_seen(self) -> str:
-        """A hidden input with a mark of each value as it is now."""
+        """Return a hidden input with a mark of each value as it is now."""
         return forms.HiddenInput().render(self.STATE, " ".join(map(":".join, self._marks().items())))
 
     def clean(self) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class SharedForm(forms.Form):
         return {name: hashlib.sha256(value.encode()).hexdigest()[:8] for name, value in shown.items()}
 
     def _find_changed_by_others(self) -> list[str]:
-        """The fields whose value is neither what the page showed nor what is sent now."""
+        """Return the fields whose value is neither what the page showed nor what is sent now."""
         seen = dict(one.partition(":")[::2] for one in self.data.get(self.STATE, "").split())
         changed = [name for name, mark in self._marks().items() if seen.get(name, mark) != mark]
         return [

@@ -79,7 +79,7 @@ def health_check(name: str) -> Callable[[Check], Check]:
 
 
 def check_all(known: Mapping[str, str | None] = MappingProxyType({})) -> dict[str, str | None]:
-    """Every check by name, with its sentence or None.
+    """Return every check by name, with its sentence or None.
 
     Args:
         known: what some checks have found already.
@@ -124,7 +124,7 @@ def check_migrations() -> str | None:
 
 @health_check("static files")
 def check_static_files() -> str | None:
-    """Whether this process knows every file that a page may name; it reads their list once, when it starts."""
+    """Return whether this process knows every file that a page may name; it reads their list once, when it starts."""
     if not isinstance(staticfiles_storage, ManifestFilesMixin):
         return None
     shown = FileSystemStorage(settings.FILES_DIR / "static")
@@ -148,7 +148,7 @@ def check_disk() -> str | None:
 
 @health_check("clock")
 def check_clock() -> str | None:
-    """Whether this machine agrees with the database's, by which jobs and sessions go."""
+    """Return whether this machine agrees with the database's, by which jobs and sessions go."""
     try:
         ahead_s = (timezone.now() - read_clock()).total_seconds()
     except DatabaseError:

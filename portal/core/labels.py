@@ -25,13 +25,13 @@ REMEDY = re.compile(r"\. (?:Install|Fetch) (?:it|them) with “(?P<command>[^“
 
 
 def name_language(code: str) -> str:
-    """A language of a recipe in English, such as ``French``; its code where nobody named it."""
+    """Return a language of a recipe in English, such as ``French``; its code where nobody named it."""
     known: Mapping[str, Any] = LANG_INFO.get("zh-hans" if code in ("cn", "zh") else code, {})
     return str(known.get("name", code)).removeprefix("Simplified ")
 
 
 def moment_cell(at: datetime, form: str = "%Y-%m-%d", link: str = "") -> Cell:
-    """A time in a table, in UTC; to the second for a program, as the filter `moment` writes it in pages."""
+    """Return a time in a table, in UTC; to the second for a program, as the filter `moment` writes it in pages."""
     return Cell(f"{at:{form}}", moment=at.isoformat(timespec="seconds"), link=link)
 
 
@@ -80,12 +80,13 @@ def duration(length: float | timedelta | None) -> str:
 
 
 def time_left(length: timedelta | None) -> str:
-    """An estimate, no finer than it can be: ``about 20 s left``, ``about 3 min left``; empty when unknown."""
+    """Return an estimate, no finer than it can be: ``about 20 s left``, ``about 3 min left``; empty when unknown."""
     return "" if length is None else f"{roughly(length.total_seconds())} left"
 
 
 def roughly(seconds: float) -> str:
-    """A length of time that is only estimated: ``a few seconds``, ``about 20 s``, ``about 3 min``, ``about 2 h``."""
+    """Return a length of time that is only estimated: ``a few seconds``, ``about 20 s``, ``about 3 min``, ``about 2
+    h``."""
     if seconds < 5:
         return "a few seconds"
     if seconds < 58:
@@ -96,7 +97,7 @@ def roughly(seconds: float) -> str:
 
 
 def decimals(value: float | None, digits: int) -> str:
-    """A number with so many digits after the point and a true minus sign."""
+    """Return a number with so many digits after the point and a true minus sign."""
     return MISSING if value is None else fixed(value, digits)
 
 
@@ -104,7 +105,7 @@ SYMBOLS = {"alpha": "α"}
 
 
 def symbol(name: str) -> str:
-    """A parameter as the papers write it: ``α`` for ``alpha``; a name without a symbol stays."""
+    """Return a parameter as the papers write it: ``α`` for ``alpha``; a name without a symbol stays."""
     return SYMBOLS.get(name, name)
 
 
@@ -133,7 +134,7 @@ UNITS: Mapping[str, Callable[[float], str]] = {
 
 
 def as_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A small JSON object as (label, value) pairs; objects inside it are opened.
+    """Return a small JSON object as (label, value) pairs; objects inside it are opened.
 
     What is empty or false is left out, and so are lists of objects: rows of a table that another page shows. What an
     object inside it names stays as it is written: the names of data sets.

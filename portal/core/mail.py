@@ -39,21 +39,21 @@ class Mail(NamedTuple):
 
 
 def render_mail(template: str, context: Mapping[str, Any]) -> Mail:
-    """A mail from a template in plain text: its first line is the subject."""
+    """Return a mail from a template in plain text: its first line is the subject."""
     subject, _, text = render_text(template, context).partition("\n")
     return Mail(subject.strip(), re.sub(r"\n{3,}", "\n\n", text.strip()))
 
 
 def sends_mail() -> bool:
-    """Whether there is a mail server; without one mails are lines of the log."""
+    """Return whether there is a mail server; without one mails are lines of the log."""
     return bool(settings.MAIL_SERVER)
 
 
 def if_mailed(words: str, otherwise: str = "") -> str:
-    """Words that promise a mail, where the portal sends any."""
+    """Return words that promise a mail, where the portal sends any."""
     return words if sends_mail() else otherwise
 
 
 def absolute(path: str) -> str:
-    """The whole address of a path of this portal, such as ``/editions/``."""
+    """Return the whole address of a path of this portal, such as ``/editions/``."""
     return urljoin(settings.SITE_URL, path)

@@ -52,18 +52,18 @@ _known = _Known()
 
 
 def find_maintenance() -> Maintenance | None:
-    """What the database says; None while it is off."""
+    """Return what the database says; None while it is off."""
     row = Heartbeat.objects.filter(kind=KIND).first()
     return None if row is None else Maintenance(row.at, row.details["message"])
 
 
 def is_seen() -> bool:
-    """Whether this web server turns visitors away just now; it costs no query."""
+    """Return whether this web server turns visitors away just now; it costs no query."""
     return find_seen() is not None
 
 
 def find_seen() -> Maintenance | None:
-    """What this web server goes by just now; it costs no query."""
+    """Return what this web server goes by just now; it costs no query."""
     return _known.maintenance
 
 

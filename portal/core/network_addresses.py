@@ -9,7 +9,7 @@ EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
 
 
 def own_address(address: str) -> str:
-    """HOST:PORT by which this machine itself reaches a server that listens at `address`."""
+    """Return HOST:PORT by which this machine itself reaches a server that listens at `address`."""
     host, _, port = address.rpartition(":")
     return f"127.0.0.1:{port}" if host in EVERYWHERE else address
 

@@ -10,8 +10,8 @@ from django.db import connection, transaction
 
 @contextmanager
 def read_one_state() -> Iterator[None]:
-    """All that is read inside is of one moment; no lock is taken, so writers go on. Inside of a transaction nothing
-    is changed: there it is of that transaction already."""
+    """Yield all that is read inside is of one moment; no lock is taken, so writers go on. Inside of a transaction
+    nothing is changed: there it is of that transaction already."""
     if connection.in_atomic_block:
         yield
     elif connection.vendor == "sqlite":

@@ -224,13 +224,13 @@ def _how(code: int) -> str:
 
 
 def web_command(address: str, *, threads: int) -> list[str]:
-    """One web server; its starter has run the checks of Django, which load every page: once is enough."""
+    """Return one web server; its starter has run the checks of Django, which load every page: once is enough."""
     web = [sys.executable, "-m", "gunicorn", "portal.config.wsgi", "--config", "python:portal.config.gunicorn"]
     return [*web, "--bind", address, "--threads", str(threads)]
 
 
 def choose_processes(queues: str, *, cores: int | None = None, memory_bytes: int | None = None) -> int:
-    """How many jobs a worker of these queues runs at a time, if nobody says it.
+    """Return how many jobs a worker of these queues runs at a time, if nobody says it.
 
     One with a graphics card alone, else as many as there are cores up to four and then one for four cores, each of
     which uses several threads, but no more than fit into memory.
@@ -243,7 +243,7 @@ def choose_processes(queues: str, *, cores: int | None = None, memory_bytes: int
 
 
 def worker_command(queues: str, *, processes: int) -> list[str]:
-    """A worker for queues with commas between them; it works at low priority, so that pages stay quick.
+    """Return a worker for queues with commas between them; it works at low priority, so that pages stay quick.
 
     One of short jobs goes before those that compute.
 
@@ -261,7 +261,7 @@ def worker_command(queues: str, *, processes: int) -> list[str]:
 
 
 def portal_processes(address: str, *, web_threads: int, worker_processes: int) -> list[Process]:
-    """The web server, the workers and the scheduler of a portal on one machine.
+    """Return the web server, the workers and the scheduler of a portal on one machine.
 
     Args:
         worker_processes: how many computations run at a time, 0 for `choose_processes`; `SHORT_PROCESSES` short jobs

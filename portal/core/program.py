@@ -12,7 +12,7 @@ from portal.client.wheel import PYTHON, REQUIRES, build_wheel
 
 
 def describe_program(request: HttpRequest) -> dict[str, Any]:
-    """What ``components/install_vp.html`` shows, and the page of the program."""
+    """Return what ``components/install_vp.html`` shows, and the page of the program."""
     wheel = build_wheel()
     address = request.build_absolute_uri(reverse("downloads:file", args=[wheel.name]))
     return {

@@ -97,7 +97,7 @@ class BucketStorage(S3Storage):
         return self._resource[1]
 
     def ask(self, action: str, name: str, **more: Any) -> Any:
-        """The answer of the store to one action on one file."""
+        """Return the answer of the store to one action on one file."""
         with _answered(name):
             return getattr(self.connection.meta.client, action)(Bucket=self.bucket_name, Key=self._key(name), **more)
 
@@ -141,7 +141,7 @@ class BucketStorage(S3Storage):
         return True
 
     def size(self, name: str) -> int:
-        """Bytes of a file; those of content never change, so that they are asked for once."""
+        """Return bytes of a file; those of content never change, so that they are asked for once."""
         if name in self._sizes:
             return self._sizes[name]
         return self.note_size(name, self.ask("head_object", name)["ContentLength"])
@@ -181,7 +181,7 @@ class BucketStorage(S3Storage):
         return True
 
     def is_older(self, name: str, before: float) -> bool:
-        """Whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
+        """Return whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
         try:
             return bool(self.ask("head_object", name)["LastModified"].timestamp() < before)
         except FileNotFoundError:
@@ -201,7 +201,7 @@ class BucketStorage(S3Storage):
         source.unlink(missing_ok=True)
 
     def read_range(self, name: str, start: int, stop: int) -> Iterator[bytes]:
-        """The half-open range of bytes, in pieces, by one request.
+        """Return the half-open range of bytes, in pieces, by one request.
 
         Raises:
             FileNotFoundError, StorageAway: at the call.

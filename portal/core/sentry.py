@@ -93,7 +93,7 @@ def flush_reports() -> None:
 
 
 def strip_event(event: Any, hint: dict[str, Any]) -> Any:
-    """The report that is sent in place of what the library collected: Sentry's `before_send`."""
+    """Return the report that is sent in place of what the library collected: Sentry's `before_send`."""
     stripped = {key: event[key] for key in KEPT if key in event}
     if "log_record" in hint:
         stripped["message"] = _tell_place(hint["log_record"])
@@ -106,7 +106,7 @@ def strip_event(event: Any, hint: dict[str, Any]) -> Any:
 
 
 def strip_breadcrumb(crumb: Any, hint: dict[str, Any]) -> Any:
-    """What came before an error: places in the code that wrote to the log. Sentry's `before_breadcrumb`."""
+    """Return what came before an error: places in the code that wrote to the log. Sentry's `before_breadcrumb`."""
     if "log_record" not in hint:
         return None
     kept = {key: crumb[key] for key in ("type", "level", "category", "timestamp") if key in crumb}

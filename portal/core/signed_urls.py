@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 def signed_address(request: HttpRequest, key: str) -> str:
-    """Address at which this session may fetch the stored file `key` for a while."""
+    """Return address at which this session may fetch the stored file `key` for a while."""
     if not request.session.session_key:
         get_token(request)  # sees to it that there is a cookie
     token = signing.dumps([key, _session_marks(request)[0]], salt=SALT, compress=True)
@@ -66,7 +66,7 @@ def voice_sources(request: HttpRequest, audio: Mapping[str, str]) -> list[dict[s
 
 @require_safe
 def serve_media(request: HttpRequest, token: str) -> HttpResponseBase:
-    """The file behind a signed address, whole or the byte range asked for."""
+    """Return the file behind a signed address, whole or the byte range asked for."""
     try:
         key, mark = signing.loads(token, salt=SALT, max_age=settings.AUDIO_LINK_S)
     except signing.BadSignature as error:
@@ -110,7 +110,7 @@ def _stored_response(request: HttpRequest, key: str) -> HttpResponseBase:
 def ranged_response(
     request: HttpRequest, size: int, content_type: str, read: Callable[[int, int], Iterator[bytes]], etag: str = ""
 ) -> HttpResponseBase:
-    """A file of that many bytes, whole or the byte range asked for; 416 for a range outside of it.
+    """Return a file of that many bytes, whole or the byte range asked for; 416 for a range outside of it.
 
     Args:
         read: `read(start, stop)` gives those bytes in pieces; it is not called where only the header is asked for.
@@ -135,7 +135,7 @@ def ranged_response(
 
 
 def open_stored(key: str) -> File:
-    """A stored file that a page sends; "not found" where there is none."""
+    """Return a stored file that a page sends; "not found" where there is none."""
     try:
         return default_storage.open(key)
     except FileNotFoundError as error:
@@ -164,7 +164,7 @@ class _Stream(Iterator[bytes]):
 def attached_response(
     request: HttpRequest, name: str, size: int, sha256: str, read: Callable[[int, int], Iterator[bytes]]
 ) -> HttpResponseBase:
-    """A file to be saved under this name, whole or a part of it, so that a download that broke off goes on.
+    """Return a file to be saved under this name, whole or a part of it, so that a download that broke off goes on.
 
     Raises:
         Refused: half of the web server's threads send such files already, or with those that receive uploads
@@ -182,7 +182,7 @@ def _is_byte_range(header: str) -> bool:
 
 
 def secured(response: Response, max_age_s: int) -> Response:
-    """The same, to be kept by nobody but this browser, and to do nothing but be shown or played."""
+    """Return the same, to be kept by nobody but this browser, and to do nothing but be shown or played."""
     response["Cache-Control"] = f"private, max-age={max_age_s}"
     response["X-Content-Type-Options"] = "nosniff"
     # An SVG opened by itself is a document; it may style itself and do nothing else.

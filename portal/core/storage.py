@@ -81,7 +81,7 @@ class AtomicFileSystemStorage(FileSystemStorage):
         return True
 
     def is_older(self, name: str, before: float) -> bool:
-        """Whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
+        """Return whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
         try:
             return Path(self.path(name)).stat().st_mtime < before
         except FileNotFoundError:
@@ -137,7 +137,7 @@ class AtomicFileSystemStorage(FileSystemStorage):
         return True
 
     def read_range(self, name: str, start: int, stop: int) -> Iterator[bytes]:
-        """The half-open range of bytes, in pieces.
+        """Return the half-open range of bytes, in pieces.
 
         Raises:
             FileNotFoundError: at the call.
@@ -157,7 +157,7 @@ def _read_pieces(stream: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
 
 
 def is_local() -> bool:
-    """Whether the files are in a folder of this machine."""
+    """Return whether the files are in a folder of this machine."""
     return bool(getattr(default_storage, "is_local", False))
 
 
@@ -183,7 +183,7 @@ def refresh(key: str) -> bool:
 
 
 def is_older(key: str, before: float) -> bool:
-    """Whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
+    """Return whether a file was stored before this time, in seconds since 1970; so is one that is not there."""
     return bool(portal_files.is_older(key, before))
 
 
@@ -203,7 +203,7 @@ def replace_named(name: str, data: bytes) -> None:
 
 
 def read_stored(name: str) -> bytes | None:
-    """The bytes of a stored file; None where there is none. One question to the store, not two."""
+    """Return the bytes of a stored file; None where there is none. One question to the store, not two."""
     try:
         stored = default_storage.open(name)
     except FileNotFoundError:
@@ -213,7 +213,7 @@ def read_stored(name: str) -> bytes | None:
 
 
 def wait_for_storage(seconds: float, check: Callable[[], None] = lambda: None) -> bool:
-    """Whether the store of files answers within so many seconds.
+    """Return whether the store of files answers within so many seconds.
 
     Args:
         check: called again and again meanwhile; what it raises ends the wait.
@@ -240,7 +240,7 @@ class ModuleManifestStorage(CompressedManifestStaticFilesStorage):
 
 
 def load_audio(key: str) -> tuple[Samples, int]:
-    """Samples, int16, shape (n,), and rate in Hz of a stored file.
+    """Return samples, int16, shape (n,), and rate in Hz of a stored file.
 
     Raises:
         AudioError: the file is missing, or what is stored is not mono audio.

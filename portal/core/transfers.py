@@ -30,7 +30,7 @@ class Places:
 
     @contextmanager
     def upload_of(self, sender: Hashable) -> Iterator[bool]:
-        """Whether this sender may send a file just now, which keeps a thread meanwhile."""
+        """Yield whether this sender may send a file just now, which keeps a thread meanwhile."""
         own = self._of_senders.setdefault(sender, threading.BoundedSemaphore(self.uploads_of_one))
         with ExitStack() as held:
             has_place = True
@@ -41,7 +41,7 @@ class Places:
             yield has_place
 
     def take_for_download(self) -> list[threading.BoundedSemaphore]:
-        """The places of a download, each to be released when it ends; none where there are none."""
+        """Return the places of a download, each to be released when it ends; none where there are none."""
         taken: list[threading.BoundedSemaphore] = []
         for one in (self._downloads, self._all):
             if not one.acquire(blocking=False):

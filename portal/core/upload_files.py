@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def path_of(upload: UUID | str) -> Path:
-    """Where the bytes of the upload with this identity lie on this machine."""
+    """Return where the bytes of the upload with this identity lie on this machine."""
     return Path(settings.UPLOAD_DIR) / str(upload)
 
 
@@ -38,22 +38,22 @@ def readable_path(upload: UUID | str) -> Path:
 
 
 def sent_name(upload: UUID | str) -> str:
-    """The name of the whole upload in the bucket."""
+    """Return the name of the whole upload in the bucket."""
     return f"{FOLDER}/{upload}"
 
 
 def note_of(upload: UUID | str) -> Path:
-    """Where it stands which parts of an upload the bucket has."""
+    """Return where it stands which parts of an upload the bucket has."""
     return Path(settings.UPLOAD_DIR) / f".{upload}.sent"
 
 
 def is_there(upload: UUID | str) -> bool:
-    """Whether the bytes of a complete upload can be read."""
+    """Return whether the bytes of a complete upload can be read."""
     return path_of(upload).exists() or (not is_local() and bool(default_storage.exists(sent_name(upload))))
 
 
 def fetch(upload: UUID | str) -> Path:
-    """The whole upload as a file of this machine.
+    """Return the whole upload as a file of this machine.
 
     Raises:
         FileNotFoundError: it is nowhere.
@@ -118,7 +118,7 @@ def complete(upload: UUID | str, size: int) -> None:
 
 
 def _send_parts(upload: UUID | str, count: int) -> dict[str, Any]:
-    """The identity of the transfer and the tags of its first `count` parts, which the bucket has."""
+    """Return the identity of the transfer and the tags of its first `count` parts, which the bucket has."""
     sent = _read_note(upload)
     if sent is None:
         sent = {"id": portal_files.ask("create_multipart_upload", sent_name(upload))["UploadId"], "parts": []}

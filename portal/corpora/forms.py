@@ -45,12 +45,12 @@ class FoundCorpus:
 
 
 def open_roots() -> list[Path]:
-    """The open folders as they really are, links followed."""
+    """Return the open folders as they really are, links followed."""
     return [root.resolve() for root in settings.IMPORT_ROOTS]
 
 
 def is_open(folder: Path) -> bool:
-    """Whether a folder, links followed, is one of the open ones or lies below one."""
+    """Return whether a folder, links followed, is one of the open ones or lies below one."""
     return any(folder.is_relative_to(root) for root in open_roots())
 
 
@@ -62,7 +62,7 @@ def is_folder(path: Path) -> bool:
 
 
 def find_corpora() -> list[FoundCorpus]:
-    """The folders that look like a corpus, by path: an open one, or one at most two levels below.
+    """Return the folders that look like a corpus, by path: an open one, or one at most two levels below.
 
     Inside a corpus is not looked further, nor behind links. The search ends after 200 folders or a second, so that the
     page opens at once; a corpus that it did not reach can still be named.
@@ -252,7 +252,7 @@ class CorpusImportForm(UploadForm):
         return wanted
 
     def clean_folder(self) -> str:
-        """The folder that was named, else the one that was chosen; not both, unless the form chose by itself."""
+        """Return the folder that was named, else the one that was chosen; not both, unless the form chose by itself."""
         named, found = self.cleaned_data["folder"], self.cleaned_data.get("found", _OTHER)
         if found != _OTHER and not named:
             return _allowed_folder(found)
@@ -269,7 +269,7 @@ class CorpusImportForm(UploadForm):
 
 
 def _allowed_folder(text: str) -> str:
-    """The folder of this path, or of this name below an open folder, links followed."""
+    """Return the folder of this path, or of this name below an open folder, links followed."""
     folders = [(root / text).resolve() for root in open_roots()] or [Path(text).resolve()]
     # `root / text` is `text` where that is absolute.
     folder = next((one for one in folders if is_open(one) and is_folder(one)), folders[0])

@@ -106,12 +106,12 @@ def _import_archive(context: JobContext, wanted: Mapping[str, Any]) -> dict[str,
 
 
 def unpacking_folder(job: Any = "") -> Path:
-    """Where the job with this key unpacks an archive; without one, where all do."""
+    """Return where the job with this key unpacks an archive; without one, where all do."""
     return Path(settings.DATA_DIR / "unpacking" / str(job))
 
 
 def _unpack(context: JobContext, archive: Path, name: str, folder: Path) -> dict[str, Any]:
-    """Problems of an archive, and below which folder its corpus lies."""
+    """Return problems of an archive, and below which folder its corpus lies."""
 
     def work(child: Child) -> dict[str, Any]:
         told = sparse_progress(child.say)
@@ -138,7 +138,7 @@ def _unpack(context: JobContext, archive: Path, name: str, folder: Path) -> dict
 
 
 def _name_by_archive(problem: Problem, folder: str, name: str) -> Problem:
-    """The same without the path at which the archive was unpacked."""
+    """Return the same without the path at which the archive was unpacked."""
     texts = {one: getattr(problem, one).replace(folder, name) for one in ("file", "expected", "found")}
     return replace(problem, **texts)
 
@@ -225,7 +225,7 @@ class Journal:
 
 
 def _run_apart(context: JobContext, work: Callable[[Child], dict[str, Any]], limits: ChildLimits) -> Any:
-    """What the work returns from a process of its own, which a hostile folder may hang or crash.
+    """Return what the work returns from a process of its own, which a hostile folder may hang or crash.
 
     Raises:
         ChildEnded: it broke a limit, or died again and again.
@@ -239,7 +239,7 @@ def _run_apart(context: JobContext, work: Callable[[Child], dict[str, Any]], lim
 
 
 def _limits_of_audio(draft: CorpusDraft) -> ChildLimits:
-    """What decoding may use: it grows with the bytes of the audio."""
+    """Return what decoding may use: it grows with the bytes of the audio."""
     files = (one.audio for one in draft.utterances if one.audio)
     megabytes = sum(file.stat().st_size for file in files if file.exists()) / 10**6
     cpu_s = CPU_S + CPU_S_PER_MEGABYTE * megabytes
@@ -331,7 +331,7 @@ def _store(audio: Path, facts: AudioFacts) -> KeptAudio | None:
 
 
 def _counted(child: Child, stage: str, utterances: Iterable[DraftUtterance]) -> Iterator[tuple[DraftUtterance, Path]]:
-    """The utterances that have audio, telling the job's progress and which file is looked at."""
+    """Yield the utterances that have audio, telling the job's progress and which file is looked at."""
     with_audio = [(utterance, utterance.audio) for utterance in utterances if utterance.audio]
     progress = sparse_progress(child.say)
     for done, (utterance, audio) in enumerate(with_audio):

@@ -6,5 +6,5 @@ from portal.challenges.models import Corpus
 
 
 def ribbon_of(corpus: Corpus | None) -> str:
-    """Every table that names a corpus without real speakers says so."""
+    """Return every table that names a corpus without real speakers says so."""
     return "synthetic speech" if corpus and corpus.is_synthetic else ""

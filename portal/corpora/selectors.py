@@ -21,7 +21,8 @@ def corpus_for(user: Any, name: str) -> Corpus:
 
 
 def may_import(name: str, user: Any) -> bool:
-    """Whether somebody may add to the corpus of this name: those who see it; anybody where there is none; a shell."""
+    """Return whether somebody may add to the corpus of this name: those who see it; anybody where there is none; a
+    shell."""
     return user is None or corpora_for(user).filter(name=name).exists() or not Corpus.objects.filter(name=name).exists()
 
 
@@ -31,12 +32,12 @@ def data_set_for(user: Any, corpus: str, name: str) -> DataSet:
 
 
 def list_imports(corpus: Corpus) -> QuerySet[Job]:
-    """The jobs that imported this corpus, newest first."""
+    """Return the jobs that imported this corpus, newest first."""
     return Job.objects.filter(kind="import-corpus", state=JobState.SUCCEEDED, parameters__name=corpus.name)
 
 
 def find_import(name: str, user: Any) -> Job | None:
-    """The newest job by which this person imports a corpus of this name."""
+    """Return the newest job by which this person imports a corpus of this name."""
     found = Job.objects.filter(kind="import-corpus", parameters__name=name, created_by=user)
     return found.order_by("-created_at").first()
 
@@ -132,13 +133,13 @@ class DataSetRow:
 
 
 def data_set_table(corpus: Corpus) -> list[DataSetRow]:
-    """A line for each data set of the corpus, subset by subset, enrolment before trial before training."""
+    """Return a line for each data set of the corpus, subset by subset, enrolment before trial before training."""
     rows = data_set_rows(corpus.data_sets.select_related("corpus"))
     return sorted(rows, key=lambda row: (row.data_set.split, row.subset, _position(row), row.data_set.name))
 
 
 def data_set_rows(data_sets: QuerySet[DataSet]) -> list[DataSetRow]:
-    """A line for each of the data sets, in two queries whatever their number."""
+    """Return a line for each of the data sets, in two queries whatever their number."""
     members = DataSet.utterances.through.objects.filter(dataset__in=data_sets).order_by().values("dataset")
     counted = members.annotate(
         utterances=Count("pk"),
@@ -189,7 +190,7 @@ class PlanRow:
 
 
 def plan_table(rows: Iterable[DataSetRow]) -> list[PlanRow]:
-    """Table 1 of the plan: the data sets of one part are put together when each holds one gender only."""
+    """Return table 1 of the plan: the data sets of one part are put together when each holds one gender only."""
     parts: dict[tuple[str, str], list[DataSetRow]] = {}
     for row in rows:
         parts.setdefault((row.subset, row.part), []).append(row)
@@ -213,7 +214,7 @@ class TrialRow:
 
 
 def trial_table(corpus: Corpus, rows: list[DataSetRow]) -> list[TrialRow]:
-    """Table 3 of the plan: same-speaker and different-speaker trials of each trial set, genders side by side."""
+    """Return table 3 of the plan: same-speaker and different-speaker trials of each trial set, genders side by side."""
     by_set = {row.data_set.pk: row for row in rows}
     lists = TrialList.objects.filter(trial_set__corpus=corpus).select_related("trial_set", "enrolment_set")
     subsets: dict[str, list[TrialList]] = {}
@@ -244,7 +245,7 @@ def speaker_table(corpus: Corpus) -> QuerySet[Speaker]:
 
 
 def search_utterances(utterances: QuerySet[Utterance], text: str, gender: str, speaker: str) -> QuerySet[Utterance]:
-    """Utterances whose name or transcript holds `text`, of a gender or a speaker where given."""
+    """Return utterances whose name or transcript holds `text`, of a gender or a speaker where given."""
     found = utterances.select_related("speaker")
     if text:
         found = found.filter(Q(name__icontains=text) | Q(transcript__icontains=text))

@@ -44,7 +44,7 @@ class ImportOptions:
 
 
 def import_problem(name: str, by: Any) -> str:
-    """Why a corpus of this name cannot be imported now, as a sentence; empty where it can."""
+    """Return why a corpus of this name cannot be imported now, as a sentence; empty where it can."""
     if name in RESERVED_CORPORA:
         return f"A corpus cannot be called {name}, because a page has that address; choose another name."
     alike = list(Corpus.objects.filter(name__iexact=name).values_list("name", flat=True))
@@ -211,7 +211,7 @@ class _Writer:
         self.data_sets = {data_set.name: data_set for data_set in corpus.data_sets.all()}
 
     def contradictions(self) -> list[Problem]:
-        """Everything in which the draft says otherwise than the corpus."""
+        """Return everything in which the draft says otherwise than the corpus."""
         found = [
             _contradiction("gender", f"speaker {new.name}", speaker.gender, new.gender)
             for new in self.draft.speakers
@@ -326,7 +326,7 @@ def _store_trials(draft: DraftTrialList) -> str:
 
 
 def _recording(key: str) -> str:
-    """A stored file as a reader may compare it: by the beginning of its hash."""
+    """Return a stored file as a reader may compare it: by the beginning of its hash."""
     return f"SHA-256 {Path(key).stem[:16]}…" if key else "no audio"
 
 

@@ -144,7 +144,7 @@ def utterance_detail(request: HttpRequest, name: str, utterance: str) -> HttpRes
 
 
 def _player(request: HttpRequest, utterance: Utterance) -> dict[str, Any] | None:
-    """What the player component needs; None while the audio is missing."""
+    """Return what the player component needs; None while the audio is missing."""
     if not utterance.audio:
         return None
     return {"title": "Recording", "sources": voice_sources(request, {"original": utterance.audio})}

@@ -105,7 +105,7 @@ class Erasure:
 
 
 def find_speech(*, corpus: str, utterance: str = "", speaker: str = "") -> Utterance | Speaker:
-    """The utterance or speaker of this name.
+    """Return the utterance or speaker of this name.
 
     Raises:
         NotPossible: there is none; the sentence names what there is.
@@ -137,7 +137,7 @@ def _submissions(corpus: Corpus) -> QuerySet[Submission]:
 
 
 def _resting(thing: Utterance | Speaker) -> list[Rows]:
-    """All rows that go, in the order in which they can be deleted: those that protect others before these."""
+    """Return all rows that go, in the order in which they can be deleted: those that protect others before these."""
     utterances = _utterances(thing)
     items = Item.objects.filter(utterance__in=utterances)
     stimuli = Stimulus.objects.filter(item__in=items)
@@ -155,7 +155,7 @@ def _resting(thing: Utterance | Speaker) -> list[Rows]:
 
 
 def _trainings(thing: Utterance | Speaker) -> QuerySet[NetworkTraining]:
-    """The trainings of networks that keep the voice of this speaker, and those for a decoder of them."""
+    """Return the trainings of networks that keep the voice of this speaker, and those for a decoder of them."""
     found: list[int] = []
     if isinstance(thing, Speaker):
         names = set(_utterances(thing).values_list("data_sets__name", flat=True))
@@ -166,7 +166,7 @@ def _trainings(thing: Utterance | Speaker) -> QuerySet[NetworkTraining]:
 
 
 def _fixed(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """The same rows by their keys."""
+    """Return the same rows by their keys."""
     return rows.model._default_manager.filter(pk__in=list(rows.values_list("pk", flat=True)))
 
 
@@ -195,7 +195,7 @@ def _jobs(corpus: Corpus) -> QuerySet[Job]:
 
 
 def preview_speech(thing: Utterance | Speaker) -> Erasure:
-    """What `erase_speech` would delete; nothing changes.
+    """Return what `erase_speech` would delete; nothing changes.
 
     Raises:
         NotPossible: work on it is under way.
@@ -213,7 +213,7 @@ def _begin(thing: Utterance | Speaker) -> Erasure:
 
 
 def _list_uploads(corpus: Corpus) -> list[str]:
-    """What came of archives of submissions to its editions, and of corpora, that nothing was made of yet."""
+    """Return what came of archives of submissions to its editions, and of corpora, that nothing was made of yet."""
     found = Upload.objects.filter(Q(edition__corpus=corpus) | Q(edition=None), state__in=UNFINISHED, offset__gt=0)
     return [f"upload {one.pk}, kept until {one.expires_at:%Y-%m-%d}" for one in found.order_by("created_at")]
 
@@ -267,7 +267,8 @@ def erase_speech(thing: Utterance | Speaker, *, by: Any = None) -> Erasure:
 def _pattern(
     utterances: Iterable[str], speakers: Iterable[str], keys: Iterable[str], *, is_sentence: bool = False
 ) -> re.Pattern[str]:
-    """What names the erased: their names and the keys of their files; in a sentence a number is seldom a speaker."""
+    """Return what names the erased: their names and the keys of their files; in a sentence a number is seldom a
+    speaker."""
     edge = "0-9A-Za-z_-"
     words = [re.escape(one) for one in sorted({*utterances, *keys}, key=len, reverse=True)]
     parts = [rf"(?<![{edge}])(?:{'|'.join(words)})(?![{edge}])"] if words else []
@@ -477,7 +478,8 @@ def _delete_matrices(run: EvaluationRun, key: str) -> None:
 
 
 def find_participant(*, study: str, person: str) -> Participant:
-    """An evaluator by the name that the platform gives them, by a withdrawal code, or by the token of their address.
+    """Return an evaluator by the name that the platform gives them, by a withdrawal code, or by the token of their
+    address.
 
     Raises:
         NotPossible: there is no such study or evaluator.
@@ -497,7 +499,7 @@ def find_participant(*, study: str, person: str) -> Participant:
 
 
 def preview_participant(participant: Participant) -> Erasure:
-    """What `erase_participant` would delete; nothing changes.
+    """Return what `erase_participant` would delete; nothing changes.
 
     Raises:
         NotPossible: the ratings were imported, so that a file holds them.
@@ -548,7 +550,7 @@ def erase_participant(participant: Participant, now: datetime, *, by: Any = None
 
 
 def sign(erasure: Erasure, at: datetime) -> dict[str, Any]:
-    """The receipt, which only a portal with the same secret key can have signed."""
+    """Return the receipt, which only a portal with the same secret key can have signed."""
     told = {"erased": erasure.what, "name": erasure.name, "at": at.isoformat(timespec="seconds")}
     receipt: dict[str, Any] = told | {"rows": erasure.rows, "files": erasure.files}
     receipt |= {"files_rewritten": erasure.rewritten, "rows_rewritten": erasure.mentions}
@@ -557,7 +559,7 @@ def sign(erasure: Erasure, at: datetime) -> dict[str, Any]:
 
 
 def check(receipt: Mapping[str, Any]) -> bool:
-    """Whether a receipt is as it was signed."""
+    """Return whether a receipt is as it was signed."""
     told = {name: value for name, value in receipt.items() if name != "signature"}
     try:
         _signer().unsign(f"{_plain(told)}:{receipt.get('signature')}")

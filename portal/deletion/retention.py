@@ -36,7 +36,7 @@ HEARD = Study.State.PREPARING, Study.State.OPEN, Study.State.PAUSED
 
 
 def _planned() -> QuerySet[Edition]:
-    """Editions with a date for their speech at which it was not deleted yet."""
+    """Return editions with a date for their speech at which it was not deleted yet."""
     waiting = Q(speech_deleted_at=None) | Q(speech_deleted_at__lt=F("speech_kept_until"))
     return Edition.objects.filter(waiting, speech_kept_until__isnull=False).order_by("pk")
 
@@ -48,7 +48,7 @@ def announce_deletions(now: datetime) -> int:
 
 
 def _find_announcement(edition: Edition) -> datetime | None:
-    """When the organizers were told of the date that the edition has now."""
+    """Return when the organizers were told of the date that the edition has now."""
     events = AuditEvent.objects.filter(
         action=ANNOUNCED, subject_type=edition._meta.label_lower, subject_id=str(edition.pk)
     )
@@ -61,7 +61,8 @@ def _until(edition: Edition) -> str:
 
 
 def _announce(edition: Edition, now: datetime) -> bool:
-    """Whether its organizers are told; where a mail fails, it is tried again the next time, and nothing is deleted."""
+    """Return whether its organizers are told; where a mail fails, it is tried again the next time, and nothing is
+    deleted."""
     readers = [person.email for person in edition.organizers.filter(is_active=True)]
     if not readers or edition.speech_kept_until is None:
         return False
@@ -93,7 +94,7 @@ def delete_due_speech(now: datetime) -> int:
 
 
 def _is_in_use(edition: Edition) -> bool:
-    """Whether somebody can hear it, or a job works with it; then it waits for the next time."""
+    """Return whether somebody can hear it, or a job works with it; then it waits for the next time."""
     jobs = Job.objects.filter(edition=edition.name, state__in=ACTIVE_STATES).exclude(kind__in=MAILS)
     return edition.studies.filter(state__in=HEARD).exists() or jobs.exists()
 

@@ -57,7 +57,7 @@ class DemoSubmission:
 
 
 def read_utterances(data_sets: Iterable[DataSet]) -> list[DemoUtterance]:
-    """The recordings of these data sets."""
+    """Return the recordings of these data sets."""
     found = []
     for data_set in data_sets:
         for one in data_set.utterances.select_related("speaker").order_by("name"):
@@ -74,7 +74,7 @@ def anonymise(
     options: Options | None = None,
     progress: Callable[[int, int], object] = lambda *_: None,
 ) -> DemoSubmission:
-    """Every utterance by a method, in the voice of its speaker in its role and split."""
+    """Return every utterance by a method, in the voice of its speaker in its role and split."""
     anonymiser = get_method(method)
     speakers: dict[str, set[str]] = defaultdict(set)
     for one in utterances:
@@ -105,7 +105,7 @@ def anonymise(
 
 
 def describe(title: str, text: str) -> bytes:
-    """A system description of one page, as PDF."""
+    """Return a system description of one page, as PDF."""
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.figure import Figure
 

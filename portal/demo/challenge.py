@@ -90,7 +90,8 @@ ENTRIES = (
 
 
 def choose_engines(*, with_models: bool, say: TerminalScreen) -> Engines:
-    """The attacker and the recogniser of the demo; what is missing of them is told, and what stands in for it."""
+    """Return the attacker and the recogniser of the demo; what is missing of them is told, and what stands in for
+    it."""
     attacker, recognizer = encoders.find_engine(encoders.DEFAULT), recognizers.find_engine(recognizers.DEFAULT)
     spectrum = long_term_spectrum.ENGINE
     if not with_models:
@@ -106,14 +107,15 @@ def choose_engines(*, with_models: bool, say: TerminalScreen) -> Engines:
 
 
 def find_obstacle(corpus: Corpus) -> str:
-    """Why no challenge can be made of a corpus, in one sentence; empty where one can."""
+    """Return why no challenge can be made of a corpus, in one sentence; empty where one can."""
     if usable_trial_sets(describe_sets(corpus)):
         return ""
     return f"The corpus {corpus.name} has no trial set that can be attacked, so there is no challenge on it."
 
 
 def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say: TerminalScreen) -> Edition:
-    """The challenge on this corpus, by the recipe that the portal proposes; the one that is there, if there is."""
+    """Return the challenge on this corpus, by the recipe that the portal proposes; the one that is there, if there
+    is."""
     known = Edition.objects.filter(name=corpus.name, corpus=corpus).first()
     if known is not None:
         return known
@@ -198,7 +200,7 @@ def finish_demo_challenge(*, edition: Edition, organizer: User, teller: Submissi
 
 
 def select_demo_submissions(edition: Edition) -> QuerySet[Submission]:
-    """What the demo itself submitted: for its own teams and, as baselines, for the organizer."""
+    """Return what the demo itself submitted: for its own teams and, as baselines, for the organizer."""
     own = Q()
     for entry in ENTRIES:
         team = Q(system__team__name=TEAMS[entry.team][0]) if entry.team else Q(system__team=None)
@@ -207,18 +209,18 @@ def select_demo_submissions(edition: Edition) -> QuerySet[Submission]:
 
 
 def find_submission(edition: Edition, team: str, *, is_spoiled: bool = False) -> Submission | None:
-    """The first submission of the first such entry of a team, or of the organizers' baselines."""
+    """Return the first submission of the first such entry of a team, or of the organizers' baselines."""
     title = next(entry.title for entry in ENTRIES if (entry.team, entry.is_spoiled) == (team, is_spoiled))
     return select_demo_submissions(edition).filter(system__title=title).first()
 
 
 def select_jobs(edition: Edition) -> QuerySet[Job]:
-    """The jobs of the challenge, without its mails."""
+    """Return the jobs of the challenge, without its mails."""
     return Job.objects.filter(edition=edition.name).exclude(kind="send-notice")
 
 
 def _data_sets(edition: Edition) -> list[DataSet]:
-    """What every submission consists of: the sets of the recipe that the corpus has."""
+    """Return what every submission consists of: the sets of the recipe that the corpus has."""
     if edition.corpus is None:
         return []
     return list(edition.corpus.data_sets.filter(name__in=edition.recipe.data_sets).order_by("name"))
@@ -234,7 +236,7 @@ def _team(edition: Edition, key: str, owner: User, organizer: User) -> Team:
 
 
 def _missing(edition: Edition) -> list[_DemoSystem]:
-    """The systems that can be made here and are not there yet."""
+    """Return the systems that can be made here and are not there yet."""
     sent = set(System.objects.filter(edition=edition, submissions__isnull=False).values_list("title", flat=True))
     return [one for one in ENTRIES if one.title not in sent and not explain_missing(get_method(one.method))]
 

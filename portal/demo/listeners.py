@@ -110,7 +110,7 @@ def answer_study(study: Study, now: datetime) -> None:
 
 
 def presented(study: Study) -> list[PresentedTrial]:
-    """Every trial of a study with its samples, block by block in the order of presentation."""
+    """Return every trial of a study with its samples, block by block in the order of presentation."""
     samples: dict[int, list[Sample]] = defaultdict(list)
     told = ("stimulus__item__name", "stimulus__item__speaker", "stimulus__item__transcript", "stimulus__duration_s")
     found = PresentationSample.objects.filter(presentation__study=study).order_by("pk")
@@ -129,7 +129,7 @@ def presented(study: Study) -> list[PresentedTrial]:
 
 
 def model_sound(pitch_correlation: float, word_error_rate: float) -> SystemModel:
-    """How a sample of these numbers sounds to a simulated listener."""
+    """Return how a sample of these numbers sounds to a simulated listener."""
     distortion = 1 - min(1.0, max(0.0, pitch_correlation))
     return SystemModel(
         naturalness=0.85 - 0.60 * distortion,
@@ -142,7 +142,7 @@ def model_sound(pitch_correlation: float, word_error_rate: float) -> SystemModel
 
 
 def make_models(study: Study, trials: Sequence[PresentedTrial]) -> dict[str, SystemModel]:
-    """How each system sounds on the whole, by its code, and each of its samples, by `_key`."""
+    """Return how each system sounds on the whole, by its code, and each of its samples, by `_key`."""
     heard = {(one.system, one.utterance): one.words for trial in trials for one in trial.samples}
     transcripts = {utterance: words for (_, utterance), words in heard.items()}
     systems = heard_submissions(study)
@@ -223,7 +223,7 @@ def _write(
 
 
 def _sessions(study: Study, blocks: Sequence[Block]) -> list[Session]:
-    """A finished session for each block, marked as simulated; nobody was asked anything before its trials."""
+    """Return a finished session for each block, marked as simulated; nobody was asked anything before its trials."""
     people = Participant.objects.bulk_create(
         Participant(study=study, person_key=f"simulated-{block.number}") for block in blocks
     )
@@ -265,5 +265,5 @@ def _keep(session: Session, said: Sequence[Said], end: datetime, pace: float) ->
 
 
 def _seconds(said: Said) -> float:
-    """How long an answer takes: what is heard of its trial, and some seconds."""
+    """Return how long an answer takes: what is heard of its trial, and some seconds."""
     return sum(one.seconds for one in said.trial.samples) + SECONDS_A_TASK

@@ -108,12 +108,13 @@ def release_samples(*, edition: Edition, people: Mapping[str, User], say: Termin
 
 
 def evaluator_link(study: Study) -> str:
-    """The address that evaluators are given, without the host."""
+    """Return the address that evaluators are given, without the host."""
     return reverse("listen:join", args=[study.link_key])
 
 
 def heard_submissions(edition: Edition, *, without: str = "") -> list[Submission]:
-    """What the demo itself submitted, as far as it is evaluated; nobody else's system gets ratings that are made up.
+    """Return what the demo itself submitted, as far as it is evaluated; nobody else's system gets ratings that are made
+    up.
 
     Args:
         without: team whose first system is left out.
@@ -124,7 +125,7 @@ def heard_submissions(edition: Edition, *, without: str = "") -> list[Submission
 
 
 def choose_heard_sets(edition: Edition) -> list[DataSet]:
-    """An enrolment set and all that is tried with it, of several the one with most different sentences.
+    """Return an enrolment set and all that is tried with it, of several the one with most different sentences.
 
     A listening test compares speakers of one part of a corpus only.
     """
@@ -211,7 +212,8 @@ def finish_simulated_studies(studies: Sequence[Study], *, organizer: User, say: 
 
 
 def _designed(edition: Edition, plan: DemoStudy, organizer: User, say: TerminalScreen, begins: str) -> Study | None:
-    """The study with its design, and the job that makes its recordings started; None where the speech allows none.
+    """Return the study with its design, and the job that makes its recordings started; None where the speech allows
+    none.
 
     Where recordings run short, the rules that a design can do without are relaxed. `begins`: said of a new one.
     """
@@ -266,7 +268,7 @@ def _let_listen(study: Study, organizer: User) -> None:
 
 
 def _analysis_job(study: Study, organizer: User) -> Job | None:
-    """The job that analyses a closed study, which closing has started; None once it is done."""
+    """Return the job that analyses a closed study, which closing has started; None once it is done."""
     newest = study.analyses.select_related("job").order_by("-pk").first()
     if newest is None or (newest.job is not None and newest.job.state in (JobState.FAILED, JobState.CANCELLED)):
         newest = start_analysis(study, organizer)

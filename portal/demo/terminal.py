@@ -33,7 +33,8 @@ TOLD = (
 
 
 def network_address(address: str) -> str:
-    """HOST:PORT by which others in the network reach it; empty if it does not listen to them or there is no network."""
+    """Return HOST:PORT by which others in the network reach it; empty if it does not listen to them or there is no
+    network."""
     host, _, port = address.rpartition(":")
     if host not in EVERYWHERE:
         return ""

@@ -40,7 +40,7 @@ def manual_file(request: HttpRequest, name: str = "", path: str = "") -> HttpRes
 
 @open_read
 def recipe(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001
-    """A shipped recipe as a TOML file."""
+    """Return a shipped recipe as a TOML file."""
     try:
         content = recipe_file(name)
     except LookupError as error:
@@ -50,13 +50,13 @@ def recipe(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001
 
 @open_read
 def downloads(request: HttpRequest) -> HttpResponse:
-    """How to install the program ``vp``."""
+    """Return how to install the program ``vp``."""
     return render(request, "documentation/downloads.html", {"program": describe_program(request)})
 
 
 @require_safe
 def program_file(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001
-    """The wheel of ``vp``; what asks for another one is a program, which no page to log in would help."""
+    """Return the wheel of ``vp``; what asks for another one is a program, which no page to log in would help."""
     wheel = build_wheel()
     if name != wheel.name:
         raise Http404

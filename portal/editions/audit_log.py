@@ -27,7 +27,7 @@ COLUMNS = ("time", "person", "action", "subject", "kind", "details")
 
 
 def select_events(edition: Edition, team: Team | None = None) -> QuerySet[AuditEvent]:
-    """The events of an edition, newest first; only those of one of its teams where given."""
+    """Return the events of an edition, newest first; only those of one of its teams where given."""
     owner: Edition | Team = edition if team is None else team
     systems = owner.systems.all()
     subjects = Q(subject_type="submissions.system") & _among(systems, "pk")
@@ -49,7 +49,7 @@ def select_events(edition: Edition, team: Team | None = None) -> QuerySet[AuditE
 
 
 def export_events(events: Iterable[AuditEvent]) -> Iterable[tuple[Any, ...]]:
-    """The trail as a table with its head."""
+    """Yield the trail as a table with its head."""
     yield COLUMNS
     for event in events:
         yield (
@@ -88,7 +88,7 @@ def _name(key: str) -> str:
 
 
 def _in_words(value: Any) -> str:
-    """A value as a reader takes it: no quotation marks of lists, times without their parts of a second."""
+    """Return a value as a reader takes it: no quotation marks of lists, times without their parts of a second."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -104,7 +104,7 @@ def _in_words(value: Any) -> str:
 
 
 def _among(rows: QuerySet[Any], key: str) -> Q:
-    """Whose subject is one of these rows. Databases write a UUID with or without hyphens; here it has none."""
+    """Return whose subject is one of these rows. Databases write a UUID with or without hyphens; here it has none."""
     keys = rows.filter(**{f"{key}__isnull": False}).order_by().values(plain=_plain(Cast(key, CharField())))
     return Q(plain_id__in=keys)
 

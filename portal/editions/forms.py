@@ -65,7 +65,7 @@ class RecipeFileForm(forms.Form):
     )
 
     def clean_recipe_file(self) -> str:
-        """The text of the file, empty where none was sent."""
+        """Return the text of the file, empty where none was sent."""
         file = self.cleaned_data["recipe_file"]
         if not file:
             return ""
@@ -154,7 +154,7 @@ class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
 
     @property
     def fixed(self) -> list[tuple[str, str]]:
-        """What can no longer change, as (label, value) pairs."""
+        """Return what can no longer change, as (label, value) pairs."""
         if self.edition is None or not self.locked:
             return []
         shipped = dict(shipped_recipes())
@@ -172,14 +172,14 @@ class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
         self.fields["shares_data"].help_text = f"{told} {self.base_fields['shares_data'].help_text}"
 
     def clean_largest_archive_gb(self) -> int:
-        """The limit in bytes."""
+        """Return the limit in bytes."""
         size = int(self.cleaned_data["largest_archive_gb"] * GIGABYTE)
         if size < 1:
             raise ValidationError("Give a size above 0.")
         return size
 
     def clean_organizers(self) -> list[User]:
-        """The accounts of the addresses that were given."""
+        """Return the accounts of the addresses that were given."""
         addresses = list(dict.fromkeys(self.cleaned_data["organizers"].lower().replace(",", " ").split()))
         if len(addresses) > MOST_ORGANIZERS:
             raise ValidationError(f"Expected at most {MOST_ORGANIZERS} addresses, found {len(addresses)}.")
@@ -214,7 +214,7 @@ class EditionForm(RecipeFileForm, SharedForm, forms.ModelForm):
         return bool({"recipe_file", "recipe_text"} & self.errors.keys())
 
     def _field_of(self, problem: str, given: dict[str, Any]) -> str:
-        """Where a problem stands: that of a custom recipe at the field by which it was given."""
+        """Return where a problem stands: that of a custom recipe at the field by which it was given."""
         return "recipe_file" if problem == "recipe_text" and given.get("recipe_file") else problem
 
     def validate_unique(self) -> None:
@@ -248,12 +248,12 @@ class CopyForm(forms.ModelForm):
         """Leave it to the services to ask whether a name is taken."""
 
     def save(self, *, edition: Edition, by: Any) -> Edition | None:  # type: ignore[override]
-        """The copy; None with errors of the form where its name is taken."""
+        """Return the copy; None with errors of the form where its name is taken."""
         return _saved(self, services.copy_edition, edition=edition, by=by, **self.cleaned_data)
 
 
 def _saved(form: forms.BaseForm, service: Callable[..., Edition], **given: Any) -> Edition | None:
-    """What the service makes of a valid form; None with errors of the form where it does not hold together."""
+    """Return what the service makes of a valid form; None with errors of the form where it does not hold together."""
     try:
         return service(**given)
     except ValidationError as invalid:
@@ -263,7 +263,7 @@ def _saved(form: forms.BaseForm, service: Callable[..., Edition], **given: Any) 
 
 
 def _is_evaluated_here(edition: Edition) -> bool:
-    """Whether the portal makes the scores; of a recipe that cannot be read this is not known."""
+    """Return whether the portal makes the scores; of a recipe that cannot be read this is not known."""
     try:
         return not edition.recipe.evaluation.by_teams
     except ProblemsError:

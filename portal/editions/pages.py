@@ -95,7 +95,7 @@ class NextStep:
 
 
 def edition_rows(user: Any, editions: list[Edition], now: datetime) -> list[EditionRow]:
-    """A row for each edition, in a number of queries that does not depend on theirs."""
+    """Return a row for each edition, in a number of queries that does not depend on theirs."""
     organised = editions_organised_by(user)
     teams = teams_by_edition(user)
     return [
@@ -111,7 +111,7 @@ def edition_rows(user: Any, editions: list[Edition], now: datetime) -> list[Edit
 
 
 def edition_page(user: Any, edition: Edition, now: datetime) -> dict[str, Any]:
-    """Everything on the page of an edition."""
+    """Return everything on the page of an edition."""
     is_organizer = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
     team = team_of(user, edition)
     context: dict[str, Any] = {
@@ -181,7 +181,7 @@ def _steps(user: Any, edition: Edition, team: Team | None, now: datetime) -> Ite
 
 
 def _team_steps(user: Any, edition: Edition, team: Team, now: datetime) -> Iterator[NextStep]:
-    """What a member of an active team does next; the data come before the first archive."""
+    """Yield what a member of an active team does next; the data come before the first archive."""
     page, facts = team.get_absolute_url(), {"team": team}
     phase = submission_phase(edition, now)
     if team.state == Team.State.WAITING:
@@ -200,7 +200,7 @@ def _team_steps(user: Any, edition: Edition, team: Team, now: datetime) -> Itera
 
 
 def data_page(request: HttpRequest, edition: Edition, now: datetime) -> dict[str, Any]:
-    """What there is for teams of an edition, what its reader has to do before, and then the files."""
+    """Return what there is for teams of an edition, what its reader has to do before, and then the files."""
     user = request.user
     is_organizer = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
     team, access = team_of(user, edition), data_access(user, edition)
@@ -238,7 +238,7 @@ def name_archive(edition: Edition) -> str:
 
 
 def checksum_lines(files: Iterable[DataFile]) -> Iterator[str]:
-    """The lines of a file that ``sha256sum -c`` reads."""
+    """Return the lines of a file that ``sha256sum -c`` reads."""
     return (f"{one.sha256}  {one.name}\n" for one in files)
 
 
@@ -271,12 +271,12 @@ class Rules:
 
     @property
     def engines(self) -> list[tuple[str, str]]:
-        """What the portal attacks and recognises with, by what it is for; none where the teams evaluate."""
+        """Return what the portal attacks and recognises with, by what it is for; none where the teams evaluate."""
         return describe_engines(self.recipe.evaluation)
 
     @property
     def surprise_languages(self) -> list[str]:
-        """Those that are measured and in no average."""
+        """Return those that are measured and in no average."""
         return [name_language(one) for one in self.track.surprise_languages]
 
     @property
@@ -295,7 +295,7 @@ class Rules:
 
 
 def make_rules(recipe: Recipe, track: str, changes: Mapping[str, Any] | None = None) -> Rules:
-    """The rules of a track, of the only one where `track` is empty.
+    """Return the rules of a track, of the only one where `track` is empty.
 
     Args:
         changes: where the organizer's live policy differs from the recipe, by the names in

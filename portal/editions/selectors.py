@@ -69,7 +69,7 @@ def offer_recognizers() -> EngineOffer:
 
 
 def offer_trainings() -> EngineOffer:
-    """The recipes of training, the quickest first."""
+    """Return the recipes of training, the quickest first."""
     names = sorted(PRESETS, key=lambda name: name != "small")
     titles = {name: _TRAININGS.get(name, name) for name in names}
     missing = lacking({TRAINING_ENGINE: find_missing_libraries()})[TRAINING_ENGINE]
@@ -77,12 +77,12 @@ def offer_trainings() -> EngineOffer:
 
 
 def find_engines() -> Engines:
-    """What can run here."""
+    """Return what can run here."""
     return Engines(*(tuple(one().ready) for one in (offer_attackers, offer_recognizers, offer_trainings)))
 
 
 def describe_engines(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """What a portal that evaluates attacks and recognises with: what it is for, and its title and version."""
+    """Return what a portal that evaluates attacks and recognises with: what it is for, and its title and version."""
     if not evaluation.by_portal:
         return []
     attackers, heard = encoders.engines(), recognizers.engines()
@@ -107,7 +107,8 @@ def _offer(known: Iterable[Any], explain: Callable[[Any], str], default: str) ->
 
 
 def describe_sets(corpus: Corpus) -> list[SpeechSet]:
-    """The data sets of a corpus with speakers, transcripts and trials, in three queries whatever their number."""
+    """Return the data sets of a corpus with speakers, transcripts and trials, in three queries whatever their
+    number."""
     sets = list(corpus.data_sets.order_by("name"))
     rows = DataSet.utterances.through.objects.filter(dataset__in=sets).order_by("utterance__speaker__name")
     columns = ("dataset", "utterance__speaker__name", "utterance__speaker__gender")
@@ -148,7 +149,7 @@ def _trials(listed: TrialList | None) -> TrialCounts | None:
 
 
 def propose_recipe(corpus: Corpus) -> Recipe:
-    """The recipe with every default.
+    """Return the recipe with every default.
 
     Raises:
         ValueError: the corpus has no trial set that can be attacked.
@@ -159,7 +160,7 @@ def propose_recipe(corpus: Corpus) -> Recipe:
 
 
 def write_recipe(recipe: Recipe, corpus: Corpus) -> str:
-    """The text of a recipe that was made from a corpus."""
+    """Return the text of a recipe that was made from a corpus."""
     return write_text(recipe, comment=f"Made by the portal from the corpus {corpus}.")
 
 
@@ -169,7 +170,7 @@ def free_title(title: str, user: Any) -> str:
 
 
 def free_name(title: str) -> str:
-    """A name for addresses that is derived from a title and that no edition has."""
+    """Return a name for addresses that is derived from a title and that no edition has."""
     start = slugify(title)[:LONGEST_NAME].strip("-_") or "challenge"
     taken = set(Edition.objects.filter(name__startswith=start[:30]).values_list("name", flat=True)) | RESERVED_NAMES
     if start not in taken:

@@ -42,7 +42,7 @@ EVENTS_ON_A_PAGE = 20
 
 @open_read
 def edition_list(request: HttpRequest) -> HttpResponse:
-    """The editions that this visitor may see, newest first."""
+    """Return the editions that this visitor may see, newest first."""
     seen = selectors.editions_for(request.user)
     listed = seen.filter(archived_at=None)
     page = Paginator(listed, PAGE_SIZE).get_page(request.GET.get("page"))
@@ -59,7 +59,7 @@ def edition_detail(request: HttpRequest, edition: str) -> HttpResponse:
 
 @open_read
 def data(request: HttpRequest, edition: str) -> HttpResponse:
-    """What there is for teams, and for those who may have it the files."""
+    """Return what there is for teams, and for those who may have it the files."""
     chosen = selectors.edition_for(request.user, edition)
     return render(request, "editions/data.html", pages.data_page(request, chosen, timezone.now()))
 
@@ -86,7 +86,7 @@ def prepare_data(request: HttpRequest, edition: str) -> HttpResponse:
 
 @member_read
 def data_file(request: HttpRequest, edition: str, file: str) -> HttpResponse:
-    """A file for teams, or one archive of all, whole or a part of it."""
+    """Return a file for teams, or one archive of all, whole or a part of it."""
     file = file.replace("\0", "")  # PostgreSQL refuses to look for it
     chosen = selectors.edition_for(request.user, edition)
     files = data_files_for(request.user, chosen)
@@ -104,7 +104,7 @@ def data_file(request: HttpRequest, edition: str, file: str) -> HttpResponse:
 
 
 def send_data_file(request: HttpRequest, file: DataFile) -> HttpResponse:
-    """The bytes that were asked for of a file.
+    """Return the bytes that were asked for of a file.
 
     Raises:
         Refused: as many download as may at a time.
@@ -126,7 +126,7 @@ def send_everything(request: HttpRequest, name: str, files: list[DataFile]) -> H
 
 @open_read
 def recipe(request: HttpRequest, edition: str) -> HttpResponse:
-    """The recipe as a TOML file."""
+    """Return the recipe as a TOML file."""
     chosen = selectors.edition_for(request.user, edition)
     response = HttpResponse(selectors.export_recipe(chosen), content_type="application/toml; charset=utf-8")
     return as_download(response, f"{chosen.name}.toml")
@@ -230,7 +230,7 @@ def audit(request: HttpRequest, edition: str) -> HttpResponse:
 
 @member_read
 def audit_csv(request: HttpRequest, edition: str) -> HttpResponse:
-    """The whole trail, or that of one team, as a CSV file."""
+    """Return the whole trail, or that of one team, as a CSV file."""
     chosen = selectors.managed_edition_for(request.user, edition)
     team = find_chosen_team(chosen, request.GET.get("team", ""))
     events = audit_log.select_events(chosen, team).iterator(chunk_size=500)

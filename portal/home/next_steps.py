@@ -72,7 +72,7 @@ class EditionPath:
 
 
 def select_organized(user: Any) -> QuerySet[Edition]:
-    """The editions that one organises, newest first, with what the steps of each need counted."""
+    """Return the editions that one organises, newest first, with what the steps of each need counted."""
     teams, baselines = Team.objects.all(), Submission.objects.filter(system__team=None)
     under_way = Submission.objects.filter(state__in=UNDER_WAY).exclude(STOPPED)
     soon = baselines.filter(state__in=EVALUATED_SOON).exclude(STOPPED)
@@ -133,7 +133,7 @@ def select_organized(user: Any) -> QuerySet[Edition]:
 
 
 def edition_path(edition: Any, now: datetime) -> EditionPath:
-    """The way of an edition that `select_organized` gave."""
+    """Return the way of an edition that `select_organized` gave."""
     corpus = edition.corpus
     edit = reverse("editions:edit", args=[edition.name])
     steps = (
@@ -148,7 +148,7 @@ def edition_path(edition: Any, now: datetime) -> EditionPath:
 
 
 def outline_path(*, has_corpus: bool) -> tuple[PathStep, ...]:
-    """The steps of a challenge for an organizer who has none yet; only the first two lead somewhere."""
+    """Return the steps of a challenge for an organizer who has none yet; only the first two lead somewhere."""
     return (
         _step("Corpus", has_corpus, reverse("corpora:list" if has_corpus else "corpora:import")),
         _step("Challenge", False, reverse("editions:new") if has_corpus else ""),
@@ -179,7 +179,7 @@ def _listening_step(edition: Any) -> PathStep:
 
 
 def _is_answered(edition: Any) -> bool:
-    """Whether its newest listening test is under way and every block of it is finished."""
+    """Return whether its newest listening test is under way and every block of it is finished."""
     return edition.study_state in LAUNCHED and 0 < edition.study_blocks_all == edition.study_blocks_finished
 
 
@@ -194,7 +194,7 @@ def _published_step(edition: Any) -> PathStep:
 
 
 def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextStep | None:
-    """What its organizer does next: first what somebody waits for, then the first step that is not done."""
+    """Return what its organizer does next: first what somebody waits for, then the first step that is not done."""
     facts = {"edition": edition}
     if edition.waiting:
         return NextStep("approve", steps["Teams"].url, facts)
@@ -234,7 +234,7 @@ def _next_in(edition: Any, steps: dict[str, PathStep], now: datetime) -> NextSte
 
 
 def _is_too_early(edition: Any, now: datetime) -> bool:
-    """Whether a listening test would be of baselines alone, while teams may still submit."""
+    """Return whether a listening test would be of baselines alone, while teams may still submit."""
     return edition.study_state is None and not edition.accepted and submission_phase(edition, now) is not Phase.CLOSED
 
 
@@ -257,7 +257,7 @@ def team_steps(
     uploads: Iterable[Upload],
     now: datetime,
 ) -> Iterator[NextStep]:
-    """What comes next for each team, what was refused first.
+    """Yield what comes next for each team, what was refused first.
 
     Args:
         newest: the newest submission of each team that has one, by the key of the team.
@@ -320,8 +320,8 @@ def teams_with_data(user: Any, teams: Iterable[Team]) -> set[int]:
 
 
 def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
-    """The newest submission of each team that has one, by the key of the team; none that is withdrawn, nor one that was
-    refused before a later version of its system, or as the same archive as an earlier one."""
+    """Return the newest submission of each team that has one, by the key of the team; none that is withdrawn, nor one
+    that was refused before a later version of its system, or as the same archive as an earlier one."""
     states = Submission.State
     later = Submission.objects.filter(system=OuterRef("system"), version__gt=OuterRef("version"))
     repeated = Submission.objects.filter(pk=OuterRef("pk"), report_summary__0__code="same-archive")
@@ -336,12 +336,12 @@ def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
 
 
 def invitation_steps(invitations: Iterable[Invitation]) -> Iterator[NextStep]:
-    """Where a member is invited: only the mail holds the link that lets them join."""
+    """Return where a member is invited: only the mail holds the link that lets them join."""
     return (NextStep("join", "", {"invitation": invitation}) for invitation in invitations)
 
 
 def registration_steps(editions: Iterable[Edition], now: datetime) -> Iterator[NextStep]:
-    """Where a member without a team can register one."""
+    """Yield where a member without a team can register one."""
     for edition in editions:
         if registration_phase(edition, now) is Phase.OPEN:
             yield NextStep("register", reverse("editions:register", args=[edition.name]), {"edition": edition})
@@ -351,7 +351,7 @@ def registration_steps(editions: Iterable[Edition], now: datetime) -> Iterator[N
 
 
 def next_steps(corpora: list[CorpusSummary], editions: list[Edition], own_tests: list[Study]) -> Iterator[NextStep]:
-    """What is missing besides the steps of an organizer's `editions`, which say when a baseline has to be run.
+    """Yield what is missing besides the steps of an organizer's `editions`, which say when a baseline has to be run.
 
     Who has `own_tests`, listening tests of their own recordings, needs no corpus.
     """
@@ -373,7 +373,7 @@ def next_steps(corpora: list[CorpusSummary], editions: list[Edition], own_tests:
 
 
 def look_at_failures(failed: list[Job]) -> NextStep:
-    """Where to read why jobs failed.
+    """Return where to read why jobs failed.
 
     Args:
         failed: at least one, newest first.
@@ -393,7 +393,7 @@ def waiting_people_step(count: int) -> Iterator[NextStep]:
 
 
 def operator_steps(*, has_organizer: bool) -> Iterator[NextStep]:
-    """What an operator of a young portal does."""
+    """Yield what an operator of a young portal does."""
     if not has_organizer:
         yield NextStep("invite-organizer", reverse("people:invite"))
     if not sends_mail():

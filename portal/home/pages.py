@@ -55,7 +55,7 @@ IMPORTS = {"import-corpus": ("name", "folder"), "import-ratings": ("study", "fil
 
 
 def visitor_page(user: Any) -> dict[str, Any]:
-    """The listed editions, those with a published leaderboard first, and the newest of these leaderboards."""
+    """Return the listed editions, those with a published leaderboard first, and the newest of these leaderboards."""
     now = timezone.now()
     listed = editions_for(user).filter(archived_at=None)
     editions = list(listed.order_by(F("published_at").desc(nulls_last=True), "-created_at")[:SHOWN])
@@ -77,7 +77,7 @@ def _newest_board(user: Any, edition: Edition) -> dict[str, Any] | None:
 
 
 def home_page(user: Any) -> dict[str, Any]:
-    """The parts of the home page that this member's roles call for."""
+    """Return the parts of the home page that this member's roles call for."""
     now = timezone.now()
     teams = list(teams_for(user).filter(memberships__user=user).order_by("-created_at")[:SHOWN])
     organized = list(select_organized(user)[:SHOWN])
@@ -135,19 +135,19 @@ def home_page(user: Any) -> dict[str, Any]:
 
 
 def _own_submissions(user: Any) -> QuerySet[Submission]:
-    """The newest ones that are under way, or of one's teams."""
+    """Return the newest ones that are under way, or of one's teams."""
     shown = Q(state__in=UNDER_WAY) | Q(system__team__in=user.memberships.values("team"))
     return submissions_for(user).filter(shown).order_by("-created_at", "-pk")[:SHOWN]
 
 
 def _unfinished_uploads(user: Any, now: datetime) -> QuerySet[Upload]:
-    """What one, or somebody of one's teams, has begun to send and can go on with."""
+    """Return what one, or somebody of one's teams, has begun to send and can go on with."""
     own = Q(created_by=user) | Q(team__in=user.memberships.values("team"))
     return uploads_for(user).filter(own, state__in=UNFINISHED, expires_at__gt=now).order_by("-created_at")[:SHOWN]
 
 
 def open_failures(user: Any, now: datetime) -> list[Job]:
-    """The failed jobs that still concern somebody, newest first.
+    """Return the failed jobs that still concern somebody, newest first.
 
     Not the older ones, nor an import after which one of the same name or the same files succeeded, nor what others
     started and only an operator can act on.
@@ -164,7 +164,7 @@ def open_failures(user: Any, now: datetime) -> list[Job]:
 
 
 def _things_imported(kind: str, parameters: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """What a job imports, and from what: its kind, the parameter and its value."""
+    """Return what a job imports, and from what: its kind, the parameter and its value."""
     return [(kind, one, parameters[one]) for one in IMPORTS.get(kind, ()) if one in parameters]
 
 

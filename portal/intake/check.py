@@ -109,7 +109,7 @@ class ArchiveCheck:
         self._rate_hz, self._keeps_duration = expected.rate_hz, expected.recipe().keeps_duration
 
     def read(self, source: Path) -> Generator[FoundSpeech | FoundDocument, None, None]:
-        """Everything in the archive, once; what is sound is given in its order, as soon as that is known."""
+        """Yield everything in the archive, once; what is sound is given in its order, as soon as that is known."""
         limits = self._expected.limits
         try:
             members = (
@@ -188,7 +188,8 @@ class ArchiveCheck:
         return IntakeReport(self._name, self._expected.edition, findings, counts, faulty, is_refused)
 
     def _speech_files(self, members: Iterator[tuple[Member, BinaryIO]]) -> Iterator[tuple[Placed, bytes]]:
-        """Each speech file that belongs to the edition with its bytes; any other file is dealt with on the way."""
+        """Yield each speech file that belongs to the edition with its bytes; any other file is dealt with on the
+        way."""
         for member, stream in members:
             self._look_at(member.path)
             self._files += 1
@@ -287,7 +288,7 @@ class ArchiveCheck:
             yield describe("other-file", "the archive", count=self._other_count, names=names)
 
     def _done(self) -> tuple[int, int]:
-        """How many speech files are done, and how many there should be; once all were read, as many as came."""
+        """Return how many speech files are done, and how many there should be; once all were read, as many as came."""
         called = self._roll.called
         if self._is_read:
             return max(1, called), max(1, called)

@@ -54,7 +54,7 @@ RESULT_KINDS = (Content.SCORES, Content.RESULTS, Content.HYPOTHESES, Content.SIM
 
 
 def classify(path: str) -> Content:
-    """What the file at a path is.
+    """Return what the file at a path is.
 
     >>> classify("myteam/exp/results-2022-07-01-10-00-00/ASV-a_enrolls-a_trials_f/scores")
     <Content.SCORES: 'scores'>
@@ -93,7 +93,7 @@ def recognise(head: bytes) -> Content | None:
 
 
 def results_directory(path: str) -> str | None:
-    """The results directory that a file belongs to, as ``myteam/exp/results-2022-07-01-10-00-00``.
+    """Return the results directory that a file belongs to, as ``myteam/exp/results-2022-07-01-10-00-00``.
 
     It is the folder above ``ASV-*``, above the folder of similarity matrices, or that of a plain file. The empty text
     is the archive itself; None is a file that belongs to no results directory, published results among them.
@@ -109,12 +109,12 @@ def results_directory(path: str) -> str | None:
 
 
 def results_directories(paths: Iterable[str]) -> tuple[str, ...]:
-    """Every results directory among the files of a submission, sorted."""
+    """Return every results directory among the files of a submission, sorted."""
     return tuple(sorted({folder for path in paths if (folder := results_directory(path)) is not None}))
 
 
 def part_of(path: str) -> str:
-    """What a document belongs to: results with their scores, the description, or itself."""
+    """Return what a document belongs to: results with their scores, the description, or itself."""
     content = classify(path)
     if content in (Content.RESULTS, Content.SCORES, Content.SIMILARITY):
         return RESULTS_PART
@@ -124,7 +124,7 @@ def part_of(path: str) -> str:
 def select_offered(
     sound: Iterable[T], newest: Iterable[T], sent: Collection[str], *, path: Callable[[T], str]
 ) -> list[T]:
-    """What an archive with the paths `sent` may inherit: what is sound, or what it completes.
+    """Return what an archive with the paths `sent` may inherit: what is sound, or what it completes.
 
     An archive that brings something of a part, such as one of two results directories, means the newest form of that
     part, sound or not.
@@ -135,7 +135,7 @@ def select_offered(
 
 
 def select_staying(old: Iterable[str], sent: Iterable[str]) -> list[str]:
-    """The paths of old documents that stay although an archive with the paths `sent` has come.
+    """Return the paths of old documents that stay although an archive with the paths `sent` has come.
 
     A file stays unless one of its path was sent. A results directory that was sent again replaces the old one as a
     whole, and one of another stamp replaces all old ones, because a submission has one set of results. A system
@@ -164,7 +164,7 @@ def select_staying(old: Iterable[str], sent: Iterable[str]) -> list[str]:
 
 
 def _lies_in(path: str, directories: set[str]) -> bool:
-    """Whether a file belongs to one of the directories, or lies somewhere below it."""
+    """Return whether a file belongs to one of the directories, or lies somewhere below it."""
     if results_directory(path) in directories:
         return True
     return any(parent in directories for parent in _parents(path))

@@ -58,7 +58,7 @@ def write_document(folder: Path, path: str, stream: BinaryIO) -> Path:
 def read_submitted_results(
     folder: Path, paths: Iterable[str], recipe: Recipe, trials: TrialLookup = lambda _: None
 ) -> tuple[SystemResults, ...]:
-    """The results among the files of an archive, each named by its path in the archive.
+    """Return the results among the files of an archive, each named by its path in the archive.
 
     Args:
         folder: where `write_document` put them.
@@ -146,7 +146,7 @@ def _hypothesis_problems(folder: Path, recipe: Recipe, expected: ExpectedSubmiss
 
 
 def missing_parts(contents: Collection[Content], expected: ExpectedSubmission) -> Iterator[Problem]:
-    """What neither the archive nor an earlier submission holds, though it is required or a rank needs it.
+    """Yield what neither the archive nor an earlier submission holds, though it is required or a rank needs it.
 
     Missing speech is an error elsewhere; here it is what no rank can be had without.
     """
@@ -158,7 +158,7 @@ def missing_parts(contents: Collection[Content], expected: ExpectedSubmission) -
 
 
 def _missing_for_a_rank(contents: Collection[Content], expected: ExpectedSubmission) -> Iterator[Problem]:
-    """A warning for each kind of files that is not required, but without which the system cannot be ranked."""
+    """Yield a warning for each kind of files that is not required, but without which the system cannot be ranked."""
     required = {Content.SCORES: expected.scores_required, Content.SPEECH: expected.audio_required}
     lacking: dict[Content, list[str]] = {}
     for label, kinds in expected.needed_to_rank.items():
@@ -194,13 +194,13 @@ def unused_by_name(path: str, head: bytes, expected: ExpectedSubmission) -> Prob
 
 
 def target_problems(path: str, document: Path) -> Iterator[Problem]:
-    """What is wrong with a file of targets; nothing rests on it but the attacker that is told of targets."""
+    """Yield what is wrong with a file of targets; nothing rests on it but the attacker that is told of targets."""
     for problem in read_targets(document, path).problems:
         yield replace(problem, severity=Severity.WARNING)
 
 
 def _systems_at_least(paths: Collection[str]) -> int:
-    """How many systems these files tell of at least, by their paths alone."""
+    """Return how many systems these files tell of at least, by their paths alone."""
     directories = {one.removesuffix(".orig") for one in results_directories(paths)}
     if directories:
         return len(directories)
@@ -208,7 +208,7 @@ def _systems_at_least(paths: Collection[str]) -> int:
 
 
 def _lies_elsewhere(problem: Problem, elsewhere: Iterable[str]) -> bool:
-    """Whether a file or directory is missed that the portal holds."""
+    """Return whether a file or directory is missed that the portal holds."""
     if problem.code not in ("missing-file", "missing-directory"):
         return False
     return any(path == problem.file or path.startswith(f"{problem.file}/") for path in elsewhere)
@@ -233,7 +233,7 @@ def _weighed(
 
 
 def _named(system: SystemResults, parent: str) -> SystemResults:
-    """The same with every file named from the top of the archive."""
+    """Return the same with every file named from the top of the archive."""
     if not parent:
         return system
 

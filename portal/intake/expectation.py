@@ -67,7 +67,7 @@ class Inherited:
     newest_documents: tuple[str, ...] = ()
 
     def documents_beside(self, sent: Sequence[str]) -> list[str]:
-        """The paths of documents that stay although an archive with the paths `sent` comes."""
+        """Return the paths of documents that stay although an archive with the paths `sent` comes."""
         return select_staying(select_offered(self.documents, self.newest_documents, sent, path=str), sent)
 
 
@@ -107,12 +107,12 @@ class ExpectedSubmission:
     takes_results: bool = True
 
     def is_required(self, data_set: str) -> bool:
-        """Whether an archive is refused where speech of this data set is missing."""
+        """Return whether an archive is refused where speech of this data set is missing."""
         return self.audio_required and data_set not in self.optional_sets
 
     @property
     def rate_hz(self) -> int:
-        """The sampling rate of the challenge: that of the originals where all have one, else 16 kHz."""
+        """Return the sampling rate of the challenge: that of the originals where all have one, else 16 kHz."""
         rates = {one.rate_hz for one in self.utterances.values() if one.rate_hz}
         return rates.pop() if len(rates) == 1 else CHALLENGE_RATE_HZ
 
@@ -136,7 +136,7 @@ class ExpectedSubmission:
         return replace(recipe, data_sets=MappingProxyType({**recipe.data_sets, **counted}))
 
     def to_json(self) -> str:
-        """The content of the file that `from_json` reads; equal expectations give equal text."""
+        """Return the content of the file that `from_json` reads; equal expectations give equal text."""
         content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "edition": self.edition}
         content |= {flag: getattr(self, flag) for flag in _FLAGS}
         content |= {"limits": asdict(self.limits), "recipe": self.recipe_text, "data_sets": dict(self.data_sets)}
@@ -151,7 +151,7 @@ class ExpectedSubmission:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ExpectedSubmission:
-        """What a file of `to_json` says.
+        """Return what a file of `to_json` says.
 
         Raises:
             InputError: no such file, or a part of it that is missing or of another kind.

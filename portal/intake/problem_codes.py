@@ -25,7 +25,7 @@ def describe(
     severity: Severity | None = None,
     **values: Any,
 ) -> Problem:
-    """A problem of a kind.
+    """Return a problem of a kind.
 
     Args:
         file, line, count: as in `Problem`.

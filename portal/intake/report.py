@@ -70,15 +70,15 @@ class IntakeReport:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the submission must be refused."""
+        """Return whether the submission must be refused."""
         return has_errors(self.findings)
 
     def count(self, severity: Severity) -> int:
-        """How many problems of a severity, those included that are only counted."""
+        """Return how many problems of a severity, those included that are only counted."""
         return count_problems(self.findings, severity)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Each cause of each data set once, the gravest first: what a page shows and JSON keeps.
+        """Return each cause of each data set once, the gravest first: what a page shows and JSON keeps.
 
         Returns:
             Rows with ``data_set``, ``code``, ``severity``, ``title``, ``count``, ``remedy`` and ``examples`` (up to
@@ -98,7 +98,7 @@ class IntakeReport:
         ]
 
     def to_json(self) -> str:
-        """The whole report; `from_json` reads it."""
+        """Return the whole report; `from_json` reads it."""
         content: dict[str, Any] = {
             "archive": self.archive,
             "edition": self.edition,
@@ -114,7 +114,7 @@ class IntakeReport:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> IntakeReport:
-        """The report that `to_json` wrote."""
+        """Return the report that `to_json` wrote."""
         content = json.loads(text)
         return cls(
             archive=content["archive"],
@@ -126,7 +126,7 @@ class IntakeReport:
         )
 
     def csv_rows(self) -> Iterator[tuple[Any, ...]]:
-        """The header and one row for each finding."""
+        """Yield the header and one row for each finding."""
         yield CSV_HEADER
         for problem in self.findings:
             line = "" if problem.line is None else problem.line
@@ -141,7 +141,7 @@ def sort_findings(problems: Iterable[Problem], data_sets: Iterable[str]) -> tupl
 
 
 def describe_kept(kept: object) -> str:
-    """What a team may send next, by whether anything of its refused archive was kept."""
+    """Return what a team may send next, by whether anything of its refused archive was kept."""
     if kept:
         return "Files without errors were kept: a corrected archive may hold only the files that change."
     return "No file of the archive was kept: send the whole archive again."

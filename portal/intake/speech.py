@@ -76,7 +76,7 @@ class Inspection:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the file cannot be accepted."""
+        """Return whether the file cannot be accepted."""
         return any(problem.severity is Severity.ERROR for problem in self.problems)
 
 
@@ -127,7 +127,8 @@ def inspect_speech(
 def length_problem(
     samples: int, expected: ExpectedUtterance, rate_hz: int, file: str, *, keeps_duration: bool = True
 ) -> Problem | None:
-    """The difference to the length of the original, where it is one; the official scripts go on after a warning."""
+    """Return the difference to the length of the original, where it is one; the official scripts go on after a
+    warning."""
     if expected.samples is None:
         return None
     original_s, found_s = expected.samples / (expected.rate_hz or rate_hz), samples / rate_hz
@@ -141,7 +142,7 @@ def length_problem(
 
 
 def not_anonymised(samples: int, file: str, source: str = "") -> Problem:
-    """The problem of a file that holds an original, its own or that of the utterance `source`."""
+    """Return the problem of a file that holds an original, its own or that of the utterance `source`."""
     return describe("identical-to-original", file, samples=samples, source=f" of {source}" if source else "")
 
 
@@ -183,7 +184,7 @@ def _conversions(decoded: DecodedAudio, rate_hz: int, file: str) -> Iterator[Pro
 
 
 def _not_the_utterance(speech: InspectedSpeech, expected: ExpectedUtterance, file: str) -> Problem | None:
-    """What makes every further note pointless."""
+    """Return what makes every further note pointless."""
     samples = speech.samples
     original_s = expected.samples / (expected.rate_hz or speech.rate_hz) if expected.samples else math.inf
     if samples.size < min(SHORTEST_S, original_s) * speech.rate_hz:
@@ -221,7 +222,7 @@ def _ones(count: int) -> NDArray[np.float32]:
 
 
 def _clipped_samples(samples: NDArray[np.int16]) -> int:
-    """How many samples lie at the largest or smallest value in runs of `CLIPPED_RUN` or more."""
+    """Return how many samples lie at the largest or smallest value in runs of `CLIPPED_RUN` or more."""
     count = 0
     for is_full in (samples == 32767, samples <= -32767):
         edges = np.flatnonzero(np.diff(is_full, prepend=False, append=False))
@@ -231,7 +232,7 @@ def _clipped_samples(samples: NDArray[np.int16]) -> int:
 
 
 def _level_problems(measures: _Measures, samples: int, file: str) -> Iterator[Problem]:
-    """What deserves a look at the level; loud is not what is only clipped."""
+    """Yield what deserves a look at the level; loud is not what is only clipped."""
     share = measures.clipped / samples
     if share > MAX_CLIPPED_SHARE:
         yield describe("clipped", file, limit=MAX_CLIPPED_SHARE, share=share)

@@ -55,7 +55,7 @@ class Names:
             self._folded[folded] = "" if folded in self._folded else name
 
     def place(self, path: str) -> tuple[Placed | None, Problem | None]:
-        """What a speech file is, and what its owner should know about its name or its folder."""
+        """Return what a speech file is, and what its owner should know about its name or its folder."""
         parent, _, name = path.rpartition("/")
         stem = plain_name(name.rpartition(".")[0])
         utterance = self._utterance(stem)
@@ -82,7 +82,8 @@ class Names:
         return None
 
     def _folder(self, parent: str) -> tuple[str, bool]:
-        """The data set that the innermost such folder is named after; whether that is certain or by its beginning."""
+        """Return the data set that the innermost such folder is named after; whether that is certain or by its
+        beginning."""
         for folder in reversed(parent.split("/")):
             plain = folder.removesuffix(self._suffix)
             if plain in self._data_sets:
@@ -143,7 +144,7 @@ class RollCall:
         return (None if placed.utterance in self.faulty else new), findings + about
 
     def findings(self) -> Iterator[Problem]:
-        """What could be told only now: lengths, and which of two files with the same speech is the wrong one."""
+        """Yield what could be told only now: lengths, and which of two files with the same speech is the wrong one."""
         for placed, samples in self._differing.items():
             if placed not in self._copies and (problem := self._length(_Known(placed, b"", samples))):
                 yield problem.within(placed.data_sets[0])
@@ -152,11 +153,11 @@ class RollCall:
             yield problem.within(placed.data_sets[0])
 
     def served(self) -> int:
-        """How many pairs of data set and utterance have a file."""
+        """Return how many pairs of data set and utterance have a file."""
         return sum(len(one) for one in self._served.values())
 
     def missing(self, inherited: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
-        """The utterances without a file, by data set."""
+        """Return the utterances without a file, by data set."""
         missing: dict[str, list[str]] = {}
         for data_set, names in self._expected.data_sets.items():
             heirs = inherited.get(data_set, frozenset())
@@ -181,7 +182,7 @@ class RollCall:
         return problem.within(placed.data_sets[0])
 
     def _is_copy(self, known: _Known) -> bool:
-        """Whether this is the wrong one of two; the one whose length fits its original worse is."""
+        """Return whether this is the wrong one of two; the one whose length fits its original worse is."""
         other = self._by_digest.setdefault(known.digest, known)
         if other.placed.utterance == known.placed.utterance or self._are_one(other, known):
             return False
@@ -192,7 +193,7 @@ class RollCall:
         return wrong is known
 
     def _are_one(self, other: _Known, known: _Known) -> bool:
-        """Whether the corpus itself holds one recording under both names."""
+        """Return whether the corpus itself holds one recording under both names."""
         originals = [self._expected.utterances.get(one.placed.utterance) for one in (other, known)]
         digests = {one.pcm_sha256 if one else "" for one in originals}
         return len(digests) == 1 and "" not in digests
@@ -205,7 +206,7 @@ class RollCall:
 def missing_findings(
     missing: Mapping[str, Sequence[str]], expected: ExpectedSubmission, *, nothing_came: bool
 ) -> Iterator[Problem]:
-    """Sentences on what is missing; a data set of which nothing came is one of them, and so is all speech."""
+    """Yield sentences on what is missing; a data set of which nothing came is one of them, and so is all speech."""
     needed = [names for data_set, names in missing.items() if expected.is_required(data_set)]
     if nothing_came and missing:
         if needed:

@@ -15,7 +15,7 @@ from portal.jobs.selectors import QueueState, queue_states
 
 @health_check("workers")
 def check_workers() -> str | None:
-    """Whether jobs wait that nobody takes. A queue without a worker is no problem while nothing waits in it."""
+    """Return whether jobs wait that nobody takes. A queue without a worker is no problem while nothing waits in it."""
     try:
         return explain_starved(queue_states())
     except DatabaseError:
@@ -23,12 +23,13 @@ def check_workers() -> str | None:
 
 
 def check_all_beside(queues: Sequence[QueueState]) -> dict[str, str | None]:
-    """Every check by name, where the queues have been looked at already."""
+    """Return every check by name, where the queues have been looked at already."""
     return check_all({"workers": explain_starved(queues)})
 
 
 def explain_starved(queues: Iterable[QueueState]) -> str | None:
-    """Sentences on queues whose jobs nobody takes; None where there are none, or maintenance holds all of them."""
+    """Return sentences on queues whose jobs nobody takes; None where there are none, or maintenance holds all of
+    them."""
     known = list(queues)
     starved = [_sentence(queue) for queue in known if queue.is_starved]
     found = " ".join([*starved, *(sentence for queue in known for sentence in queue.unable)])

@@ -99,13 +99,13 @@ def call_on_again(job: Job) -> None:
 
 
 def find_obstacle(job: Job) -> Obstacle | None:
-    """Why an ended job cannot run again; None where it can."""
+    """Return why an ended job cannot run again; None where it can."""
     kind = _kinds.get(job.kind)
     return kind.find_obstacle(job) if kind is not None and kind.find_obstacle is not None else None
 
 
 def describe_kind(name: str) -> str:
-    """What jobs of this kind are, within a sentence."""
+    """Return what jobs of this kind are, within a sentence."""
     title = _kinds[name].title if name in _kinds else name
     return title[:1].lower() + title[1:]
 
@@ -117,12 +117,12 @@ def engine_finder(find: EngineFinder) -> EngineFinder:
 
 
 def find_engines() -> list[str]:
-    """The engines that can run on this machine, by name; nothing is loaded to know them."""
+    """Return the engines that can run on this machine, by name; nothing is loaded to know them."""
     return sorted({name for find in _engine_finders for name in find()})
 
 
 def kinds_beyond(*, cores: int, memory_bytes: int | None, card_memory_bytes: int | None) -> list[str]:
-    """The kinds that need more than this. A size that is not known is enough for all.
+    """Return the kinds that need more than this. A size that is not known is enough for all.
 
     Args:
         memory_bytes: for one job.
@@ -144,12 +144,12 @@ def list_kinds() -> list[JobKind]:
 
 
 def kinds_that_come_first() -> list[str]:
-    """Those for which people wait."""
+    """Return those for which people wait."""
     return [kind.name for kind in _kinds.values() if kind.comes_first]
 
 
 def get_kind(name: str) -> JobKind:
-    """The kind of this name.
+    """Return the kind of this name.
 
     Raises:
         JobFailure: no installed app has such a kind.

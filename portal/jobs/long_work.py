@@ -22,7 +22,7 @@ _USED_SHARE = 0.9  # of the time that a job may take; what a part takes is known
 
 
 def threads() -> int:
-    """How many threads a job may use: as the portal was told, or its share of the cores."""
+    """Return how many threads a job may use: as the portal was told, or its share of the cores."""
     wanted: int = getattr(settings, "ANONYMIZER_THREADS", 0)
     return wanted or count_threads()
 
@@ -45,7 +45,8 @@ def own_threads(most: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def working_folder(place: str, name: str, list_held: Callable[[], Collection[str]]) -> Iterator[Path]:
-    """The folder of a job, with what a killed process left of it; removed when the work has ended, kept by an error.
+    """Yield the folder of a job, with what a killed process left of it; removed when the work has ended, kept by an
+    error.
 
     Args:
         place: of all folders of such jobs, below that of the portal's data.

@@ -33,7 +33,7 @@ class LostJobVerdict(Enum):
 
 
 def judge_running(job: Job, limits: JobLimits, now: datetime) -> LostJobVerdict:
-    """Whether a running job still lives, and if not, what to do with it.
+    """Return whether a running job still lives, and if not, what to do with it.
 
     The worker ends a job's process at the hard limit; where nothing did, its heartbeats do not help it.
     """

@@ -35,14 +35,14 @@ def group_jobs(jobs: Iterable[Job], titles: Mapping[str, str] | None = None) -> 
 
 
 def find_purpose(job: Job, titles: Mapping[str, str]) -> str:
-    """What a job is for, in words."""
+    """Return what a job is for, in words."""
     if job.edition:
         return titles.get(job.edition, job.edition)
     return f"Corpus {job.corpus}" if job.corpus else "The portal"
 
 
 def job_facts(job: Job) -> list[tuple[str, str]]:
-    """What a job was started with, as (label, value) pairs; an archive by the name that it was uploaded with."""
+    """Return what a job was started with, as (label, value) pairs; an archive by the name that it was uploaded with."""
     told = _without_keys(job.parameters)
     if "upload" in job.parameters:
         told = {"archive": told.pop("folder")} | told
@@ -52,7 +52,7 @@ def job_facts(job: Job) -> list[tuple[str, str]]:
 
 
 def result_facts(job: Job) -> list[tuple[str, str]]:
-    """What came of a job, as (label, value) pairs."""
+    """Return what came of a job, as (label, value) pairs."""
     return as_facts(_without_keys(job.result))
 
 

@@ -14,12 +14,12 @@ RESEND_IDLE = timedelta(seconds=10)
 
 
 def is_ready(job: Job) -> bool:
-    """Whether nothing has to end before this job may run."""
+    """Return whether nothing has to end before this job may run."""
     return job.after is None or job.after.state == JobState.SUCCEEDED
 
 
 def must_send(job: Job, *, queue_is_idle: bool, now: datetime) -> bool:
-    """Whether a waiting job needs a (further) message: none was sent, or the one sent seems lost.
+    """Return whether a waiting job needs a (further) message: none was sent, or the one sent seems lost.
 
     A queue in which nothing runs although something waits has lost its messages or has no worker; both call for a
     quick repetition. Behind a busy worker a message is repeated ever more rarely, so that copies do not pile up.
@@ -41,7 +41,7 @@ def can_run_again(job: Job) -> bool:
 
 
 def is_ending(chain: Iterable[Job]) -> bool:
-    """Whether a job at work was asked to stop; those behind it follow when it does."""
+    """Return whether a job at work was asked to stop; those behind it follow when it does."""
     return any(job.cancel_requested_at is not None and not job.has_ended for job in chain)
 
 
@@ -54,5 +54,5 @@ def remaining_time(job: Job, now: datetime) -> timedelta | None:
 
 
 def is_last_attempt(job: Job) -> bool:
-    """Whether the attempt that a job is in is the last that it gets."""
+    """Return whether the attempt that a job is in is the last that it gets."""
     return job.attempt >= MAX_ATTEMPTS

@@ -247,7 +247,7 @@ def _await_storage(context: JobContext, error: StorageAway) -> None:
 
 
 def _internal_error(job: Job, error: Exception) -> dict[str, Any]:
-    """What happened and what to do where neither team nor organizer could have known better."""
+    """Return what happened and what to do where neither team nor organizer could have known better."""
     stage = job.stage or "start"
     if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
         return {
@@ -267,7 +267,7 @@ def _internal_error(job: Job, error: Exception) -> dict[str, Any]:
 
 
 def timed_out(limit_s: int) -> dict[str, Any]:
-    """How a job ends that ran too long."""
+    """Return how a job ends that ran too long."""
     is_general = limit_s >= settings.JOB_SOFT_LIMIT_S
     one = "one job" if is_general else "a job of its kind"
     return {

@@ -37,13 +37,13 @@ STARVED_AFTER = timedelta(minutes=2)
 
 
 def list_things_being_deleted() -> set[tuple[str, int]]:
-    """What jobs under way delete, as in ``("challenges.edition", 3)``."""
+    """Return what jobs under way delete, as in ``("challenges.edition", 3)``."""
     active = Job.objects.filter(kind=DELETION, state__in=ACTIVE_STATES)
     return {(found["thing"], found["number"]) for found in active.values_list("parameters", flat=True)}
 
 
 def share_done(jobs: Sequence[Job]) -> float:
-    """How much of some jobs is done, 0 to 1: each counts the same, one that runs by its own progress."""
+    """Return how much of some jobs is done, 0 to 1: each counts the same, one that runs by its own progress."""
     done = sum(
         1.0 if job.has_ended else (job.percent or 0) / 100 if job.state == JobState.RUNNING else 0 for job in jobs
     )
@@ -65,7 +65,7 @@ class JobsProgress:
 
     @property
     def parts(self) -> list[Job]:
-        """The jobs whose progress is shown."""
+        """Return the jobs whose progress is shown."""
         return self.jobs
 
     @property
@@ -94,13 +94,13 @@ class JobsProgress:
 
     @property
     def wait(self) -> str:
-        """What the next part waits for."""
+        """Return what the next part waits for."""
         return next((job.wait for job in self.parts if job.state == JobState.WAITING), "")  # type: ignore[attr-defined]
 
 
 def with_estimates(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs, each with `remaining`, how long its stage still needs, `estimate`, the same in words, `took`, and
-    `wait`, what it waits for in a sentence.
+    """Return the jobs, each with `remaining`, how long its stage still needs, `estimate`, the same in words, `took`,
+    and `wait`, what it waits for in a sentence.
 
     The clock is read only where a job runs or waits. `remaining` and `took` are timedeltas or None.
     """
@@ -116,7 +116,8 @@ def with_estimates(jobs: Iterable[Job]) -> list[Job]:
 
 
 def _explain_waits(jobs: list[Job], now: datetime | None) -> dict[Any, str]:
-    """What each of these jobs waits for: another job, a worker that is busy with jobs of some kinds, or any worker."""
+    """Return what each of these jobs waits for: another job, a worker that is busy with jobs of some kinds, or any
+    worker."""
     prefetch_related_objects([job for job in jobs if job.after_id], "after")
     ready = [job for job in jobs if is_ready(job)]
     waits = {job.pk: f"Waits until “{job.after.title}” has ended." for job in jobs if job.after and job not in ready}
@@ -142,7 +143,7 @@ def _needs(job: Job) -> tuple[str, int, str, str]:
 
 
 def explain_unable(kind: str, engine: str) -> str:
-    """Why no worker of its queue takes a job, and what to do."""
+    """Return why no worker of its queue takes a job, and what to do."""
     if engine:
         return f"No running worker has the engine “{engine}”, or the memory for it. The operator has to add it to one."
     return (
@@ -152,7 +153,7 @@ def explain_unable(kind: str, engine: str) -> str:
 
 
 def is_taken_elsewhere(job: Job, *, than: str) -> bool:
-    """Whether a living worker other than this one can run a job."""
+    """Return whether a living worker other than this one can run a job."""
     return any(
         job.queue in worker.queues and worker.capacity.can_take(job.queue, job.kind, job.engine)
         for worker in known_workers(read_clock())
@@ -163,7 +164,7 @@ def is_taken_elsewhere(job: Job, *, than: str) -> bool:
 def explain_queue(
     queue: str, serving: Iterable[Worker], *, is_team_at_limit: bool = False, has_team: bool = False
 ) -> str:
-    """Why a job of a queue has to wait, by the living workers that serve it."""
+    """Return why a job of a queue has to wait, by the living workers that serve it."""
     name = Queue(queue).label
     workers = list(serving)
     if not workers:
@@ -255,7 +256,7 @@ def queue_states(now: datetime | None = None) -> list[QueueState]:
 
 
 def _queue_state(queue: Queue, rows: list[dict[str, Any]], workers: list[Worker], now: datetime) -> QueueState:
-    """How a queue stands, by what its jobs need."""
+    """Return how a queue stands, by what its jobs need."""
     serving = [worker for worker in workers if queue.value in worker.queues]
     living = [worker.capacity for worker in serving if not worker.is_silent]
     is_able = [not living or any(one.can_take(queue, row["kind"], row["engine"]) for one in living) for row in rows]

@@ -50,7 +50,8 @@ def create_job(
     card: bool | None = None,
     run_here: bool = False,
 ) -> Job:
-    """A new waiting job; it is sent to the queue when the transaction is through and nothing has to run before it.
+    """Return a new waiting job; it is sent to the queue when the transaction is through and nothing has to run before
+    it.
 
     `edition`: name of the edition it works for, whose organizers alone see it then.
     `corpus`: name of the corpus it works on where that is for no edition; organizers who may see it see the job.
@@ -84,7 +85,7 @@ def create_job(
 
 
 def _choose_queue(kind: str, card: bool | None, now: datetime) -> Queue:
-    """Where a job of this kind goes: to a graphics card where it needs one, or can use one and there is one."""
+    """Return where a job of this kind goes: to a graphics card where it needs one, or can use one and there is one."""
     found = get_kind(kind)
     if card is None and found.uses_card:
         card = settings.CARD_JOBS == "always" or (settings.CARD_JOBS == "auto" and has_card(now, kind))
@@ -341,7 +342,7 @@ def _log_state(job: Job, what: str) -> None:
 
 
 def _storable(value: Any) -> Any:
-    """The same with NUL and what is no Unicode escaped: broken files contain both and databases refuse them."""
+    """Return the same with NUL and what is no Unicode escaped: broken files contain both and databases refuse them."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
     if isinstance(value, dict):

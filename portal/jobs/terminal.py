@@ -34,7 +34,7 @@ def show_job(bar: ProgressBar, job: Job) -> None:
 
 
 def failure_report(job: Job) -> str:
-    """Why a job failed, who must act, what to do, and its problems by cause."""
+    """Return why a job failed, who must act, what to do, and its problems by cause."""
     return "\n".join(filter(None, [job.failure, job.failure_remedy, *report_lines(job)]))
 
 

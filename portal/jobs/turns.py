@@ -16,7 +16,8 @@ from portal.jobs.workers import Capacity
 
 
 def find_next(queue: str, capacity: Capacity | None = None) -> Any:
-    """The job of a queue that starts next, by its key; None where none may start, as during maintenance. One query.
+    """Return the job of a queue that starts next, by its key; None where none may start, as during maintenance. One
+    query.
 
     Args:
         capacity: of the machine that asks, which gets no job that needs more or another engine; None for any.
@@ -48,7 +49,7 @@ def find_next(queue: str, capacity: Capacity | None = None) -> Any:
 
 
 def find_teams_at_limit() -> set[tuple[str, int]]:
-    """Queues and teams of which no other job may start now (`find_next`); no query where no limit is set."""
+    """Return queues and teams of which no other job may start now (`find_next`); no query where no limit is set."""
     if not settings.JOBS_PER_TEAM:
         return set()
     running = Job.objects.filter(state=JobState.RUNNING).exclude(team=0).order_by().values("queue", "team")

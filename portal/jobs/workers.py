@@ -58,13 +58,13 @@ class Capacity:
 
     @property
     def share_bytes(self) -> int | None:
-        """Memory that one job may take."""
+        """Return memory that one job may take."""
         if settings.JOB_MEMORY_MB:
             return int(settings.JOB_MEMORY_MB) * 10**6
         return None if self.memory_bytes is None else int(self.memory_bytes * (1 - KEPT_SHARE)) // self.processes
 
     def kinds_beyond(self, queue: str) -> list[str]:
-        """The kinds of jobs that need more in this queue than this machine has."""
+        """Return the kinds of jobs that need more in this queue than this machine has."""
         return kinds_beyond(
             cores=self.cores,
             memory_bytes=self.share_bytes,
@@ -72,7 +72,7 @@ class Capacity:
         )
 
     def can_take(self, queue: str, kind: str, engine: str) -> bool:
-        """Whether a job of this queue and kind that needs this engine can run here."""
+        """Return whether a job of this queue and kind that needs this engine can run here."""
         has_engine = not engine or self.engines is None or engine in self.engines
         return has_engine and kind not in self.kinds_beyond(queue)
 
@@ -94,23 +94,23 @@ def become_worker(processes: int = 1) -> str:
 
 
 def this_worker() -> str:
-    """The worker that this process belongs to; empty in a shell or the web server."""
+    """Return the worker that this process belongs to; empty in a shell or the web server."""
     return _process.worker
 
 
 def this_capacity() -> Capacity | None:
-    """What the machine of this worker has; None in a shell or the web server, where everything may run."""
+    """Return what the machine of this worker has; None in a shell or the web server, where everything may run."""
     return _process.capacity
 
 
 def measure_capacity(processes: int) -> Capacity:
-    """What this machine has for a worker that runs so many jobs at a time."""
+    """Return what this machine has for a worker that runs so many jobs at a time."""
     card, card_memory_bytes = _find_card()
     return Capacity(processes, count_cores(), total_bytes(), card, card_memory_bytes, tuple(find_engines()))
 
 
 def count_threads() -> int:
-    """How many threads a job of this process may use: as many as there are cores, shared with jobs beside it."""
+    """Return how many threads a job of this process may use: as many as there are cores, shared with jobs beside it."""
     cores, capacity = count_cores(), this_capacity()
     if capacity is not None and cores > FEW_CORES:
         cores = max(1, cores // capacity.processes)
@@ -145,12 +145,13 @@ def _find_alive(now: datetime) -> QuerySet[Heartbeat]:
 
 
 def served_queues(now: datetime) -> frozenset[str]:
-    """The queues that a living worker serves."""
+    """Return the queues that a living worker serves."""
     return frozenset(queue for heartbeat in _find_alive(now) for queue in heartbeat.details["queues"])
 
 
 def lacking(missing: Mapping[str, str]) -> dict[str, str]:
-    """What keeps engines from running anywhere: a sentence for each name; empty where this machine or a worker has it.
+    """Return what keeps engines from running anywhere: a sentence for each name; empty where this machine or a worker
+    has it.
 
     Args:
         missing: what each lacks on this machine, which may be one that runs no jobs.
@@ -162,7 +163,8 @@ def lacking(missing: Mapping[str, str]) -> dict[str, str]:
 
 
 def has_card(now: datetime, kind: str = "") -> bool:
-    """Whether a living worker serves the queue of graphics cards and has one, with room for jobs of this kind."""
+    """Return whether a living worker serves the queue of graphics cards and has one, with room for jobs of this
+    kind."""
     return any(
         Queue.GPU in heartbeat.details["queues"]
         and heartbeat.details.get("card")
@@ -172,12 +174,13 @@ def has_card(now: datetime, kind: str = "") -> bool:
 
 
 def sees_card() -> bool:
-    """Whether this machine shows a graphics card for computing, of NVIDIA or AMD; nothing is loaded to know it."""
+    """Return whether this machine shows a graphics card for computing, of NVIDIA or AMD; nothing is loaded to know
+    it."""
     return any(Path(name).exists() for name in CARDS)
 
 
 def _find_card() -> tuple[str, int | None]:
-    """The first graphics card of this machine and its memory, where that can be told."""
+    """Return the first graphics card of this machine and its memory, where that can be told."""
     if not sees_card():
         return "", None
     with suppress(OSError, subprocess.SubprocessError, ValueError, IndexError):
@@ -211,7 +214,7 @@ class Worker:
 
 
 def known_workers(now: datetime) -> list[Worker]:
-    """The workers by name, silent ones among them."""
+    """Return the workers by name, silent ones among them."""
     jobs, taking = defaultdict(list), set[str]()
     patience = timedelta(seconds=settings.JOB_LOST_AFTER_S)
     recent = Q(state=JobState.RUNNING) | Q(finished_at__gt=now - patience)

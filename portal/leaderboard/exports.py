@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def leaderboard_as_dict(leaderboard: Leaderboard) -> dict[str, Any]:
-    """All of a leaderboard: its times, policy, rankings, and the systems that are in none of them."""
+    """Return all of a leaderboard: its times, policy, rankings, and the systems that are in none of them."""
     edition = leaderboard.edition
     return {
         "edition": edition.name,
@@ -66,7 +66,7 @@ def _standings_as_dict(leaderboard: Leaderboard) -> dict[str, list[dict[str, Any
 
 
 def leaderboard_rows(leaderboard: Leaderboard) -> Iterator[tuple[Any, ...]]:
-    """A header, then each system in each ranking, then those that are in none."""
+    """Yield a header, then each system in each ranking, then those that are in none."""
     found, columns = _standings_as_dict(leaderboard), [one.key for one in leaderboard.columns]
     yield (*COLUMNS, *(f"{key}{end}" for key in columns for end in ("", "_low", "_high")), "reasons")
     for table in found["rankings"]:

@@ -94,12 +94,12 @@ class Drawing:
 
     @property
     def key(self) -> list[tuple[str, SystemPoint]]:
-        """The points of its narrow form by their letters; none where these have their names."""
+        """Return the points of its narrow form by their letters; none where these have their names."""
         letters = tradeoff.letters_for(self.points)
         return list(zip(letters, self.points, strict=True)) if letters else []
 
     def size(self, *, narrow: bool = False) -> Size:
-        """How large it is drawn."""
+        """Return how large it is drawn."""
         if self.tests:
             none = np.zeros(0)
             curves = [det.Curve(one.label, none, none, None, is_anchor=one.is_original) for one in self.tests]
@@ -112,7 +112,7 @@ class Drawing:
     def description(
         self, image_format: ImageFormat = "svg", theme: Theme = "light", *, narrow: bool = False, linked: bool = False
     ) -> str:
-        """All of it, as the process that draws it reads it. `linked`: whether its points lead somewhere."""
+        """Return all of it, as the process that draws it reads it. `linked`: whether its points lead somewhere."""
         look: dict[str, Any] = {"theme": theme, "image_format": image_format}
         look |= {} if linked else {"stamp": self.stamp}  # the page says it itself
         if self.tests:
@@ -130,7 +130,7 @@ class Drawing:
 def describe_figure(
     drawing: Drawing, words: dict[str, Any], address: Callable[..., str], *, is_drawn: bool = True
 ) -> dict[str, Any]:
-    """A drawing as `components/figure.html` takes it.
+    """Return a drawing as `components/figure.html` takes it.
 
     Args:
         words: title, caption, alt and numbers.
@@ -214,7 +214,7 @@ def _read_tests(leaderboard: Leaderboard) -> dict[str, dict[str, ShownTest]]:
 
 
 def draw_file(drawing: Drawing | None, extension: str, theme: str = "light", shape: str = "") -> bytes:
-    """A figure as a file, or "not found"; the shape ``narrow`` is for phones."""
+    """Return a figure as a file, or "not found"; the shape ``narrow`` is for phones."""
     if drawing is None or extension not in FORMATS or theme not in THEMES or shape not in SHAPES:
         raise Http404
     description = drawing.description(FORMATS[extension], THEMES[theme], narrow=shape == NARROW)
@@ -222,7 +222,7 @@ def draw_file(drawing: Drawing | None, extension: str, theme: str = "light", sha
 
 
 def drawn_in_page(drawing: Drawing, words: str) -> dict[str, str]:
-    """A figure as parts of a page, ``wide`` and ``narrow``: SVG whose points and bars tell and lead on.
+    """Return a figure as parts of a page, ``wide`` and ``narrow``: SVG whose points and bars tell and lead on.
 
     Nothing where it cannot be drawn just now, so that the page shows it as an image, which may be asked for again.
 
@@ -248,7 +248,7 @@ def draw_part(description: str, name: str, words: str) -> str:
 
 
 def _keep(key: str, make: Callable[[], bytes], *, waits: bool = True) -> bytes:
-    """A kept file, made when it is first asked for.
+    """Return a kept file, made when it is first asked for.
 
     Raises:
         NotPossible: it could not be made just now or a moment ago, or without `waits` another one is being made.
@@ -323,7 +323,7 @@ def _point_words(label: str, of: str, eer: float, utility: float, column: ShownA
 
 
 def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> list[SystemBar]:
-    """An average that decides no rank, of each system and baseline, the highest first."""
+    """Return an average that decides no rank, of each system and baseline, the highest first."""
     found = [(entry, measured) for entry in leaderboard.entries if (measured := entry.averages.get(column.key))]
     found.sort(key=lambda pair: (-pair[1].value, pair[0].label))
     places, unit = list_places(leaderboard), f" {column.metric.unit}" if column.metric.unit else ""
@@ -344,7 +344,8 @@ def _bars(leaderboard: Leaderboard, column: ShownAverage, one: Gate | None) -> l
 
 
 def _least(entry: LeaderboardEntry, one: Gate, average: float) -> float | None:
-    """The lowest group of a gate; None where a data set is missing, or the only group has the average that is shown."""
+    """Return the lowest group of a gate; None where a data set is missing, or the only group has the average that is
+    shown."""
     values = {name: found.value for name, found in entry.gate_values.get(one.metric, {}).items()}
     if any(name not in values for group in one.groups for name in group):
         return None

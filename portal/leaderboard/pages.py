@@ -51,7 +51,7 @@ def leaderboard_page(
     own_teams: Container[str] = (),
     with_figures: bool = True,
 ) -> dict[str, Any]:
-    """Everything on the page.
+    """Return everything on the page.
 
     Args:
         query: of the address, as `read_choice` takes it.
@@ -164,7 +164,7 @@ def _published_key(leaderboard: Leaderboard) -> str:
 
 
 def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[str, str]]]]:
-    """How much each data set counts in each average; others have the weights of the EER or of the WER."""
+    """Return how much each data set counts in each average; others have the weights of the EER or of the WER."""
     track, privacy, found = leaderboard.edition.ranked_track, leaderboard.policy.privacy, []
     by_name = {(one.metric, one.estimator): one for one in reversed(track.averages)}
     by_metric = {one.metric: one for one in reversed(track.averages)}
@@ -180,7 +180,7 @@ def _weights(leaderboard: Leaderboard) -> list[tuple[ShownAverage, list[tuple[st
 
 
 def _figure(leaderboard: Leaderboard, drawing: Drawing, *, is_drawn: bool) -> dict[str, Any]:
-    """A figure as `components/figure.html` takes it. Its address changes with what it shows.
+    """Return a figure as `components/figure.html` takes it. Its address changes with what it shows.
 
     Args:
         is_drawn: as a part of the page, and not as an image only.
@@ -268,7 +268,7 @@ def _few_decimals(value: float | None, unit: str) -> str:
 
 
 def _digits_of(value: float, measured: MeasuredValue | None, unit: str) -> str:
-    """A number in the digits of its row above."""
+    """Return a number in the digits of its row above."""
     return round_average(measured, unit)[0] if measured else decimals(value, DIGITS)
 
 

@@ -60,7 +60,7 @@ class Leaderboard:
 
     @property
     def is_preview(self) -> bool:
-        """Whether only its organizers see it yet."""
+        """Return whether only its organizers see it yet."""
         return self.edition.published_at is None
 
     @property
@@ -75,7 +75,7 @@ class Leaderboard:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing but the original speech stands here."""
+        """Return whether nothing but the original speech stands here."""
         return all(entry.kind == "original" for entry in self.entries)
 
 
@@ -89,7 +89,7 @@ def leaderboard_for(user: Any, edition: str) -> Leaderboard:
 
 
 def shown_edition_for(user: Any, name: str) -> Edition:
-    """The edition whose leaderboard this person may see, or "not found"."""
+    """Return the edition whose leaderboard this person may see, or "not found"."""
     edition = Edition.objects.select_related("corpus").filter(name=name).first()
     if edition is None or not may_see_leaderboard(user, edition):
         raise Http404
@@ -97,12 +97,13 @@ def shown_edition_for(user: Any, name: str) -> Edition:
 
 
 def find_unpublished(name: str) -> Edition | None:
-    """A listed edition whose leaderboard is not published, which everybody may know."""
+    """Return a listed edition whose leaderboard is not published, which everybody may know."""
     return Edition.objects.filter(name=name, is_listed=True, published_at=None).first()
 
 
 def may_see_leaderboard(user: Any, edition: Edition) -> bool:
-    """Whether somebody may see an edition's leaderboard; a team of the edition is no nearer to it than anybody else."""
+    """Return whether somebody may see an edition's leaderboard; a team of the edition is no nearer to it than anybody
+    else."""
     is_published = edition.published_at is not None
     if may_see(SystemPart.NUMBERS, Relation.OTHER, is_published=is_published):
         return True
@@ -182,7 +183,7 @@ def submissions_on_leaderboard(edition: Edition) -> list[Submission]:
 
 
 def find_released(leaderboard: Leaderboard) -> tuple[dict[str, int], set[str]]:
-    """What everybody may read and hear of the systems on the leaderboard.
+    """Return what everybody may read and hear of the systems on the leaderboard.
 
     Returns:
         of those with a description, by name, the version that it came with, which may be an earlier one; and the names
@@ -202,7 +203,7 @@ def find_released(leaderboard: Leaderboard) -> tuple[dict[str, int], set[str]]:
 
 
 def list_own_teams(user: User | AnonymousUser, edition: Edition) -> set[str]:
-    """The teams of a person in an edition, as entries name them."""
+    """Return the teams of a person in an edition, as entries name them."""
     own = [] if user.is_anonymous else user.memberships.filter(team__edition=edition)
     return {str(one.team_id) for one in own}
 
@@ -238,6 +239,6 @@ def describe_under_way(leaderboard: Leaderboard, user: User | AnonymousUser, *, 
 
 
 def mismatches_on_leaderboard(leaderboard: Leaderboard) -> dict[str, int]:
-    """How many numbers each system reports otherwise than its files give, by its name: for organizers."""
+    """Return how many numbers each system reports otherwise than its files give, by its name: for organizers."""
     unlike = count_mismatches(leaderboard.submissions, leaderboard.as_of)
     return {one.system.name: unlike[one.pk] for one in leaderboard.submissions if one.pk in unlike}

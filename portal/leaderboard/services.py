@@ -162,7 +162,7 @@ def _find_unmeasured(edition: Edition, recipe: Recipe) -> list[str]:
 
 
 def _asked_metrics(track: Track) -> dict[str, list[tuple[str, str]]]:
-    """Metric and estimator of each average and of each further minimum, by their place in the recipe."""
+    """Return metric and estimator of each average and of each further minimum, by their place in the recipe."""
     start, gates = f"tracks.{track.name}", track.ranking.gates if track.ranking else ()
     return {
         f"{start}.averages": [(one.metric, one.estimator) for one in track.averages],

@@ -67,7 +67,7 @@ class LeaderboardChoice:
     query: Mapping[str, str] = field(default_factory=dict)
 
     def address(self, **changes: str | None) -> str:
-        """The end of the address with changes; None leaves one out."""
+        """Return the end of the address with changes; None leaves one out."""
         changed = {key: value for key, value in {**self.query, **changes}.items() if value is not None}
         return f"?{urlencode(changed)}"
 
@@ -100,7 +100,7 @@ class LeaderboardLine:
 
 
 def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> LeaderboardChoice:
-    """What an address asks for; whatever it names that is not there is as if it were not named.
+    """Return what an address asks for; whatever it names that is not there is as if it were not named.
 
     Args:
         given: ``condition`` (its minimum EER), ``by`` (the utility), ``published`` (``hide``), ``privacy``,
@@ -129,7 +129,8 @@ def read_choice(leaderboard: Leaderboard, given: Mapping[str, str]) -> Leaderboa
 
 
 def switches(leaderboard: Leaderboard, choice: LeaderboardChoice, *, has_published: bool) -> list[dict[str, Any]]:
-    """The conditions, the utilities where there are several, and the systems of papers, as links to their views."""
+    """Return the conditions, the utilities where there are several, and the systems of papers, as links to their
+    views."""
     order = {"sort": choice.sort, "order": choice.order} if choice.sort != "rank" else {}
     found = _ranking_switches(leaderboard, choice, order)
     choices = [("Published systems", "published", ("Show", "Hide"), HIDE)] if has_published else []
@@ -194,7 +195,7 @@ def list_lines(
     heard: Container[str] = (),
     own_teams: Container[str] = (),
 ) -> list[LeaderboardLine]:
-    """Every entry once: those of the condition in the order of their utility, then the others.
+    """Return every entry once: those of the condition in the order of their utility, then the others.
 
     Args:
         private: notes on systems that only this reader sees.
@@ -296,7 +297,7 @@ def leaderboard_table(leaderboard: Leaderboard, choice: LeaderboardChoice, lines
 
 
 def limit_in_words(table: RankingTable, policy: LeaderboardPolicy) -> str:
-    """The condition in short: ``≥ 15 %``, ``> 15 %`` or ``15–20 %``."""
+    """Return the condition in short: ``≥ 15 %``, ``> 15 %`` or ``15–20 %``."""
     if table.upper is not None:
         return f"{table.minimum:g}–{table.upper:g} %"
     return f"{'≥' if policy.inclusive else '>'} {table.minimum:g} %"
@@ -384,14 +385,14 @@ def place_in_words(row: RankingRow) -> str:
 
 
 def measured_of(entry: LeaderboardEntry, column: ShownAverage) -> MeasuredValue | None:
-    """The average of an entry that a column shows."""
+    """Return the average of an entry that a column shows."""
     if column.is_privacy:
         return entry.privacy
     return (entry.utilities if column.is_utility else entry.averages).get(column.key)
 
 
 def list_doubts(leaderboard: Leaderboard, entry: LeaderboardEntry) -> tuple[str, ...]:
-    """What stands beside an EER: a weak attacker, one that is misled, a lower attack that misses a limit."""
+    """Return what stands beside an EER: a weak attacker, one that is misled, a lower attack that misses a limit."""
     doubts = [NOT_RELIABLE] if entry.weak_attack else []
     turned = entry.averages.get("better_sign_eer")
     if entry.privacy and turned and entry.privacy.value > max(CHANCE_EER, turned.value):
@@ -402,7 +403,7 @@ def list_doubts(leaderboard: Leaderboard, entry: LeaderboardEntry) -> tuple[str,
 
 
 def average_cell(measured: MeasuredValue | None, unit: str, most: int = DIGITS) -> Cell:
-    """An average with its interval, in the digits that this allows; all of them in its tooltip.
+    """Return an average with its interval, in the digits that this allows; all of them in its tooltip.
 
     Args:
         most: decimals of one without an interval, which is not to look surer than those that have one.
@@ -419,7 +420,7 @@ def average_cell(measured: MeasuredValue | None, unit: str, most: int = DIGITS) 
 
 
 def _most_digits(leaderboard: Leaderboard, column: ShownAverage) -> int:
-    """The most decimals in a column that an interval leaves meaning to."""
+    """Return the most decimals in a column that an interval leaves meaning to."""
     found = [one for entry in leaderboard.entries if (one := measured_of(entry, column))]
     ends = [one.interval for one in found if one.interval and has_width(*one.interval)]
     known = [interval_digits(low, high, DIGITS) for low, high in ends]
@@ -427,7 +428,7 @@ def _most_digits(leaderboard: Leaderboard, column: ShownAverage) -> int:
 
 
 def round_average(measured: MeasuredValue, unit: str) -> tuple[str, str]:
-    """Number and interval; what is reported keeps its digits."""
+    """Return number and interval; what is reported keeps its digits."""
     return round_to_interval(
         measured.value, measured.low, measured.high, DIGITS, None if measured.is_reported else unit
     )
@@ -443,7 +444,7 @@ def _why_outside(leaderboard: Leaderboard, ranking: RankingTable | None, *, is_a
 
 
 def _caption(lines: Sequence[LeaderboardLine]) -> str:
-    """How to read the table, in at most 20 words."""
+    """Return how to read the table, in at most 20 words."""
     ours = [one for line in lines if line.place != "published" for one in line.numbers.values() if not one.is_reported]
     has_intervals = [one.interval is not None and has_width(*one.interval) for one in ours]
     words = "Beneath each number: its 95 % interval." if any(has_intervals) else ""
@@ -459,7 +460,7 @@ def _caption(lines: Sequence[LeaderboardLine]) -> str:
 
 
 def _find_met(leaderboard: Leaderboard, ranking: RankingTable | None) -> dict[str, tuple[str, ...]]:
-    """The conditions that each system meets, with its rank there, by its key."""
+    """Return the conditions that each system meets, with its rank there, by its key."""
     found: dict[str, tuple[str, ...]] = {}
     for table in leaderboard.table.tables:
         if ranking is None or table.utility.metric != ranking.utility.metric:
@@ -517,7 +518,7 @@ def _table_row(leaderboard: Leaderboard, line: LeaderboardLine, columns: Sequenc
 
 
 def _sorted(lines: Sequence[LeaderboardLine], choice: LeaderboardChoice) -> list[LeaderboardLine]:
-    """Lines by a column; those without a value last, whatever the order."""
+    """Return lines by a column; those without a value last, whatever the order."""
 
     def value(line: LeaderboardLine) -> Any:
         if choice.sort == "rank":
@@ -534,11 +535,11 @@ def _sorted(lines: Sequence[LeaderboardLine], choice: LeaderboardChoice) -> list
 
 
 def _columns(leaderboard: Leaderboard, query: Mapping[str, str]) -> list[ShownAverage]:
-    """The columns of numbers: what decides, and what the address asks for."""
+    """Return the columns of numbers: what decides, and what the address asks for."""
     return [one for one in leaderboard.columns if one.is_privacy or one.is_utility or one.switch in query]
 
 
 def _natural_order(leaderboard: Leaderboard, sort: str) -> Order:
-    """The best first: what a heading does when first chosen."""
+    """Return the best first: what a heading does when first chosen."""
     average = next((one for one in leaderboard.columns if one.key == sort), None)
     return "desc" if average and average.metric.direction == "higher" else "asc"

@@ -97,13 +97,13 @@ def leaderboard_latex(request: HttpRequest, edition: str) -> HttpResponse:
 
 @open_read
 def leaderboard_figure(request: HttpRequest, edition: str, figure: str, extension: str) -> HttpResponse:
-    """A figure of the leaderboard; SVG has a dark form for dark pages, the trade-off a narrow one for phones."""
+    """Return a figure of the leaderboard; SVG has a dark form for dark pages, the trade-off a narrow one for phones."""
     drawing = list_drawings(leaderboard_for(request.user, edition)).get(figure)
     return answer_figure(request, partial(draw_file, drawing, extension), f"{edition}-{figure}.{extension}")
 
 
 def answer_figure(request: HttpRequest, draw: Callable[..., bytes], filename: str) -> HttpResponse:
-    """A drawn figure in the theme and shape of the address, or why it is not drawn."""
+    """Return a drawn figure in the theme and shape of the address, or why it is not drawn."""
     try:
         content = draw(theme=request.GET.get("theme", "light"), shape=request.GET.get("shape", ""))
     except NotPossible as found:

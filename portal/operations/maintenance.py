@@ -56,7 +56,7 @@ def end_maintenance(*, now: datetime) -> Maintenance | None:
 
 
 def count_running() -> int:
-    """Jobs that are not ended yet."""
+    """Return jobs that are not ended yet."""
     return Job.objects.filter(state=JobState.RUNNING).count()
 
 
@@ -107,7 +107,8 @@ def _refuse(request: HttpRequest, maintenance: Maintenance) -> HttpResponse:
 
 
 def _show_page(request: HttpRequest, message: str) -> HttpResponse:
-    """The page of everybody else. One that was only looked at loads itself again; what was sent is sent by a person."""
+    """Return the page of everybody else. One that was only looked at loads itself again; what was sent is sent by a
+    person."""
     is_look = request.method in {"GET", "HEAD"}
     shown = {"title": TITLE, "kept": KEPT, "message": message, "again_s": AGAIN_S}
     shown["address"] = request.get_full_path() if is_look else ""

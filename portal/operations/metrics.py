@@ -24,7 +24,7 @@ Samples = Iterable[tuple[Mapping[str, str], float]]
 
 
 def write_metrics() -> str:
-    """Every metric with its samples; names begin with ``voiceprivacy_``, durations are in seconds.
+    """Return every metric with its samples; names begin with ``voiceprivacy_``, durations are in seconds.
 
     Without the database only the disk and the checks, which name it.
     """

@@ -42,7 +42,7 @@ class Unneeded:
 
 
 def find_unneeded(before: float) -> list[Unneeded]:
-    """The stored files that nothing needs and that were stored before this time, in seconds since 1970."""
+    """Return the stored files that nothing needs and that were stored before this time, in seconds since 1970."""
     listed = list(_list_swept())  # first: a file that comes later is not in it, whatever the rows say
     needed = _mark()
     runs = {str(pk) for pk in EvaluationRun.objects.values_list("pk", flat=True)}
@@ -85,14 +85,14 @@ def _is_draft(key: str) -> bool:
 
 
 def _run_of(key: str) -> str:
-    """The number of the run that keeps a file in a folder of its own; empty for other files."""
+    """Return the number of the run that keeps a file in a folder of its own; empty for other files."""
     parts = PurePosixPath(key).parts
     is_of_run = "/".join(parts[:2]) in FOLDERS and len(parts) > 3 and parts[2].isdecimal()
     return parts[2] if is_of_run else ""
 
 
 def _measure(key: str) -> int:
-    """The bytes of a stored file; 0 where it is gone."""
+    """Return the bytes of a stored file; 0 where it is gone."""
     try:
         size: int = default_storage.size(key)
     except OSError:
@@ -107,7 +107,7 @@ def _list_swept() -> Iterator[str]:
 
 
 def _mark() -> set[str]:
-    """Every key that something needs."""
+    """Return every key that something needs."""
     needed = {key for _, key in list_held_files()}
     for texts in _list_json():
         for text in texts:
@@ -118,7 +118,7 @@ def _mark() -> set[str]:
 
 
 def _list_json() -> Iterator[Iterable[str]]:
-    """What JSON fields of rows hold; the audit log tells of files that are gone as well."""
+    """Yield what JSON fields of rows hold; the audit log tells of files that are gone as well."""
     for model in apps.get_models():
         fields = [field.name for field in model._meta.concrete_fields if isinstance(field, JSONField)]
         if not model._meta.managed or model is AuditEvent:
@@ -138,5 +138,5 @@ def _list_members(key: str) -> Iterator[str]:
 
 
 def time_of_sweep() -> float:
-    """What was stored before this time, in seconds since 1970, may go."""
+    """Return what was stored before this time, in seconds since 1970, may go."""
     return time.time() - SECONDS_KEPT

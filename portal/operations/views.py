@@ -26,7 +26,7 @@ from portal.operations.metrics import CONTENT_TYPE, write_metrics
 @require_safe
 @operator_page
 def operations(request: HttpRequest) -> HttpResponse:
-    """Queues with the age of their oldest waiting job, and the health of each part."""
+    """Return queues with the age of their oldest waiting job, and the health of each part."""
     queues = queue_states()
     context: dict[str, Any] = {"queues": queues, "checks": check_all_beside(queues), "version": code_version()}
     context |= {"workers": list_workers(queues), "ended": group_ended(count_ended()), "activity": _describe_activity()}
@@ -45,7 +45,7 @@ def _describe_activity() -> dict[str, Any]:
 @require_safe
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """What Prometheus collects; the address exists where it has a token, and opens for nobody without it."""
+    """Return what Prometheus collects; the address exists where it has a token, and opens for nobody without it."""
     if not settings.METRICS_TOKEN:
         raise Http404
     if not constant_time_compare(request.headers.get("Authorization", ""), f"Bearer {settings.METRICS_TOKEN}"):

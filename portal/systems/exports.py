@@ -48,7 +48,7 @@ _AGREES = {True: "yes", False: "no", None: ""}
 
 
 def objective_rows(view: View) -> Iterator[tuple[Any, ...]]:
-    """A header, then every number with all that identifies it."""
+    """Yield a header, then every number with all that identifies it."""
     edition_of(view.system)  # only a system in one has objective numbers
     numbers = list(load_numbers(view).numbers.values())
     reported = REPORTED_COLUMNS if view.is_own else ()
@@ -60,7 +60,7 @@ def objective_rows(view: View) -> Iterator[tuple[Any, ...]]:
 
 
 def objective_as_dict(view: View) -> dict[str, Any]:
-    """The same for JSON; to its own also what is missing."""
+    """Return the same for JSON; to its own also what is missing."""
     values = load_numbers(view)
     found: dict[str, Any] = {
         "system": view.system.name,
@@ -78,7 +78,7 @@ def objective_as_dict(view: View) -> dict[str, Any]:
 
 
 def number_as_dict(number: Number, *, with_reported: bool) -> dict[str, Any]:
-    """One number for JSON with all that identifies it."""
+    """Return one number for JSON with all that identifies it."""
     found = _identified(number) | {"is_recomputed": number.is_recomputed}
     if with_reported:
         category = letter_of(number.identity, number.reported)
@@ -120,7 +120,7 @@ def _printed(table: Table) -> Table:
 
 
 def attack_rows(view: View) -> Iterator[tuple[Any, ...]]:
-    """A header, then every number of every attacker with all that identifies it."""
+    """Yield a header, then every number of every attacker with all that identifies it."""
     yield ("system", "version", "attacker", "title", *(name for name in NUMBER_COLUMNS if name != "spread"))
     for one in _found(view):
         for number in one.numbers.values():
@@ -133,7 +133,7 @@ def _attack_numbers(one: AttackValues) -> list[dict[str, Any]]:
 
 
 def attacks_as_dict(view: View) -> dict[str, Any]:
-    """The same for JSON."""
+    """Return the same for JSON."""
     found = _found(view)
     return {
         "system": view.system.name,
@@ -200,7 +200,7 @@ def value_rows(system: System, submission: Submission) -> Iterator[tuple[Any, ..
 
 
 def measure_rows(run: EvaluationRun) -> Iterator[tuple[Any, ...]]:
-    """Every utterance of a run with its measures, by name."""
+    """Yield every utterance of a run with its measures, by name."""
     yield MEASURE_COLUMNS
     for measure in select_measures(run).order_by("file__utterance__name").iterator(chunk_size=500):
         utterance = measure.file.utterance
@@ -212,7 +212,7 @@ def measure_rows(run: EvaluationRun) -> Iterator[tuple[Any, ...]]:
 
 
 def epoch_rows(run: EvaluationRun) -> Iterator[list[Any]]:
-    """A line for each epoch of each seed; error rates are shares, what does not exist is empty."""
+    """Yield a line for each epoch of each seed; error rates are shares, what does not exist is empty."""
     yield ["seed", "epoch", "seconds", *MEASURES]
     for seed, epochs in list_epochs([run])[run.pk].items():
         for epoch in epochs:
@@ -221,7 +221,7 @@ def epoch_rows(run: EvaluationRun) -> Iterator[list[Any]]:
 
 
 def training_as_dict(run: EvaluationRun, system: System) -> dict[str, Any]:
-    """Everything that a training measured, with its recipe and the attacks with its attackers."""
+    """Return everything that a training measured, with its recipe and the attacks with its attackers."""
     epochs = list_epochs([run])[run.pk]
     report = make_report(epochs)
     attacks = list_attacks(run.submission)
@@ -269,12 +269,13 @@ def training_as_dict(run: EvaluationRun, system: System) -> dict[str, Any]:
 
 
 def reliability_as_list(verdicts: Mapping[str, Reliability]) -> list[dict[str, Any]]:
-    """Whether an attacker is strong enough, a row for each data set."""
+    """Return whether an attacker is strong enough, a row for each data set."""
     return [asdict(one) | {"data_set": data_set, "word": one.word} for data_set, one in verdicts.items()]
 
 
 def attacker_archive(run: EvaluationRun, seed: int) -> IO[bytes]:
-    """A zip of the attacker of a seed: weights, recipe, values and fitted back end; "not found" until it is there."""
+    """Return a zip of the attacker of a seed: weights, recipe, values and fitted back end; "not found" until it is
+    there."""
     keys = {name: encoder_key(run, seed, name) for name in list_files(run)}
     if seed not in list_trained_seeds(run) or not all(map(default_storage.exists, keys.values())):
         raise Http404
@@ -282,7 +283,7 @@ def attacker_archive(run: EvaluationRun, seed: int) -> IO[bytes]:
 
 
 def pack_files(keys: Mapping[str, str]) -> IO[bytes]:
-    """A zip of stored files, by their names in it."""
+    """Return a zip of stored files, by their names in it."""
     packed = tempfile.TemporaryFile(prefix="portal-zip-")  # noqa: SIM115 - the sender closes it
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, key in keys.items():

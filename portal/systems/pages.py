@@ -121,7 +121,7 @@ class SystemRow:
 
     @property
     def state(self) -> str:
-        """The state that most asks for attention; nothing where there is no job."""
+        """Return the state that most asks for attention; nothing where there is no job."""
         order = (JobState.RUNNING, JobState.WAITING, JobState.FAILED, JobState.CANCELLED, JobState.SUCCEEDED)
         of_jobs = next((state.value for state in order if self.jobs.get(state)), "")
         if of_jobs and self.submission_state and of_jobs not in ACTIVE_STATES:
@@ -152,7 +152,8 @@ def list_page(request: HttpRequest) -> dict[str, Any]:
 
 
 def system_rows(systems: list[System]) -> list[SystemRow]:
-    """Files of the submission that is shown, jobs and results of these systems, in as many queries for any number."""
+    """Return files of the submission that is shown, jobs and results of these systems, in as many queries for any
+    number."""
     shown = find_shown(systems)
     counted = SubmittedFile.objects.filter(submission__in=shown.values()).order_by()
     files = dict(counted.values_list("submission__system").annotate(Count("pk")))
@@ -165,7 +166,8 @@ def system_rows(systems: list[System]) -> list[SystemRow]:
 
 
 def _count_jobs(shown: dict[int, Submission]) -> dict[int, dict[str, int]]:
-    """How many jobs of the version shown of each system are in each state, as `describe_progress` counts them."""
+    """Return how many jobs of the version shown of each system are in each state, as `describe_progress` counts
+    them."""
     found: dict[int, Counter[str]] = {system: Counter() for system in shown}
     made = AnonymizationRun.objects.filter(submission__in=shown.values(), job__isnull=False)
     for system, state in made.values_list("submission__system", "job__state"):
@@ -237,14 +239,14 @@ class Figure:
 
 
 def drawn_in_page(key: str, name: str, words: str) -> dict[str, SafeString]:
-    """A stored SVG as a part of a page, whose curves tell what they are; nothing for one that is not stored."""
+    """Return a stored SVG as a part of a page, whose curves tell what they are; nothing for one that is not stored."""
     if (svg := read_stored(key)) is None:
         return {}
     return {"wide": mark_safe(for_page(svg, name, words, lambda _: ""))}  # noqa: S308 - drawn by us
 
 
 def sign_figure(request: HttpRequest, key: Callable[[Theme, ImageFormat], str], **words: Any) -> Figure:
-    """A figure with the addresses of its files.
+    """Return a figure with the addresses of its files.
 
     Args:
         key: of the file in a theme and format.
@@ -294,7 +296,7 @@ OFFER_QUESTION = (
 
 
 def shared_parts(request: HttpRequest, view: View) -> dict[str, Any]:
-    """The samples that can be heard and the description that can be read; for its own, what they do with them.
+    """Return the samples that can be heard and the description that can be read; for its own, what they do with them.
 
     Everybody meets what is released on a published leaderboard, its own also what is only offered. A description that
     was released stays until that of a later version is. A sample that a listening test plays is heard by nobody. Where
@@ -362,7 +364,7 @@ def _release_in_words(part: SharedPart, system: System, met: Submission | None, 
 def _sample(
     request: HttpRequest, part: SharedPart, file: SubmittedFile, number: int, *, with_original: bool
 ) -> dict[str, Any]:
-    """A sample as `player.html` takes it: neither utterance nor speaker has a name here."""
+    """Return a sample as `player.html` takes it: neither utterance nor speaker has a name here."""
     audio = {"original": file.utterance.audio} if with_original else {}
     voice = file.utterance.speaker.get_gender_display()
     return {
@@ -374,7 +376,7 @@ def _sample(
 
 
 def describe_offer(view: View, parts: Sequence[SubmittedFile | SubmittedDocument]) -> str:
-    """What an offer of these parts, all samples or all descriptions, has done."""
+    """Return what an offer of these parts, all samples or all descriptions, has done."""
     samples = sum(isinstance(part, SubmittedFile) for part in parts)
     what = f"{samples} samples are" if samples > 1 else "1 sample is" if samples else "The description is"
     if view.system.team_id is None:
@@ -383,7 +385,8 @@ def describe_offer(view: View, parts: Sequence[SubmittedFile | SubmittedDocument
 
 
 def find_offered(view: View, what: str) -> list[SubmittedFile | SubmittedDocument]:
-    """What a form offers of a submission: ``samples`` that are proposed, its ``description``, or the file of a key."""
+    """Return what a form offers of a submission: ``samples`` that are proposed, its ``description``, or the file of a
+    key."""
     if what == "samples":
         return [*propose_samples(view.submission)]
     if what == "description":
@@ -393,12 +396,12 @@ def find_offered(view: View, what: str) -> list[SubmittedFile | SubmittedDocumen
 
 
 def find_part(view: View, key: str) -> SharedPart | None:
-    """A part that is offered or released, by its key in a form."""
+    """Return a part that is offered or released, by its key in a form."""
     return next((part for part in list_parts(view.submission) if str(part.pk) == key), None)
 
 
 def load_submission(system: System) -> Submission:
-    """The newest submission of a system, or "not found"."""
+    """Return the newest submission of a system, or "not found"."""
     submission = system.submissions.first()
     if submission is None:
         raise Http404
@@ -406,7 +409,7 @@ def load_submission(system: System) -> Submission:
 
 
 def describe_provenance(submission: Submission, user: Any) -> dict[str, Any] | None:
-    """How the portal itself made these files; None for files made elsewhere.
+    """Return how the portal itself made these files; None for files made elsewhere.
 
     `method`: None where this portal has it no more; `levels`: at which level which data sets were anonymised;
     `expectation`: what a reader should know before comparing the numbers.
@@ -454,7 +457,7 @@ def set_figure(
     values: selectors.RunValues,
     minimum: Threshold | None = MINIMUM_PITCH_CORRELATION,
 ) -> Figure | None:
-    """The histogram of a data set."""
+    """Return the histogram of a data set."""
     groups = {
         str(Gender(gender).label): summary
         for gender in values.genders_of(run)
@@ -470,7 +473,8 @@ def set_figure(
 
 
 def contours_figure(request: HttpRequest, runs: Sequence[EvaluationRun]) -> dict[str, Any] | None:
-    """F0 contours of the utterance of median gain by realignment, as `figure.html` takes it; None without one."""
+    """Return F0 contours of the utterance of median gain by realignment, as `figure.html` takes it; None without
+    one."""
     found = ((one, one.job.result.get("contours")) for one in runs if one.job)
     run, shown = next((pair for pair in found if pair[1]), (None, {}))
     if run is None:
@@ -482,7 +486,7 @@ def contours_figure(request: HttpRequest, runs: Sequence[EvaluationRun]) -> dict
 
 
 def _describe_numbers(runs: list[EvaluationRun]) -> dict[str, Any]:
-    """The bars of all these histograms in common bins: a row for each data set and gender."""
+    """Return the bars of all these histograms in common bins: a row for each data set and gender."""
     rho = selectors.group_correlations_by_set(runs)
     if not rho:
         return {}
@@ -496,7 +500,7 @@ def _describe_numbers(runs: list[EvaluationRun]) -> dict[str, Any]:
 
 
 def measuring_per_second() -> float | None:
-    """Seconds that measuring one second of speech took lately; None before this portal did."""
+    """Return seconds that measuring one second of speech took lately; None before this portal did."""
     measures = EvaluationRun.Kind.MEASURES
     runs = EvaluationRun.objects.filter(job__state=JobState.SUCCEEDED, kind=measures).order_by("-pk")
     rows = list(runs.values_list("data_set", "job__started_at", "job__finished_at")[:RUNS_THAT_TELL_THE_PACE])
@@ -510,7 +514,8 @@ def measuring_per_second() -> float | None:
 
 
 def describe_progress(submission: Submission) -> JobsProgress:
-    """The jobs of a version of a system, while it is at work with those of its attacks, recognition and trainings."""
+    """Return the jobs of a version of a system, while it is at work with those of its attacks, recognition and
+    trainings."""
     of_runs = Q(anonymization_run__submission=submission) | Q(evaluation_run__submission=submission)
     found = list(Job.objects.filter(of_runs).select_related("evaluation_run"))
     runs = {job.pk: job.evaluation_run for job in found if hasattr(job, "evaluation_run")}
@@ -553,7 +558,7 @@ def _remaining(jobs: list[Job]) -> timedelta | None:
 
 
 def _count_in_front(jobs: list[Job]) -> list[tuple[str, str, int]]:
-    """Jobs of others in the queues in which some of these wait: under way, or older than the last of these."""
+    """Return jobs of others in the queues in which some of these wait: under way, or older than the last of these."""
     waiting = [job for job in jobs if job.state == JobState.WAITING]
     if not waiting:
         return []

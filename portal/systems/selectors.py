@@ -44,7 +44,7 @@ class View:
 
     @property
     def relation(self) -> Relation:
-        """The one that allows most."""
+        """Return the one that allows most."""
         return self.relations[0]
 
     @property
@@ -53,7 +53,7 @@ class View:
 
     @property
     def is_organizer(self) -> bool:
-        """Whether the visitor may start and end runs."""
+        """Return whether the visitor may start and end runs."""
         return self.relation is Relation.ORGANIZER
 
     @property
@@ -64,7 +64,7 @@ class View:
 
     @property
     def query(self) -> str:
-        """The end of an address that leads to this very version; empty for the one shown without it."""
+        """Return the end of an address that leads to this very version; empty for the one shown without it."""
         usual = shown_submission(self.system, self.relation, self.versions) if self.versions else None
         return f"?version={self.submission.version}" if usual and usual.pk != self.submission.pk else ""
 
@@ -75,7 +75,7 @@ class View:
 
     @property
     def context(self) -> dict[str, Any]:
-        """What every page of the system shows."""
+        """Return what every page of the system shows."""
         return {
             "system": self.system,
             "edition": self.system.edition,
@@ -88,31 +88,32 @@ class View:
 
 
 def may_read_words(relations: tuple[Relation, ...], system: System, data_set: DataSet) -> bool:
-    """Whether somebody who hears a system may read what is said: organizers, and teams that are given the words."""
+    """Return whether somebody who hears a system may read what is said: organizers, and teams that are given the
+    words."""
     if Relation.ORGANIZER in relations:
         return True
     return Relation.TEAM in relations and system.edition is not None and gives_transcripts(system.edition, data_set)
 
 
 def edition_of(system: System) -> Edition:
-    """The edition of a system, or "not found"."""
+    """Return the edition of a system, or "not found"."""
     if system.edition is None:
         raise Http404
     return system.edition
 
 
 def numbers_view(request: HttpRequest, name: str) -> View:
-    """A system whose numbers this visitor may see, or "not found"."""
+    """Return a system whose numbers this visitor may see, or "not found"."""
     return make_view(request, system_for(request.user, name, SystemPart.NUMBERS))
 
 
 def member_view(request: HttpRequest, name: str) -> View:
-    """A system whose speech this visitor may hear, or "not found"."""
+    """Return a system whose speech this visitor may hear, or "not found"."""
     return make_view(request, system_for(request.user, name))
 
 
 def own_view(request: HttpRequest, name: str) -> View:
-    """A system for its team and its organizers; for others there is none."""
+    """Return a system for its team and its organizers; for others there is none."""
     view = member_view(request, name)
     if not view.is_own:
         raise Http404
@@ -120,7 +121,7 @@ def own_view(request: HttpRequest, name: str) -> View:
 
 
 def organized_view(request: HttpRequest, name: str) -> View:
-    """A system for those who organize what it is for; for others there is none."""
+    """Return a system for those who organize what it is for; for others there is none."""
     view = member_view(request, name)
     if not view.is_organizer:
         raise Http404
@@ -134,7 +135,7 @@ def _is_as_published(edition: Edition, submission: Submission) -> bool:
 
 
 def make_view(request: HttpRequest, system: System) -> View:
-    """The submission whose numbers this visitor meets, or "not found"; its own may name another version."""
+    """Return the submission whose numbers this visitor meets, or "not found"; its own may name another version."""
     relations, is_owner = relations_and_ownership(request.user, system)
     edition = system.edition
     if edition is not None:

@@ -36,7 +36,8 @@ PITCH_COLUMNS = (*number_columns("ρF0, female", "ρF0, male"), Column("above", 
 
 
 def pitch_cells(pitch: PitchTable | None) -> list[Cell]:
-    """The cells of `PITCH_COLUMNS`: the means over all trial sets, and whether each of them is above the minimum."""
+    """Return the cells of `PITCH_COLUMNS`: the means over all trial sets, and whether each of them is above the
+    minimum."""
     overall = pitch.overall if pitch else None
     means = (overall.female, overall.male) if overall else (None, None)
     return [*(Cell(_mean(one)) for one in means), verdict_cell(pitch)]
@@ -59,13 +60,13 @@ def _badge(is_above: bool) -> Cell:
 
 
 def home_cell(home: Edition | Corpus | None, corpus: Corpus | None) -> Cell:
-    """Where a system stands; every table that names a corpus without real speakers says so."""
+    """Return where a system stands; every table that names a corpus without real speakers says so."""
     ribbon = ribbon_of(corpus)
     return Cell(str(home), link=home.get_absolute_url(), ribbon=ribbon) if home else Cell(ribbon=ribbon)
 
 
 def latest_systems_table(systems: Iterable[tuple[System, PitchTable | None]]) -> Table:
-    """Systems with their results, as the home page shows them."""
+    """Return systems with their results, as the home page shows them."""
     columns = [Column("name", "Name"), Column("method", "Method"), Column("corpus", "Corpus")]
     return plain_table(
         "Systems with their results",
@@ -90,7 +91,7 @@ def latest_systems_table(systems: Iterable[tuple[System, PitchTable | None]]) ->
 
 
 def comparison_table(found: PitchTable) -> Table:
-    """The trial sets, and all of them together in a group of its own."""
+    """Return the trial sets, and all of them together in a group of its own."""
     total = [Row((*_pitch_cells(found.total, "*"), Cell(aside="for orientation")))] if found.total else []
     sets = [
         Row((*_pitch_cells(row), replace(_badge(row.is_above), aside=f"by {decimals(row.distance, 4)}")))
@@ -183,7 +184,7 @@ def _measured_cell(metric: Metric, measured: Mapping[str, MetricValue], n: int) 
 
 
 def histogram_table(bins: Sequence[Bin], rows: Iterable[tuple[str, Summary, Sequence[int]]]) -> Table:
-    """The bars of histograms: a row for each data set and gender, with its summary and its counts."""
+    """Return the bars of histograms: a row for each data set and gender, with its summary and its counts."""
     columns = [Column("set", "Data set"), *number_columns("n", "Mean", *(f"{each.lower:.2f}" for each in bins))]
     return plain_table(
         "Numbers of the histograms",
@@ -198,7 +199,7 @@ def histogram_table(bins: Sequence[Bin], rows: Iterable[tuple[str, Summary, Sequ
 
 
 def extremes_tables(system: System, worst: Iterable[UtteranceMeasure], best: Iterable[UtteranceMeasure]) -> list[Table]:
-    """The utterances of lowest and of highest pitch correlation, as far as there are any."""
+    """Return the utterances of lowest and of highest pitch correlation, as far as there are any."""
     columns = (Column("utterance", "Utterance"), Column("set", "Data set"), *number_columns("ρF0"))
     tables = [
         plain_table(

@@ -60,12 +60,12 @@ Respond = Callable[[str, Any], HttpResponse]
 
 
 def _shown_json(_: str, data: Any) -> JsonResponse:
-    """Data that a browser shows."""
+    """Return data that a browser shows."""
     return JsonResponse(data, json_dumps_params={"indent": 1})
 
 
 def _numbers_file(ending: str, respond: Respond, make: Callable[[View], Any]) -> Page:
-    """A file of numbers, for those who may see them."""
+    """Return a file of numbers, for those who may see them."""
 
     @open_read
     def numbers_file(request: HttpRequest, name: str) -> HttpResponse:
@@ -100,7 +100,7 @@ def new_baseline(request: HttpRequest, corpus: str) -> HttpResponse:
 
 @open_read
 def system_detail(request: HttpRequest, name: str) -> HttpResponse:
-    """The numbers of a system; in an edition those of its submission, and what a visitor may see beside them."""
+    """Return the numbers of a system; in an edition those of its submission, and what a visitor may see beside them."""
     view = numbers_view(request, name)
     if view.system.edition is None:
         template, context = "systems/detail.html", pages.system_page(request, view.system)
@@ -127,7 +127,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
 
 @open_read
 def det_figure(request: HttpRequest, name: str, extension: str) -> HttpResponse:
-    """The DET curves of listeners and attackers, as a file."""
+    """Return the DET curves of listeners and attackers, as a file."""
     view = numbers_view(request, name)
     if view.system.edition is None:
         raise Http404
@@ -138,7 +138,7 @@ def det_figure(request: HttpRequest, name: str, extension: str) -> HttpResponse:
 
 @open_read
 def description(request: HttpRequest, name: str) -> HttpResponse:
-    """The description that is released: to be saved, never shown, because a stranger wrote it."""
+    """Return the description that is released: to be saved, never shown, because a stranger wrote it."""
     view = numbers_view(request, name)
     part = pages.shared_parts(request, view)["description"]
     if part is None:
@@ -173,7 +173,7 @@ def share(request: HttpRequest, name: str) -> HttpResponse:
 
 @member_read
 def system_progress(request: HttpRequest, name: str) -> HttpResponse:
-    """The live part of `system_detail`."""
+    """Return the live part of `system_detail`."""
     view = member_view(request, name)
     progress = pages.describe_progress(view.submission)
     if not progress.is_active:
@@ -192,7 +192,7 @@ objective_latex = _numbers_file("objective.tex", latex_response, exports.objecti
 
 @member_read
 def measure_list(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
-    """Every utterance of a data set with its measures, in the order asked for."""
+    """Return every utterance of a data set with its measures, in the order asked for."""
     page = utterances.data_set_page(request, member_view(request, name), data_set)
     return render(request, "systems/data_set.html", page)
 
@@ -215,13 +215,13 @@ def compare(request: HttpRequest, name: str, pk: int) -> HttpResponse:
 
 @member_read
 def run_detail(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
-    """A run of a method on a data set: settings, voices, checks."""
+    """Return a run of a method on a data set: settings, voices, checks."""
     return render(request, "systems/run.html", anonymization.run_page(request, member_view(request, name), data_set))
 
 
 @member_read
 def voices_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
-    """The voices of a run, as a file that the command line reads, or its targets; for organizers."""
+    """Return the voices of a run, as a file that the command line reads, or its targets; for organizers."""
     run, names = anonymization.find_voices(organized_view(request, name), data_set)
     what = "targets" if run.target_selection else "voices"
     response = as_download(HttpResponse(content_type="text/csv; charset=utf-8"), f"{name}-{data_set}-{what}.csv")
@@ -238,13 +238,13 @@ def voices_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
 
 @open_read
 def attacks(request: HttpRequest, name: str) -> HttpResponse:
-    """What the portal's attacks reached against a system."""
+    """Return what the portal's attacks reached against a system."""
     return render(request, "systems/attacks.html", attack_pages.attack_page(request, numbers_view(request, name)))
 
 
 @open_read
 def recognition(request: HttpRequest, name: str) -> HttpResponse:
-    """What the portal's own recognisers understood of a system."""
+    """Return what the portal's own recognisers understood of a system."""
     page = recognition_pages.recognition_page(request, numbers_view(request, name))
     return render(request, "systems/recognition.html", page)
 
@@ -257,13 +257,13 @@ retrained_csv = _numbers_file("phone-errors.csv", csv_response, recognition_page
 
 @member_read
 def utterances_csv(request: HttpRequest, name: str) -> HttpResponse:
-    """Every utterance with its errors and texts, for the system's own people."""
+    """Return every utterance with its errors and texts, for the system's own people."""
     return csv_response(f"{name}-utterances.csv", recognition_pages.utterance_rows(member_view(request, name)))
 
 
 @member_read
 def attack_scores(request: HttpRequest, name: str, run: int, score_set: int) -> HttpResponse:
-    """The Kaldi score file of one test, for the system's own people: it names speakers and utterances."""
+    """Return the Kaldi score file of one test, for the system's own people: it names speakers and utterances."""
     for one in list_attacks(member_view(request, name).submission):
         for found in one.score_sets if one.run.pk == run else ():
             if found.pk == score_set:
@@ -274,7 +274,7 @@ def attack_scores(request: HttpRequest, name: str, run: int, score_set: int) -> 
 
 @member_read
 def attack_archive(request: HttpRequest, name: str, run: int) -> HttpResponse:
-    """The results directory of an attack in the official layout, for the system's own people."""
+    """Return the results directory of an attack in the official layout, for the system's own people."""
     for one in list_attacks(member_view(request, name).submission):
         if one.run.pk == run:
             return _stored_file(one.archive_key, f"{name}-{one.engine.name}-results.zip")
@@ -286,7 +286,7 @@ def _stored_file(key: str, file_name: str) -> HttpResponse:
 
 
 def _new_run(form_class: type[EngineForm], back: str, back_title: str) -> Page:
-    """A page that starts an engine on a system."""
+    """Return a page that starts an engine on a system."""
 
     @member_page
     def new_run(request: HttpRequest, name: str) -> HttpResponse:
@@ -385,7 +385,7 @@ def training_detail(request: HttpRequest, name: str, training: int) -> HttpRespo
 
 @member_read
 def training_live(request: HttpRequest, name: str, training: int) -> HttpResponse:
-    """The part of `training_detail` that renews itself."""
+    """Return the part of `training_detail` that renews itself."""
     view = own_view(request, name)
     run = find_training(view.submission, training)
     if run.job is None or run.job.has_ended:
@@ -408,7 +408,7 @@ def training_json(request: HttpRequest, name: str, training: int) -> JsonRespons
 
 @member_read
 def attacker(request: HttpRequest, name: str, training: int, seed: int) -> HttpResponse:
-    """What one seed learnt, as a zip; for the organizers of the system."""
+    """Return what one seed learnt, as a zip; for the organizers of the system."""
     run = find_training(organized_view(request, name).submission, training)
     archive = exports.attacker_archive(run, seed)
     response = FileResponse(archive, as_attachment=True, filename=f"{name}-attacker-{run.pk}-seed-{seed}.zip")

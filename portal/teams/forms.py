@@ -65,11 +65,12 @@ class TeamForm(forms.Form):
         return self.cleaned_data["is_academic"] == "yes"
 
     def register(self, **given: Any) -> Team | None:
-        """The new team of a valid form, by `services.register_team`; None with an error where it is not possible."""
+        """Return the new team of a valid form, by `services.register_team`; None with an error where it is not
+        possible."""
         return self._or_error(services.register_team, **given, **self.cleaned_data)
 
     def save(self, *, by: Any) -> Team | None:
-        """The changed team of a valid form; None with an error of the form where it is not possible."""
+        """Return the changed team of a valid form; None with an error of the form where it is not possible."""
         return self._or_error(services.change_team, team=self.team, by=by, **self.cleaned_data)
 
     def _or_error(self, service: Any, **arguments: Any) -> Team | None:
@@ -90,7 +91,7 @@ class InvitationForm(forms.Form):
     )
 
     def send(self, *, team: Team, by: Any, now: datetime) -> Invitation | None:
-        """The invitation of a valid form; None with an error of the form where it is not possible."""
+        """Return the invitation of a valid form; None with an error of the form where it is not possible."""
         try:
             return services.invite_member(team=team, email=self.cleaned_data["email"], by=by, now=now)
         except NotPossible as reason:

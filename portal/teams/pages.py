@@ -15,7 +15,7 @@ from portal.teams.rules import InvitationState
 
 
 def team_page(user: Any, team: Team, now: datetime) -> dict[str, Any]:
-    """Everything on the page of a team, for its members and its organizers."""
+    """Return everything on the page of a team, for its members and its organizers."""
     memberships = list(team.memberships.select_related("user"))
     own = next((membership for membership in memberships if membership.user_id == user.pk), None)
     is_owner = own is not None and own.role == Membership.Role.OWNER
@@ -52,14 +52,14 @@ BADGES = {"waiting": "waiting", "approved": "succeeded", "declined": "failed", "
 
 
 def team_rows(edition: Edition) -> list[tuple[Team, str]]:
-    """The teams of an edition with the badge of their state."""
+    """Return the teams of an edition with the badge of their state."""
     return [(team, BADGES[team.state]) for team in selectors.list_teams(edition)]
 
 
 def _member_row(
     one: Membership, own: Membership | None, team: Team, steers: bool, *, is_organizer: bool
 ) -> dict[str, Any]:
-    """A member with what the visitor may do with them."""
+    """Return a member with what the visitor may do with them."""
     removable = steers and not rules.removing_problem(team, one, is_organizer=is_organizer)
     return {
         "membership": one,

@@ -45,7 +45,7 @@ class RegistrationLink:
 
 
 def invitation_state(invitation: Invitation, now: datetime) -> InvitationState:
-    """Whether an invitation can still be accepted; at `expires_at` it no longer can."""
+    """Return whether an invitation can still be accepted; at `expires_at` it no longer can."""
     if invitation.accepted_at is not None:
         return InvitationState.ACCEPTED
     if invitation.revoked_at is not None:
@@ -54,7 +54,7 @@ def invitation_state(invitation: Invitation, now: datetime) -> InvitationState:
 
 
 def link_problem(link: RegistrationLink | None, now: datetime) -> str:
-    """Why the link of an organizer opens no registration; None is one that the portal did not make."""
+    """Return why the link of an organizer opens no registration; None is one that the portal did not make."""
     if link is None:
         return (
             "The link is not complete: perhaps its end was lost when it was copied. Copy all of it from the message "
@@ -68,7 +68,7 @@ def link_problem(link: RegistrationLink | None, now: datetime) -> str:
 
 
 def registration_problem(edition: Edition, *, team: Team | None, now: datetime, is_invited: bool = False) -> str:
-    """Why a person who belongs to `team` (None: to no active one) cannot register a team.
+    """Return why a person who belongs to `team` (None: to no active one) cannot register a team.
 
     Args:
         is_invited: by the link of an organizer, which counts before the edition is listed and outside of its dates.
@@ -91,14 +91,14 @@ def registration_problem(edition: Edition, *, team: Team | None, now: datetime, 
 
 
 def joining_problem(team: Team) -> str:
-    """Why nobody can be invited to this team or join it."""
+    """Return why nobody can be invited to this team or join it."""
     if team.state not in ACTIVE_STATES:
         return f"The team “{team}” is {team.get_state_display().lower()}; nobody can join it."
     return frozen_problem(team)
 
 
 def frozen_problem(team: Team) -> str:
-    """Why members can neither join nor leave without an organizer."""
+    """Return why members can neither join nor leave without an organizer."""
     if team.members_frozen_at is None:
         return ""
     return (
@@ -108,21 +108,21 @@ def frozen_problem(team: Team) -> str:
 
 
 def leaving_problem(team: Team, *, is_owner: bool) -> str:
-    """Why a member cannot leave; an owner hands over first, or withdraws the team."""
+    """Return why a member cannot leave; an owner hands over first, or withdraws the team."""
     if is_owner:
         return "Hand the team over to another member first, or withdraw it: a team has an owner."
     return frozen_problem(team)
 
 
 def removing_problem(team: Team, membership: Membership, *, is_organizer: bool) -> str:
-    """Why the owner or the organizer cannot remove a member."""
+    """Return why the owner or the organizer cannot remove a member."""
     if membership.role == "owner":
         return f"{membership.user} owns the team. Hand it over to another member first."
     return "" if is_organizer else frozen_problem(team)
 
 
 def acceptance_problem(invitation: Invitation, *, email: str, now: datetime) -> str:
-    """Why the account of this address cannot accept an invitation, whatever its team."""
+    """Return why the account of this address cannot accept an invitation, whatever its team."""
     state = invitation_state(invitation, now)
     next_step = joining_problem(invitation.team) or "Ask the team for another one."
     if state is InvitationState.ACCEPTED:
@@ -140,21 +140,21 @@ def acceptance_problem(invitation: Invitation, *, email: str, now: datetime) -> 
 
 
 def renaming_problem(team: Team) -> str:
-    """Why the name of a team cannot change any more; the contact always can."""
+    """Return why the name of a team cannot change any more; the contact always can."""
     if team.members_frozen_at is None:
         return ""
     return f"The name is fixed since the first accepted submission on {moment(team.members_frozen_at)}."
 
 
 def approval_problem(team: Team) -> str:
-    """Why the organizer cannot approve a team."""
+    """Return why the organizer cannot approve a team."""
     if team.state in ("waiting", "declined"):
         return ""
     return f"The team “{team}” is {team.get_state_display().lower()} already."
 
 
 def asking_problem(team: Team, now: datetime) -> str:
-    """Why a declined team cannot ask again: at once for the first time, then once a day, as each sends mails."""
+    """Return why a declined team cannot ask again: at once for the first time, then once a day, as each sends mails."""
     if team.state != "declined":
         return f"The team “{team}” is {team.get_state_display().lower()}; only a declined team asks again."
     if team.edition.archived_at is not None:
@@ -172,7 +172,7 @@ def next_asking(team: Team, now: datetime) -> str:
 
 
 def describe_end(team: Team, now: datetime) -> str:
-    """What a declined or withdrawn team reads beside its state: the organizer's note, and what it can do."""
+    """Return what a declined or withdrawn team reads beside its state: the organizer's note, and what it can do."""
     if team.state != "declined":
         return "It takes no part in this edition."
     note = team.state_note or "No reason was given."
@@ -181,7 +181,7 @@ def describe_end(team: Team, now: datetime) -> str:
 
 
 def declining_problem(team: Team) -> str:
-    """Why the organizer cannot decline a team; not one that has submitted."""
+    """Return why the organizer cannot decline a team; not one that has submitted."""
     if team.state == "approved" and team.members_frozen_at is not None:
         return f"The team “{team}” has submitted; it can be withdrawn, not declined."
     if team.state in ACTIVE_STATES:

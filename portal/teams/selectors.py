@@ -38,18 +38,19 @@ def new_secret() -> str:
 
 
 def hash_secret(secret: str) -> str:
-    """SHA-256 suffices: a secret of 256 random bits cannot be guessed, whatever the speed of the hash."""
+    """Return SHA-256 suffices: a secret of 256 random bits cannot be guessed, whatever the speed of the hash."""
     return hashlib.sha256(secret.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def registration_code(edition: Edition, *, by: Any, now: datetime) -> str:
-    """What makes a link to register a team valid for as long as an invitation."""
+    """Return what makes a link to register a team valid for as long as an invitation."""
     ends_s = int((now + INVITATION_LASTS).timestamp())
     return _links.sign_object([edition.pk, edition.registration_link_number, by.pk, ends_s])
 
 
 def find_registration_link(name: str, code: str) -> RegistrationLink | None:
-    """What `registration_code` made for the edition of this name, whether or not it still works; None for all else."""
+    """Return what `registration_code` made for the edition of this name, whether or not it still works; None for all
+    else."""
     try:
         key, number, by, ends_s = _links.unsign_object(code)
     except BadSignature:
@@ -62,7 +63,7 @@ def find_registration_link(name: str, code: str) -> RegistrationLink | None:
 
 
 def teams_for(user: Any) -> QuerySet[Team]:
-    """The teams that this person belongs to or whose edition they organise."""
+    """Return the teams that this person belongs to or whose edition they organise."""
     if not user.is_authenticated:
         return Team.objects.none()
     seen = Q(memberships__user=user) | Q(edition__organizers=user)
@@ -74,7 +75,7 @@ def team_for(user: Any, pk: int) -> Team:
 
 
 def managed_teams_for(user: Any) -> QuerySet[Team]:
-    """The teams of the editions that this person organises: who may decide about them."""
+    """Return the teams of the editions that this person organises: who may decide about them."""
     if not user.is_authenticated:
         return Team.objects.none()
     return Team.objects.filter(edition__organizers=user).select_related("edition")
@@ -85,13 +86,13 @@ def managed_team_for(user: Any, pk: int) -> Team:
 
 
 def joined_team_for(user: Any, pk: int) -> Team:
-    """A team that this person belongs to."""
+    """Return a team that this person belongs to."""
     joined = Membership.objects.filter(user_id=user.pk or 0).values("team")
     return get_object_or_404(Team.objects.filter(pk=pk, pk__in=joined).select_related("edition"))
 
 
 def find_chosen_team(edition: Edition, pk: str) -> Team | None:
-    """The team of an edition with this key as an address gives it; None for no key.
+    """Return the team of an edition with this key as an address gives it; None for no key.
 
     Raises:
         Http404: the edition has no such team.
@@ -102,14 +103,14 @@ def find_chosen_team(edition: Edition, pk: str) -> Team | None:
 
 
 def steered_team_for(user: Any, pk: int) -> Team:
-    """A team that this person owns or whose edition they organise."""
+    """Return a team that this person owns or whose edition they organise."""
     owned = Q(memberships__user=user, memberships__role=Membership.Role.OWNER)
     seen = Team.objects.filter(owned | Q(edition__organizers=user)) if user.is_authenticated else Team.objects.none()
     return get_object_or_404(Team.objects.filter(pk=pk, pk__in=seen.values("pk")).select_related("edition"))
 
 
 def team_of(user: Any, edition: Edition) -> Team | None:
-    """The team with which this person takes part: the newest active one, else the newest."""
+    """Return the team with which this person takes part: the newest active one, else the newest."""
     if not user.is_authenticated:
         return None
     is_over = Case(When(state__in=ACTIVE_STATES, then=Value(0)), default=Value(1), output_field=IntegerField())
@@ -136,12 +137,12 @@ class DataAccess:
 
     @property
     def is_open(self) -> bool:
-        """Whether they may download."""
+        """Return whether they may download."""
         return self.acceptance is not None or (self.may_accept and self.is_organizer)
 
 
 def data_access(user: Any, edition: Edition) -> DataAccess:
-    """Whether this person may download the data of an edition: organizers, and members of approved teams."""
+    """Return whether this person may download the data of an edition: organizers, and members of approved teams."""
     terms, team = terms_of_data(edition), team_of(user, edition)
     is_organizer = user.is_authenticated and edition.organizers.filter(pk=user.pk).exists()
     takes_part = team is not None and team.state == Team.State.APPROVED
@@ -154,20 +155,20 @@ def data_access(user: Any, edition: Edition) -> DataAccess:
 
 
 def data_files_for(user: Any, edition: Edition) -> QuerySet[DataFile]:
-    """The files of an edition that this person may download: all of them or none."""
+    """Return the files of an edition that this person may download: all of them or none."""
     files = edition.data_files.select_related("data_set")
     return files if data_access(user, edition).is_open else files.none()
 
 
 def needs_data(user: Any, team: Team) -> bool:
-    """Whether data are shared of which this person has not accepted the terms for this team."""
+    """Return whether data are shared of which this person has not accepted the terms for this team."""
     edition = team.edition
     is_shared = edition.shares_data and edition.corpus_id is not None
     return is_shared and not team.data_acceptances.filter(user=user).exists()
 
 
 def list_own_teams(user: Any) -> QuerySet[Team]:
-    """The teams that this person belongs to, the newest first."""
+    """Return the teams that this person belongs to, the newest first."""
     return Team.objects.filter(memberships__user=user).select_related("edition").order_by("-created_at", "-pk")
 
 
@@ -180,7 +181,8 @@ def teams_by_edition(user: Any) -> dict[int, Team]:
 
 
 def list_teams(edition: Edition) -> QuerySet[Team]:
-    """The teams of an edition with their members counted (`member_count`) and their owner, those that wait first."""
+    """Return the teams of an edition with their members counted (`member_count`) and their owner, those that wait
+    first."""
     waiting = Case(When(state=Team.State.WAITING, then=Value(0)), default=Value(1), output_field=IntegerField())
     owner = Membership.objects.filter(role=Membership.Role.OWNER).select_related("user")
     listed = edition.teams.filter(archived_at=None).select_related("edition")
@@ -190,7 +192,7 @@ def list_teams(edition: Edition) -> QuerySet[Team]:
 
 
 def membership_for(user: Any, team: Team) -> Membership | None:
-    """What this person is in a team; None for people who do not belong to it."""
+    """Return what this person is in a team; None for people who do not belong to it."""
     return team.memberships.filter(user_id=user.pk).first() if user.is_authenticated else None
 
 
@@ -199,12 +201,12 @@ def get_member(team: Team, pk: int) -> Membership:
 
 
 def list_open_invitations(team: Team, now: datetime) -> QuerySet[Invitation]:
-    """Those that can still be accepted."""
+    """Return those that can still be accepted."""
     return team.invitations.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
 
 
 def list_invitations_of(user: Any, now: datetime) -> QuerySet[Invitation]:
-    """The open invitations to the address of this person's account."""
+    """Return the open invitations to the address of this person's account."""
     found = Invitation.objects.filter(accepted_at=None, revoked_at=None, expires_at__gt=now)
     return found.filter(email__iexact=user.email).select_related("team__edition", "invited_by")
 
@@ -233,7 +235,7 @@ def find_voucher(link: str) -> Voucher | None:
 
 
 def list_ended_invitations(team: Team) -> list[str]:
-    """The addresses whose invitations ended when the members were fixed."""
+    """Return the addresses whose invitations ended when the members were fixed."""
     frozen = team.members_frozen_at
     return list(team.invitations.filter(revoked_at=frozen).values_list("email", flat=True)) if frozen else []
 
@@ -243,6 +245,6 @@ def get_invitation(team: Team, pk: int) -> Invitation:
 
 
 def invitation_by(secret: str) -> Invitation:
-    """The invitation whose mail held this secret."""
+    """Return the invitation whose mail held this secret."""
     found = Invitation.objects.filter(secret_hash=hash_secret(secret))
     return get_object_or_404(found.select_related("team__edition", "invited_by"))

@@ -33,7 +33,7 @@ INVITATIONS_PER_DAY = 30
 
 @transaction.atomic
 def register_team(*, edition: Edition, by: Any, now: datetime, is_invited: bool = False, **fields: Any) -> Team:
-    """A new team that waits for approval, owned by the person who registers it; `fields` as in `FIELDS`.
+    """Return a new team that waits for approval, owned by the person who registers it; `fields` as in `FIELDS`.
 
     Raises:
         NotPossible: registration is closed, the person has a team, or the name is taken.
@@ -207,17 +207,17 @@ def accept_data(*, edition: Edition, by: Any, now: datetime, text: str) -> DataA
 
 
 def lock_edition(edition: Edition) -> Edition:
-    """Two who register, join or are approved at once wait for each other here; within a transaction."""
+    """Return two who register, join or are approved at once wait for each other here; within a transaction."""
     return Edition.objects.select_for_update().get(pk=edition.pk)
 
 
 def lock_team(team: Team) -> Team:
-    """The team as it stands now, held until the transaction ends."""
+    """Return the team as it stands now, held until the transaction ends."""
     return Team.objects.select_for_update(of=("self",)).select_related("edition").get(pk=team.pk)
 
 
 def find_active_team(user: Any, edition: Edition) -> Team | None:
-    """The team in which a person takes part; a declined or withdrawn one binds nobody."""
+    """Return the team in which a person takes part; a declined or withdrawn one binds nobody."""
     return edition.teams.filter(state__in=rules.ACTIVE_STATES, memberships__user=user).first()
 
 
@@ -234,7 +234,7 @@ def _refuse_second_teams(edition: Edition, team: Team) -> None:
 
 
 def naming_problem(edition: Edition, name: str, *, besides: Team | None = None) -> str:
-    """Why a team of an edition cannot have this name: another one has it."""
+    """Return why a team of an edition cannot have this name: another one has it."""
     taken = (team for team in edition.teams.all() if fold_line(team.name) == fold_line(name))
     is_taken = any(team != besides for team in taken)
     return f"Another team of this edition is called “{name}”. Choose another name." if is_taken else ""
@@ -320,7 +320,7 @@ def accept_invitation(*, invitation: Invitation, by: Any, now: datetime) -> Memb
 
 
 def acceptance_problem(invitation: Invitation, user: Any, now: datetime) -> str:
-    """Why a person who follows the link of an invitation cannot accept it, or ""."""
+    """Return why a person who follows the link of an invitation cannot accept it, or ""."""
     team = invitation.team
     if sentence := rules.acceptance_problem(invitation, email=user.email, now=now):
         return sentence
@@ -425,7 +425,7 @@ def _daily_problem(team: Team, now: datetime) -> str:
 
 
 def _as_it_is(team: Team, **wanted: Any) -> Membership:
-    """A membership as it stands while its team is locked: another request may have changed or ended it."""
+    """Return a membership as it stands while its team is locked: another request may have changed or ended it."""
     membership = team.memberships.select_related("user").filter(**wanted).first()
     if membership is None:
         raise NotPossible(f"This person does not belong to “{team}” any more.")

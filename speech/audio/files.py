@@ -68,7 +68,7 @@ class AudioError(Exception):
         self.remedy = remedy
 
     def problem(self, file: str, severity: Severity = Severity.ERROR) -> Problem:
-        """The same problem as a row of a report on `file`."""
+        """Return the same problem as a row of a report on `file`."""
         return Problem(self.code, file, self.expected, self.found, self.remedy, severity)
 
 
@@ -240,7 +240,7 @@ def resample(samples: NDArray[Any], from_hz: int, to_hz: int) -> NDArray[Any]:
 
 
 def to_pcm16(samples: NDArray[Any]) -> NDArray[np.int16]:
-    """Samples of any shape as int16: int16 as they are, floating point (full scale 1.0) rounded and clipped."""
+    """Return samples of any shape as int16: int16 as they are, floating point (full scale 1.0) rounded and clipped."""
     if samples.dtype == np.int16:
         return np.asarray(samples, dtype=np.int16)
     clipped: NDArray[np.float64] = np.clip(np.rint(samples * 32768), -32768, 32767)
@@ -572,7 +572,7 @@ SILENCE_PEAK = 10  # of int16, −70 dB of full scale; the quietest real speech 
 
 
 def to_unit_scale(samples: NDArray[np.generic]) -> NDArray[np.float64]:
-    """The samples as float64 where full scale is 1.0.
+    """Return the samples as float64 where full scale is 1.0.
 
     Args:
         samples: shape (samples,), int16 or floating point; the latter is taken as it is, with NaN.
@@ -592,7 +592,7 @@ def to_unit_scale(samples: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 def is_silent(samples: NDArray[np.int16]) -> bool:
-    """Whether no sample is louder than `SILENCE_PEAK`: no speech, whatever a model would hear in it.
+    """Return whether no sample is louder than `SILENCE_PEAK`: no speech, whatever a model would hear in it.
 
     Args:
         samples: shape (samples,), one or more.

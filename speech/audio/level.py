@@ -36,7 +36,7 @@ class SpeechLevel:
 
 
 def active_speech_level(signal: Signal, rate_hz: int) -> SpeechLevel:
-    """Level by ITU-T P.56 (12/2011), section 8, method B.
+    """Return level by ITU-T P.56 (12/2011), section 8, method B.
 
     Args:
         signal: shape (n,), full scale 1.0.
@@ -84,7 +84,7 @@ def find_gain(signal: Signal, rate_hz: int, level_dbov: float, wanted_dbov: floa
 
 
 def _envelope(signal: Signal, rate_hz: int) -> Signal:
-    """Two exponential averages of the rectified signal, one after the other (P.56, section 8.2)."""
+    """Return two exponential averages of the rectified signal, one after the other (P.56, section 8.2)."""
     from scipy.signal import lfilter
 
     keep = np.exp(-1 / (rate_hz * TIME_CONSTANT_S))
@@ -103,7 +103,7 @@ def _active_samples(envelope: Signal, hangover: int) -> NDArray[np.int64]:
 
 
 def _at_margin(levels: Signal, thresholds: Signal) -> float:
-    """Level at which level minus threshold, which falls from threshold to threshold, equals the margin."""
+    """Return level at which level minus threshold, which falls from threshold to threshold, equals the margin."""
     margins = levels - thresholds
     if margins[0] < MARGIN_DB:
         raise _silent("a signal hardly above the lowest threshold")

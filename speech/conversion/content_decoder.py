@@ -68,16 +68,16 @@ class ContentDecoder(nn.Module):
         self.leave = nn.Sequential(nn.LayerNorm(shape.width), nn.Linear(shape.width, BANDS))
 
     def encode(self, layers: Tensor) -> Tensor:
-        """Content, shape (batch, frames, bottleneck), of layers, shape (batch, frames, inputs)."""
+        """Return content, shape (batch, frames, bottleneck), of layers, shape (batch, frames, inputs)."""
         found: Tensor = self.narrow(self.normalize(layers))
         return found
 
     def normalize(self, layers: Tensor) -> Tensor:
-        """Layers with mean 0 and spread 1 of each number over the speech that was learnt from."""
+        """Return layers with mean 0 and spread 1 of each number over the speech that was learnt from."""
         return (layers - self.get_buffer("mean")) / self.get_buffer("spread")
 
     def quantize(self, content: Tensor, stages: int) -> tuple[Tensor, Tensor]:
-        """Content by the codes nearest to it, and which they are.
+        """Return content by the codes nearest to it, and which they are.
 
         Args:
             content: shape (…, bottleneck). stages: from 1 to those of the shape.
@@ -95,7 +95,7 @@ class ContentDecoder(nn.Module):
         return torch.stack(sums), torch.stack(numbers)
 
     def decode(self, content: Tensor, intonation: Tensor, speakers: Tensor) -> Tensor:
-        """Spectra, shape (batch, frames, 80).
+        """Return spectra, shape (batch, frames, 80).
 
         Args:
             content: at the frames of the spectrum, shape (batch, frames, bottleneck).
@@ -120,7 +120,7 @@ class SoftUnitsDecoder(ContentDecoder):
         return functional.normalize(super().encode(layers), dim=-1) * math.sqrt(self.shape.bottleneck)
 
     def name_units(self, content: Tensor) -> Tensor:
-        """Scores of the units, shape (…, units): ten times the cosines of content and units."""
+        """Return scores of the units, shape (…, units): ten times the cosines of content and units."""
         units = functional.normalize(self.units, dim=1)
         return _SHARPNESS / math.sqrt(self.shape.bottleneck) * content @ units.T
 
@@ -149,7 +149,7 @@ class SpeakerBlock(nn.Module):
 
 
 def content_layers(samples: Samples, encoder: WhisperLayers) -> Floats32:
-    """The layers that content is made of, less their mean over each piece of 30 s at most, shape (frames, 1536).
+    """Return the layers that content is made of, less their mean over each piece of 30 s at most, shape (frames, 1536).
 
     Args:
         samples: n ≥ 1; frames = n / 320, rounded up.
@@ -159,7 +159,7 @@ def content_layers(samples: Samples, encoder: WhisperLayers) -> Floats32:
 
 
 def center_layers(layers: Floats32) -> Floats32:
-    """Layers of a piece less their mean over it, shape (frames, 1536).
+    """Return layers of a piece less their mean over it, shape (frames, 1536).
 
     Args:
         layers: shape (3, frames, 512).
@@ -170,7 +170,7 @@ def center_layers(layers: Floats32) -> Floats32:
 
 
 def count_spectra(n_samples: int) -> int:
-    """How many frames a spectrum of so many samples at 16 kHz has."""
+    """Return how many frames a spectrum of so many samples at 16 kHz has."""
     return -(-n_samples * VOCODER_HZ // (RATE_HZ * HOP_SAMPLES))
 
 
@@ -181,7 +181,7 @@ def places_of_content(count: int) -> Floats:
 
 
 def contour_at_spectra(track: F0Track, count: int) -> Floats:
-    """F0 at the frames of a spectrum, of the nearest frame of the track; 0 where unvoiced; shape (count,)."""
+    """Return F0 at the frames of a spectrum, of the nearest frame of the track; 0 where unvoiced; shape (count,)."""
     found = np.zeros(count)
     times = (np.arange(count) + 0.5) * FRAME_S
     nearest = np.round((times - track.start_s) / track.step_s).astype(np.intp)
@@ -191,14 +191,16 @@ def contour_at_spectra(track: F0Track, count: int) -> Floats:
 
 
 def intonation(hz: Floats) -> Floats32:
-    """What the network takes of F0, shape (frames, 2): its logarithm, 0 where unvoiced, and whether it is voiced."""
+    """Return what the network takes of F0, shape (frames, 2): its logarithm, 0 where unvoiced, and whether it is
+    voiced."""
     voiced = hz > 0
     logs = np.log(np.where(voiced, hz, _MIDDLE_HZ) / _MIDDLE_HZ) / _RANGE_NEPER
     return np.stack([logs, voiced], axis=1).astype(np.float32)
 
 
 def log_f0(given: Tensor) -> Tensor:
-    """The natural logarithm of F0 in Hz of what `intonation` made, shape (…, frames); of unvoiced frames no F0."""
+    """Return the natural logarithm of F0 in Hz of what `intonation` made, shape (…, frames); of unvoiced frames no
+    F0."""
     return math.log(_MIDDLE_HZ) + _RANGE_NEPER * given[..., 0]
 
 
@@ -211,12 +213,12 @@ def loudness(samples: Samples) -> float:
 
 
 def spectrum_at_loudness(samples: Samples) -> Floats32:
-    """The spectrum that the network learns, of the samples at the one loudness, shape (frames, 80)."""
+    """Return the spectrum that the network learns, of the samples at the one loudness, shape (frames, 80)."""
     return log_mel(wave_at_loudness(samples))[: count_spectra(samples.size)]
 
 
 def wave_at_loudness(samples: Samples) -> Floats32:
-    """The samples at 22,050 Hz and at the one loudness, of full scale 1, shape (n,)."""
+    """Return the samples at 22,050 Hz and at the one loudness, of full scale 1, shape (n,)."""
     sound = resample(samples, RATE_HZ, VOCODER_HZ).astype(np.float32) / np.float32(32768)
     level = loudness(samples)
     return sound * np.float32(LOUDNESS / level if level else 1.0)
@@ -234,7 +236,7 @@ class Converter:
         self._device = device
 
     def find_content(self, layers: Floats32, count: int, stages: int) -> Tensor:
-        """What is said at so many frames of a spectrum, shape (count, bottleneck).
+        """Return what is said at so many frames of a spectrum, shape (count, bottleneck).
 
         Args:
             layers: as `content_layers` makes them, shape (frames of content, 1536), one frame or more.
@@ -252,13 +254,13 @@ class Converter:
             return at_places(content, places_of_content(count))
 
     def encode(self, layers: Floats32) -> Floats32:
-        """Content at its own frames, shape (frames of content, bottleneck)."""
+        """Return content at its own frames, shape (frames of content, bottleneck)."""
         with torch.inference_mode():
             found: Floats32 = self._network.encode(torch.from_numpy(layers).to(self._device)).cpu().numpy()
         return found
 
     def convert(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
-        """The spectrum of the speech in a voice, shape (frames, 80).
+        """Return the spectrum of the speech in a voice, shape (frames, 80).
 
         Args:
             layers, stages: as `find_content` takes them.
@@ -270,7 +272,7 @@ class Converter:
         return self.speak(self.find_content(layers, hz.size, stages), hz, speaker)
 
     def speak(self, content: Tensor, hz: Floats, speaker: Floats32) -> Floats32:
-        """The spectrum of what is said in a voice, shape (frames, 80).
+        """Return the spectrum of what is said in a voice, shape (frames, 80).
 
         Args:
             content: at the frames of the spectrum, shape (frames, bottleneck).
@@ -292,7 +294,7 @@ class Converter:
 def cut_with_context(
     count: int, at_once: int = _SPECTRA_AT_ONCE, context: int = _CONTEXT
 ) -> Iterator[tuple[slice, slice]]:
-    """Pieces of a long spectrum: the frames that a network sees, and which of these are kept.
+    """Yield pieces of a long spectrum: the frames that a network sees, and which of these are kept.
 
     Args:
         at_once: frames that are kept of a piece. context: that it sees to each side.
@@ -303,7 +305,7 @@ def cut_with_context(
 
 
 def at_places(content: Tensor, places: Floats) -> Tensor:
-    """Content between its frames, interpolated; the ends go on. Shape (places, bottleneck)."""
+    """Return content between its frames, interpolated; the ends go on. Shape (places, bottleneck)."""
     where = np.clip(places, 0, len(content) - 1)
     before = where.astype(np.intp)
     share = torch.from_numpy((where - before).astype(np.float32)).to(content.device)[:, None]
@@ -312,7 +314,7 @@ def at_places(content: Tensor, places: Floats) -> Tensor:
 
 
 def sharpen(spectra: Floats32, spread: float) -> Floats32:
-    """Spectra of a decoder, which are smoother than those of recordings, with larger differences.
+    """Return spectra of a decoder, which are smoother than those of recordings, with larger differences.
 
     Each value moves away from the mean of its two neighbours in time and then in bands, after it moved away from the
     mean of its band.
@@ -338,7 +340,7 @@ def sharpen(spectra: Floats32, spread: float) -> Floats32:
 
 
 def load_network(path: Path, shape: DecoderShape | None = None) -> ContentDecoder:
-    """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
+    """Return a network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
         InputError: not such a file, or other names or shapes than declared.

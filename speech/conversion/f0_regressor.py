@@ -46,7 +46,7 @@ class F0Regressor(nn.Module):
         self.leave = nn.Sequential(nn.LayerNorm(shape.width), nn.Linear(shape.width, 2))
 
     def forward(self, content: Tensor, speakers: Tensor) -> Tensor:
-        """Both numbers of each frame, shape (batch, frames, 2).
+        """Return both numbers of each frame, shape (batch, frames, 2).
 
         Args:
             content: shape (batch, frames, content). speakers: shape (batch, speaker).
@@ -84,7 +84,7 @@ class Regressor:
         self._device = device
 
     def estimate(self, content: Tensor, speaker: Floats32) -> Floats:
-        """The logarithm of F0 at every frame and the logit of voicing, smoothed, shape (frames, 2).
+        """Return the logarithm of F0 at every frame and the logit of voicing, smoothed, shape (frames, 2).
 
         Args:
             content: of codes, as `Converter.find_content` gives it, shape (frames, content), one frame or more.
@@ -102,13 +102,13 @@ class Regressor:
         return found
 
     def predict(self, content: Tensor, speaker: Floats32) -> Floats:
-        """F0 at the frames of the spectrum, 0 where unvoiced, shape (frames,). Arguments as of `estimate`."""
+        """Return F0 at the frames of the spectrum, 0 where unvoiced, shape (frames,). Arguments as of `estimate`."""
         logs, voicing = self.estimate(content, speaker).T
         return np.where(voicing > 0, np.exp(logs), 0.0)
 
 
 def smooth(values: Floats) -> Floats:
-    """The median over five frames about each one, the ends going on, shape (frames, numbers) as it came."""
+    """Return the median over five frames about each one, the ends going on, shape (frames, numbers) as it came."""
     reach = SMOOTHED_FRAMES // 2
     padded = np.pad(values, ((reach, reach), (0, 0)), mode="edge")
     found: Floats = np.median(np.lib.stride_tricks.sliding_window_view(padded, SMOOTHED_FRAMES, axis=0), axis=-1)
@@ -116,7 +116,7 @@ def smooth(values: Floats) -> Floats:
 
 
 def load(path: Path, device: Device = "cpu", shape: RegressorShape | None = None) -> Regressor:
-    """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
+    """Return a network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
         InputError: not such a file, or other names or shapes than declared.

@@ -47,7 +47,7 @@ class JointGenerator(nn.Module):
         self.generator = Generator(shape.channels, shape.width, source=True)
 
     def forward(self, content: Tensor, tune: Tensor, speakers: Tensor, source: Tensor) -> Tensor:
-        """Samples, shape (batch, 256 frames).
+        """Return samples, shape (batch, 256 frames).
 
         Args:
             content: shape (batch, frames, content). tune: as `intonation` makes it, shape (batch, frames, 2).
@@ -70,7 +70,7 @@ class JointSynthesizer:
         self._device = device
 
     def synthesize(self, content: Tensor, hz: Floats, speaker: Floats32) -> Floats32:
-        """The samples of speech, 256 of each frame.
+        """Return the samples of speech, 256 of each frame.
 
         Args:
             content: as `Converter.find_content` gives it, shape (frames, content), one frame or more.
@@ -109,12 +109,12 @@ class JointHifiGan(nn.Module):
             module.requires_grad_(requires_grad=True)
 
     def forward(self, content: Tensor, tune: Tensor, speakers: Tensor) -> Tensor:
-        """Samples, shape (batch, 256 frames); content, tune and speakers as in `ContentDecoder.decode`."""
+        """Return samples, shape (batch, 256 frames); content, tune and speakers as in `ContentDecoder.decode`."""
         samples: Tensor = self.generator(self.decoder.decode(content, tune, speakers).transpose(1, 2))
         return samples
 
     def learnt(self) -> dict[str, Tensor]:
-        """The tensors that learn, by name."""
+        """Return the tensors that learn, by name."""
         return {name: tensor for name, tensor in self.named_parameters() if tensor.requires_grad}
 
 
@@ -136,7 +136,7 @@ def load_hifigan(
 
 
 def load(path: Path, device: Device = "cpu", shape: GeneratorShape | None = None) -> JointSynthesizer:
-    """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
+    """Return a network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
         InputError: not such a file, or other names or shapes than declared.

@@ -62,7 +62,7 @@ class Normalization:
     kept: NDArray[np.bool_]
 
     def apply(self, layers: Floats32) -> Floats32:
-        """Features of frames that begin a window, each of length 1, shape (frames, D).
+        """Return features of frames that begin a window, each of length 1, shape (frames, D).
 
         Args:
             layers: shape (3, frames, 512), at most 1500 frames.
@@ -97,7 +97,7 @@ class FramePool:
 
 
 def make_pool(samples: Samples, encoder: WhisperLayers) -> FramePool:
-    """The pool of a target's speech, its recordings one after the other.
+    """Return the pool of a target's speech, its recordings one after the other.
 
     Args:
         samples: n ≥ 1; from two windows of 30 s on, the means of places are learnt from it, the better the more.
@@ -129,7 +129,7 @@ def find_directions(positions: Floats32) -> Floats32:
 
 
 def measure_normalization(windows: list[NDArray[np.float16]], directions: Floats32) -> Normalization:
-    """The means of places, and which numbers are of use, as the windows of a target show them.
+    """Return the means of places, and which numbers are of use, as the windows of a target show them.
 
     The means vary over a window along few directions only. Each direction counts by the part of its energy that is
     more than chance leaves in so many windows (a positive-part James–Stein estimate): few windows teach little.
@@ -158,7 +158,7 @@ def measure_normalization(windows: list[NDArray[np.float16]], directions: Floats
 
 
 def convert_spectrum(samples: Samples, pool: FramePool, encoder: WhisperLayers, k: int) -> Floats32:
-    """The spectrum of the speech in the target's voice, shape (spectral frames, 80).
+    """Return the spectrum of the speech in the target's voice, shape (spectral frames, 80).
 
     Args:
         samples: n ≥ 1.
@@ -177,7 +177,7 @@ def convert_spectrum(samples: Samples, pool: FramePool, encoder: WhisperLayers, 
 
 
 def average_spectra(chosen: Places, spectra: Floats32, count: int) -> Floats32:
-    """The mean spectrum of the chosen frames at each frame of the vocoder, shape (count, 80).
+    """Return the mean spectrum of the chosen frames at each frame of the vocoder, shape (count, 80).
 
     A frame of the vocoder lies somewhere within a frame of 20 ms: it takes the spectra at the same place within the
     chosen frames, interpolated.
@@ -203,7 +203,8 @@ def average_spectra(chosen: Places, spectra: Floats32, count: int) -> Floats32:
 
 
 def nearest(points: Floats32, candidates: Floats32, k: int) -> Places:
-    """Places of the `k` nearest candidates of each point by Euclidean distance, the nearest first; shape (points, k).
+    """Return places of the `k` nearest candidates of each point by Euclidean distance, the nearest first; shape
+    (points, k).
 
     Of vectors of length 1 these are the most similar by cosine. Of candidates equally near the first comes first.
 

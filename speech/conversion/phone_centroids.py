@@ -51,7 +51,7 @@ class PhonePool:
     durations: Mapping[int, float]
 
     def choose(self, content: Floats32, phones: Places) -> Floats32:
-        """The nearest centroid of the same phone for each frame, shape (frames, dimensions).
+        """Return the nearest centroid of the same phone for each frame, shape (frames, dimensions).
 
         A phone that the target never says takes the nearest centroid of all.
         """
@@ -65,7 +65,8 @@ class PhonePool:
         return chosen
 
     def place_frames(self, phones: Places, weight: float) -> Places:
-        """The frame of the source that each frame of the output is made of, in rising order, shape (output frames,).
+        """Return the frame of the source that each frame of the output is made of, in rising order, shape (output
+        frames,).
 
         A phone lasts `weight` times as long as the target says it on average, and (1 − `weight`) times as long as it
         does here, one frame at least; what is no phone keeps its length.
@@ -86,7 +87,7 @@ class PhonePool:
 def read_speech(
     samples: Samples, encoder: WhisperLayers, converter: Converter, recognizer: PhoneNetwork
 ) -> tuple[Floats32, Places]:
-    """Content and phone of each frame, shapes (frames, dimensions) and (frames,).
+    """Return content and phone of each frame, shapes (frames, dimensions) and (frames,).
 
     Args:
         samples: int16, 16 kHz, n ≥ 1; frames = n / 320, rounded up.
@@ -103,7 +104,7 @@ def read_speech(
 
 
 def make_pool(content: Floats32, phones: Places, n_centroids: int, seed: int = 0) -> PhonePool:
-    """How a target says each phone, of its speech.
+    """Return how a target says each phone, of its speech.
 
     Args:
         content, phones: of all of its frames, one at least.

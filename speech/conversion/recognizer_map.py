@@ -53,16 +53,16 @@ class RecognizerMap:
     residuals: Floats
 
     def expect(self, feature: Floats) -> Floats:
-        """The expected vector of mean features of shape (512,), of length 1."""
+        """Return the expected vector of mean features of shape (512,), of length 1."""
         return _unit(self.vectors + (feature - self.features) @ self.weights)
 
     def draw(self, feature: Floats, draw: np.random.Generator) -> Floats:
-        """A vector that the features allow, of length 1: the residual of somebody is added."""
+        """Return a vector that the features allow, of length 1: the residual of somebody is added."""
         residual = self.residuals[draw.integers(len(self.residuals))]
         return _unit(self.vectors + (feature - self.features) @ self.weights + residual)
 
     def tensors(self) -> Mapping[str, NDArray[np.float16]]:
-        """What a file holds."""
+        """Return what a file holds."""
         return {name: getattr(self, name).astype(np.float16) for name in WIDTHS}
 
 
@@ -73,7 +73,7 @@ def _unit(vector: Floats) -> Floats:
 
 
 def fit_map(features: Floats, vectors: Floats, speakers: Sequence[str], ridge: float) -> RecognizerMap:
-    """The map of least squared error, the squared weights being added.
+    """Return the map of least squared error, the squared weights being added.
 
     Args:
         features: shape (n, 512). vectors: shape (n, 256). speakers: of each row.
@@ -112,7 +112,7 @@ def mean_features(samples: Samples, encoder: WhisperLayers) -> dict[int, Floats]
 
 
 def load(path: Path) -> RecognizerMap:
-    """The map of a file, in 16 or 32 bits.
+    """Return the map of a file, in 16 or 32 bits.
 
     Raises:
         InputError: not such a file, or other names or shapes than declared.

@@ -49,7 +49,7 @@ _FRAMES_AT_ONCE, _CONTEXT = 512, 32
 
 
 def _interpolate_bands() -> Floats32:
-    """Weights that interpolate the bands of a spectrum at the frequencies of a response, shape (80, 129)."""
+    """Return weights that interpolate the bands of a spectrum at the frequencies of a response, shape (80, 129)."""
     triangles = slaney_triangles(SPECTRUM_POINTS, BANDS, RATE_HZ, HIGHEST_HZ)
     middles = triangles @ np.linspace(0, 1, triangles.shape[1]) / triangles.sum(axis=1)
     at = np.linspace(0, 1, _RESPONSES)
@@ -100,7 +100,7 @@ class SourceFilter(nn.Module):
         self.noise = FilterBlock(shape.hidden, shape.layers)
 
     def forward(self, spectra: Tensor, tune: Tensor, speakers: Tensor, source: Tensor, noise: Tensor) -> Tensor:
-        """Samples, shape (batch, 256 frames).
+        """Return samples, shape (batch, 256 frames).
 
         Args:
             spectra: shape (batch, frames, 80). tune: as `intonation` makes it, shape (batch, frames, 2).
@@ -129,7 +129,7 @@ class SourceFilter(nn.Module):
 
 
 def respond(signal: Tensor, responses: Tensor) -> Tensor:
-    """A signal, each frame by its own response without delay; from one to the next it goes over evenly.
+    """Return a signal, each frame by its own response without delay; from one to the next it goes over evenly.
 
     Args:
         signal: shape (batch, 256 frames).
@@ -161,7 +161,7 @@ def low_pass(cut: Tensor, taps: int) -> Tensor:
 
 
 def filter_frames(signal: Tensor, filters: Tensor) -> Tensor:
-    """A signal, each frame of 256 samples by a filter of its own; nothing comes before and after it.
+    """Return a signal, each frame of 256 samples by a filter of its own; nothing comes before and after it.
 
     Args:
         signal: shape (batch, 256 frames). filters: shape (batch, frames, taps), taps odd and symmetric.
@@ -181,7 +181,7 @@ class SourceFilterVocoder:
         self._device = device
 
     def synthesize(self, spectrum: Floats32, hz: Floats, speaker: Floats32) -> Floats32:
-        """The samples of speech, 256 of each frame.
+        """Return the samples of speech, 256 of each frame.
 
         Args:
             spectrum: of a decoder, which is sharpened; shape (frames, 80), one frame or more.
@@ -205,12 +205,12 @@ class SourceFilterVocoder:
 
 
 def make_noise(shape: tuple[int, ...], draw: torch.Generator) -> Tensor:
-    """What the noise block filters, as loud as the source where it is unvoiced."""
+    """Return what the noise block filters, as loud as the source where it is unvoiced."""
     return AMPLITUDE / 3 * torch.randn(shape, generator=draw, device=draw.device)
 
 
 def load(path: Path, device: Device = "cpu", shape: SourceFilterShape | None = None) -> SourceFilterVocoder:
-    """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
+    """Return a network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
         InputError: not such a file, or other names or shapes than declared.

@@ -67,7 +67,7 @@ class WorldDecoder(nn.Module):
 
 
 def parameters_at_loudness(samples: Samples, track: F0Track) -> Floats32:
-    """The parameters that the network learns, of the samples at the one loudness, shape (frames, 81).
+    """Return the parameters that the network learns, of the samples at the one loudness, shape (frames, 81).
 
     Args:
         samples: 16 kHz. track: their F0.
@@ -89,7 +89,7 @@ class WorldConverter:
         self._device = device
 
     def speak(self, content: Tensor, hz: Floats, speaker: Floats32) -> Floats32:
-        """The parameters of what is said in a voice, their envelopes sharpened, shape (frames, 81).
+        """Return the parameters of what is said in a voice, their envelopes sharpened, shape (frames, 81).
 
         Args:
             content: shape (frames, content). hz: F0 there, as it shall be, shape (frames,).
@@ -108,7 +108,7 @@ class WorldConverter:
 
 
 def load(path: Path, device: Device = "cpu", shape: WorldDecoderShape | None = None) -> WorldConverter:
-    """A network of the declared sizes with the weights of a file, in 16 or 32 bits.
+    """Return a network of the declared sizes with the weights of a file, in 16 or 32 bits.
 
     Raises:
         InputError: not such a file, or other names or shapes than declared.

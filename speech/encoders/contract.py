@@ -27,7 +27,7 @@ class SpeakerEncoder(Protocol):
     """A model that is ready to work. One instance serves one thread."""
 
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """The vectors of some utterances, shape (n, d), float32; the same whatever else is in the batch.
+        """Return the vectors of some utterances, shape (n, d), float32; the same whatever else is in the batch.
 
         Raises:
             InputError: an utterance is too short or holds no speech, or the rate is not the model's; names its

@@ -44,7 +44,7 @@ class LogMelEncoder:
         self._batch_samples = int(_BATCH_S[device] * RATE_HZ)
 
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """Vectors of some utterances, shape (n, dimension), float32; those of like length are computed together.
+        """Return vectors of some utterances, shape (n, dimension), float32; those of like length are computed together.
 
         Raises:
             InputError: another rate than 16 kHz, an utterance under a tenth of a second or silent throughout;
@@ -75,7 +75,7 @@ class LogMelEncoder:
 
 
 def load_encoder(device: Device = "cpu") -> SpeakerEncoder:
-    """The encoder with the published weights.
+    """Return the encoder with the published weights.
 
     Raises:
         InputError: the weights or the graphics card are missing, or the file does not hold this network.
@@ -93,7 +93,7 @@ ENGINE = read_engine(EncoderEngine, __file__, "ecapa-voxceleb", load=load_encode
 
 
 def _batches(places: Sequence[int], sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Places in order of length, as many together as their padded samples allow."""
+    """Return places in order of length, as many together as their padded samples allow."""
     batches: list[list[int]] = []
     for place in places:
         if batches and (len(batches[-1]) + 1) * sizes[place] <= most:

@@ -68,7 +68,8 @@ class Ge2eEncoder:
         return vectors
 
     def embed_prepared(self, prepared: Floats32) -> Floats32:
-        """The vector of speech whose level and pauses are as they should be, float32 in [−1, 1]; shape (256,)."""
+        """Return the vector of speech whose level and pauses are as they should be, float32 in [−1, 1]; shape
+        (256,)."""
         import torch
 
         starts = window_starts(prepared.size)
@@ -87,14 +88,14 @@ class Ge2eEncoder:
 
 
 def raised(samples: Samples) -> Floats32:
-    """Speech as float32 in [−1, 1], raised to −30 dB of full scale where it is quieter."""
+    """Return speech as float32 in [−1, 1], raised to −30 dB of full scale where it is quieter."""
     wave = samples.astype(np.float32) / 32768
     level_db = 20 * np.log10(float(np.sqrt(np.mean(np.square(wave, dtype=np.float64)))))
     return np.asarray(wave * 10 ** (max(0.0, TARGET_DB - level_db) / 20), np.float32)
 
 
 def without_long_pauses(wave: Floats32) -> Floats32:
-    """Speech and pauses of at most about 0.2 s; the end is cut to whole windows of 30 ms.
+    """Return speech and pauses of at most about 0.2 s; the end is cut to whole windows of 30 ms.
 
     Args:
         wave: float32, shape (n,), one window or longer.
@@ -113,7 +114,7 @@ def without_long_pauses(wave: Floats32) -> Floats32:
 
 
 def window_starts(samples: int) -> list[int]:
-    """The first frame of each window of 1.6 s; the last one only where three quarters of it are speech."""
+    """Return the first frame of each window of 1.6 s; the last one only where three quarters of it are speech."""
     frames = -(-(samples + 1) // HOP_SAMPLES)
     step = round(RATE_HZ / WINDOWS_PER_S / HOP_SAMPLES)
     starts = list(range(0, max(1, frames - WINDOW_FRAMES + step + 1), step))

@@ -26,7 +26,7 @@ _FLOOR = 1e-10
 
 
 def speaker_vector(samples: Samples, rate_hz: int) -> Floats:
-    """Mean and standard deviation of the log mel spectrum over the frames that hold speech, shape (80,).
+    """Return mean and standard deviation of the log mel spectrum over the frames that hold speech, shape (80,).
 
     The mean over the bands is taken off each frame, so that level does not count.
 
@@ -105,7 +105,7 @@ def _direction(vector: Floats) -> Floats:
 
 
 def _mel_bands(rate_hz: int, window: int) -> Floats:
-    """Triangles of equal width on the mel scale, shape (bands, window // 2 + 1)."""
+    """Return triangles of equal width on the mel scale, shape (bands, window // 2 + 1)."""
     hertz = np.fft.rfftfreq(window, 1 / rate_hz)
     edges = _hertz(np.linspace(_mel(LOWEST_HZ), _mel(HIGHEST_HZ), BANDS + 2))
     low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]

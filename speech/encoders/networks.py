@@ -67,7 +67,7 @@ class Extent:
         self.mask = (torch.arange(longest, device=frames.device) < self._frames[:, None])[:, None, :]
 
     def mirrored(self, values: Tensor, reach: int) -> Tensor:
-        """The values with `reach` frames more at both sides, mirrored at the ends of each utterance.
+        """Return the values with `reach` frames more at both sides, mirrored at the ends of each utterance.
 
         Source: ``padding_mode="reflect"`` of the published SpeechBrain models.
         """
@@ -81,18 +81,18 @@ class Extent:
         return values.gather(2, places[:, None, :].expand(-1, values.shape[1], -1))
 
     def mean(self, values: Tensor) -> Tensor:
-        """Mean over the frames that count, shape (batch, channels, 1), float32."""
+        """Return mean over the frames that count, shape (batch, channels, 1), float32."""
         values = values.float()
         if self.mask is None:
             return values.mean(dim=2, keepdim=True)
         return (values * self.mask).sum(dim=2, keepdim=True) / self.count()
 
     def count(self) -> Tensor | int:
-        """Frames that count of each utterance, shape (batch, 1, 1), or of all."""
+        """Return frames that count of each utterance, shape (batch, 1, 1), or of all."""
         return self._longest if self.mask is None else self.mask.sum(dim=2, keepdim=True)
 
     def moments(self, values: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation (of the population) over the frames, each (batch, channels, 1), float32.
+        """Return mean and standard deviation (of the population) over the frames, each (batch, channels, 1), float32.
 
         Args:
             weights: of each frame and channel, summing to 1 over the frames, 0 on padding; None for equal ones.
@@ -203,7 +203,7 @@ class EcapaTdnn(nn.Module):
         self.embedding = nn.Conv1d(2 * aggregated, embedding, 1)
 
     def forward(self, features: Tensor, frames: Tensor | None = None) -> Tensor:
-        """Speaker vectors, not normalised, shape (batch, embedding).
+        """Return speaker vectors, not normalised, shape (batch, embedding).
 
         Args:
             features: log-mel with its mean removed, shape (batch, frames, bands).
@@ -223,7 +223,8 @@ class EcapaTdnn(nn.Module):
         return vectors
 
     def _pool(self, values: Tensor, extent: Extent) -> Tensor:
-        """Mean and deviation weighted by attention that knows the whole utterance, shape (batch, 2 aggregated, 1)."""
+        """Return mean and deviation weighted by attention that knows the whole utterance, shape (batch, 2 aggregated,
+        1)."""
         context = torch.cat(extent.moments(values), dim=1).to(values.dtype)
         # The context is the same for every frame, so its share of the convolution is computed once.
         weight, width = self.attention.convolution.weight, values.shape[1]
@@ -279,7 +280,7 @@ class XvectorTdnn(nn.Module):
         self.embedding = nn.Linear(2 * shape.channels[-1], shape.embedding)
 
     def forward(self, features: Tensor, frames: Tensor | None = None) -> Tensor:
-        """Speaker vectors, shape (batch, embedding).
+        """Return speaker vectors, shape (batch, embedding).
 
         Args:
             features: shape (batch, frames, bands).

@@ -17,12 +17,12 @@ _ENGINES = (wespeaker.ENGINE, ecapa_voxceleb.ENGINE, ge2e.ENGINE, long_term_spec
 
 
 def engines() -> dict[str, EncoderEngine]:
-    """Every encoder by its name, the default first."""
+    """Return every encoder by its name, the default first."""
     return {engine.name: engine for engine in _ENGINES}
 
 
 def find_engine(name: str) -> EncoderEngine:
-    """The encoder of a name.
+    """Return the encoder of a name.
 
     Raises:
         InputError: no encoder has this name.
@@ -34,14 +34,14 @@ def find_engine(name: str) -> EncoderEngine:
 
 
 def explain_missing(engine: EncoderEngine) -> str:
-    """What keeps an encoder from running here, in one sentence; empty where nothing does."""
+    """Return what keeps an encoder from running here, in one sentence; empty where nothing does."""
     if sentence := missing_packages(engine.title, *engine.packages):
         return sentence
     return next((missing_sentence(name) for name in engine.weights if not is_here(name)), "")
 
 
 def load(name: str, device: Device = "cpu") -> SpeakerEncoder:
-    """The encoder, ready to work.
+    """Return the encoder, ready to work.
 
     Raises:
         InputError: no encoder has this name, a package, its weights or the graphics card is missing, or its

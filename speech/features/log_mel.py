@@ -21,12 +21,13 @@ FLOOR_POWER, RANGE_DB = 1e-10, 80.0
 
 
 def frame_counts(lengths: Tensor) -> Tensor:
-    """Frames of utterances of some samples, both shape (batch,)."""
+    """Return frames of utterances of some samples, both shape (batch,)."""
     return lengths // HOP + 1
 
 
 def log_mel(waveforms: Tensor, lengths: Tensor | None = None, bands: int = 80) -> Tensor:
-    """Features with the mean of each utterance removed, shape (batch, frames, bands); 0 behind an utterance's end.
+    """Return features with the mean of each utterance removed, shape (batch, frames, bands); 0 behind an utterance's
+    end.
 
     Args:
         waveforms: float32, shape (batch, samples), -1 to 1.
@@ -72,7 +73,7 @@ def _window(device: torch.device) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _triangles(bands: int, device: torch.device) -> Tensor:
-    """Weights of the spectral lines in each band, shape (201, bands).
+    """Return weights of the spectral lines in each band, shape (201, bands).
 
     Both slopes of a triangle are as wide as its lower one, as in SpeechBrain's ``Filterbank``.
     """

@@ -42,17 +42,17 @@ class FilterbankOptions:
 
     @property
     def frame_samples(self) -> int:
-        """Samples of a frame."""
+        """Return samples of a frame."""
         return round(self.frame_s * self.rate_hz)
 
     @property
     def hop_samples(self) -> int:
-        """Samples from frame to frame."""
+        """Return samples from frame to frame."""
         return round(self.hop_s * self.rate_hz)
 
 
 def log_mel_filterbank(samples: Samples | Floats32, options: FilterbankOptions) -> Floats32:
-    """The log energies of each band in each frame, shape (1 + (n − frame) // hop, bands).
+    """Return the log energies of each band in each frame, shape (1 + (n − frame) // hop, bands).
 
     Args:
         samples: shape (n,), at the scale of int16 (−32768 to 32767), whatever their type.
@@ -69,7 +69,7 @@ def log_mel_filterbank(samples: Samples | Floats32, options: FilterbankOptions) 
 
 
 def _power_spectra(samples: Samples | Floats32, options: FilterbankOptions) -> Iterator[Floats32]:
-    """Power spectra of some frames at a time, shape (frames, points / 2): without the line at half the rate."""
+    """Yield power spectra of some frames at a time, shape (frames, points / 2): without the line at half the rate."""
     frame, points = options.frame_samples, _points(options)
     window = _window(options.window, frame)
     every = np.lib.stride_tricks.sliding_window_view(samples, frame)[:: options.hop_samples]
@@ -96,7 +96,7 @@ def _window(name: Window, samples: int) -> Floats32:
 
 @cache
 def _mel_triangles(options: FilterbankOptions) -> Floats32:
-    """Triangles that are straight on the mel scale, shape (points / 2, bands)."""
+    """Return triangles that are straight on the mel scale, shape (points / 2, bands)."""
     points = _points(options)
     lines = _mel(np.arange(points // 2) * options.rate_hz / points)
     lowest, highest = _mel(np.array([options.lowest_hz, options.highest_hz or options.rate_hz / 2]))
@@ -115,7 +115,7 @@ def _mel(hertz: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def slaney_triangles(
     points: int, bands: int, rate_hz: int = 16_000, highest_hz: float | None = None
 ) -> npt.NDArray[np.float64]:
-    """Triangles of area 2 / width on Slaney's mel scale from 0 Hz on, as librosa's, shape (bands, bins).
+    """Return triangles of area 2 / width on Slaney's mel scale from 0 Hz on, as librosa's, shape (bands, bins).
 
     The scale is straight up to 1 kHz (15 mel), then 27 mel stand for each factor of 6.4.
 

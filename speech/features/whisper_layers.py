@@ -106,7 +106,7 @@ class WhisperEncoder(nn.Module):
         self.layer_norm = nn.LayerNorm(shape.width)
 
     def forward(self, bands: Tensor, layers: Sequence[int]) -> Tensor:
-        """The outputs of layers, shape (batch, layers, 1500, width).
+        """Return the outputs of layers, shape (batch, layers, 1500, width).
 
         Args:
             bands: of whole windows, shape (batch, bands, 3000).
@@ -132,11 +132,11 @@ class WhisperLayers:
 
     @property
     def positions(self) -> Floats32:
-        """What is added to the frames of a window before the first block, shape (1500, width)."""
+        """Return what is added to the frames of a window before the first block, shape (1500, width)."""
         return self._encoder.get_buffer("positions").cpu().numpy()
 
     def encode(self, utterances: Sequence[Samples], rate_hz: int, layers: Sequence[int]) -> list[Floats32]:
-        """The layers of each utterance, shape (layers, frames, width); frames = samples / 320, rounded up.
+        """Return the layers of each utterance, shape (layers, frames, width); frames = samples / 320, rounded up.
 
         Recordings longer than 30 s are cut into pieces of equal length, which know nothing of one another.
 
@@ -170,7 +170,7 @@ class WhisperLayers:
 
 
 def cut_evenly(samples: Samples) -> Iterator[Samples]:
-    """Pieces of at most 30 s, as long as one another up to a frame; all but the last are whole frames."""
+    """Yield pieces of at most 30 s, as long as one another up to a frame; all but the last are whole frames."""
     frames = -(-samples.size // HOP_SAMPLES)
     pieces = -(-frames // WINDOW_FRAMES)
     step = -(-frames // pieces) * HOP_SAMPLES
@@ -179,7 +179,7 @@ def cut_evenly(samples: Samples) -> Iterator[Samples]:
 
 
 def log_mel(samples: Samples) -> Tensor:
-    """The spectrum that the encoder takes, of 30 s with silence behind the samples, shape (80, 3000)."""
+    """Return the spectrum that the encoder takes, of 30 s with silence behind the samples, shape (80, 3000)."""
     wave = functional.pad(torch.from_numpy(samples.astype(np.float32) / 32768), (0, _WINDOW_SAMPLES - samples.size))
     window = torch.hann_window(_MEL_POINTS)
     spectrum = torch.stft(wave, _MEL_POINTS, _MEL_HOP, window=window, return_complex=True)[:, :-1]
@@ -188,7 +188,7 @@ def log_mel(samples: Samples) -> Tensor:
 
 
 def load(device: Device = "cpu") -> WhisperLayers:
-    """The encoder of Whisper base, its file verified.
+    """Return the encoder of Whisper base, its file verified.
 
     Raises:
         InputError: the file is missing or another one, or the device cannot be used.
@@ -197,7 +197,7 @@ def load(device: Device = "cpu") -> WhisperLayers:
 
 
 def load_encoder(path: Path, shape: WhisperShape | None = None) -> WhisperEncoder:
-    """The encoder of a CTranslate2 file of the declared sizes; those of Whisper base where none are given.
+    """Return the encoder of a CTranslate2 file of the declared sizes; those of Whisper base where none are given.
 
     Raises:
         InputError: what `read_tensors` refuses, or other names, shapes or numbers of heads than declared.

@@ -82,7 +82,8 @@ MODEL_FILES = _read_catalogue()
 
 
 def read_engine(kind: Callable[..., T], module: str, name: str, **fields: Any) -> T:
-    """An engine as the file ``engines.toml`` beside a module describes it under its name, with further fields."""
+    """Return an engine as the file ``engines.toml`` beside a module describes it under its name, with further
+    fields."""
     about = tomllib.loads(Path(module).with_name("engines.toml").read_text(encoding="utf-8"))[name]
     lists = {key: tuple(value) for key, value in about.items() if isinstance(value, list)}
     return kind(name=name, **about | lists | fields)

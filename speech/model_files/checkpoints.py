@@ -30,7 +30,8 @@ _LONGEST_HEADER = 10_000_000  # bytes
 
 
 def differences(expected: Shapes, found: Shapes) -> str:
-    """All that a file's tensors and an architecture's have not in common, long lists cut; empty where they agree.
+    """Return all that a file's tensors and an architecture's have not in common, long lists cut; empty where they
+    agree.
 
     Counters of batches may be absent.
     """
@@ -61,7 +62,7 @@ def save_checkpoint(path: Path, module: nn.Module, metadata: Mapping[str, str] |
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file by name.
+    """Return the tensors of a file by name.
 
     Raises:
         InputError: no such file, an empty, cut or other one, one that would run code, or one that holds anything
@@ -76,7 +77,8 @@ def read_state(path: Path) -> dict[str, Tensor]:
 
 
 def read_header(path: Path) -> tuple[Shapes, Mapping[str, str]]:
-    """Names and shapes of the tensors of a safetensors file, and its texts; no tensor is read, and no library loaded.
+    """Return names and shapes of the tensors of a safetensors file, and its texts; no tensor is read, and no library
+    loaded.
 
     Raises:
         InputError: no such file, or another one.
@@ -133,7 +135,7 @@ def put_state(state: Mapping[str, Tensor], module: nn.Module, path: Path, only: 
 
 
 def renamed(state: Mapping[str, Tensor], renames: Renames, path: Path) -> dict[str, Tensor]:
-    """The state under the names that the table gives.
+    """Return the state under the names that the table gives.
 
     Raises:
         InputError: two names become one.
@@ -189,7 +191,7 @@ def _read_torch(path: Path) -> Mapping[str, Tensor]:
 
 
 def _asks_for_code(path: Path, error: str) -> bool:
-    """Whether torch stopped at a name to import, or the file is a pickle (which starts so) of another maker."""
+    """Return whether torch stopped at a name to import, or the file is a pickle (which starts so) of another maker."""
     if "unsupported global" in error.lower() or "unsupported class" in error.lower():
         return True
     with path.open("rb") as file:

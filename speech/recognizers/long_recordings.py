@@ -40,7 +40,7 @@ def list_pieces(samples: Samples, longest_s: float) -> Iterator[Samples]:
 
 
 def _quietest(samples: Samples) -> int:
-    """The middle of the 200 ms with the least energy, as a position in the samples."""
+    """Return the middle of the 200 ms with the least energy, as a position in the samples."""
     step = round(_STEP_S * RATE_HZ)
     steps = samples[: samples.size // step * step].reshape(-1, step)
     energy = np.einsum("ij,ij->i", steps, steps, dtype=np.float64)

@@ -78,7 +78,7 @@ class MoonshineRecognizer:
             self._library.moonshine_free_transcriber(self._handle)
 
     def transcribe(self, utterances: Sequence[Samples], rate_hz: int, language: str = ENGLISH) -> list[str]:
-        """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
+        """Return what each utterance says; see `speech.recognizers.contract.Recognizer`."""
         check_rate(rate_hz, ENGINE.title)
         check_language(language, ENGINE)
         return [" ".join(filter(None, map(self._piece, list_pieces(one, LONGEST_S)))) for one in utterances]
@@ -115,7 +115,7 @@ def package_folder() -> Path | None:
 
 
 def missing() -> str:
-    """Why the recogniser cannot run here, as one sentence; empty where it can."""
+    """Return why the recogniser cannot run here, as one sentence; empty where it can."""
     package = package_folder()
     if package is None:
         return describe_missing(ENGINE.title, PACKAGE)
@@ -128,7 +128,7 @@ def missing() -> str:
 
 
 def load(device: Device) -> MoonshineRecognizer:
-    """The recogniser, its model files verified.
+    """Return the recogniser, its model files verified.
 
     Raises:
         InputError: a graphics card is asked for, the package is missing, or a model file is not the one that was
@@ -151,7 +151,7 @@ def load(device: Device) -> MoonshineRecognizer:
 
 
 def _library(path: Path) -> Any:
-    """The shared library with the types of the functions used here."""
+    """Return the shared library with the types of the functions used here."""
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:

@@ -53,7 +53,7 @@ class _Block(nn.Module):
 
 
 def count_outputs(lengths: Tensor) -> Tensor:
-    """How many outputs utterances of so many frames have, both shape (batch,)."""
+    """Return how many outputs utterances of so many frames have, both shape (batch,)."""
     return (lengths + MERGED - 1) // MERGED
 
 
@@ -91,12 +91,12 @@ class PhoneNetwork(nn.Module):
         return {"recipe": self.recipe.to_json(), "phones": json.dumps(self.phones)}
 
     def number(self, text: str) -> list[int]:
-        """The numbers of the phones of a text; those that the network does not know are left out."""
+        """Return the numbers of the phones of a text; those that the network does not know are left out."""
         places = {phone: place for place, phone in enumerate(self.phones, 1)}
         return [places[phone] for phone in text.split() if phone in places]
 
     def recognise(self, utterances: Sequence[Frames]) -> list[str]:
-        """The phones of each utterance: of each frame the likeliest, repetitions and blanks left out.
+        """Return the phones of each utterance: of each frame the likeliest, repetitions and blanks left out.
 
         Args:
             utterances: frames, shape (frames, inputs), at least one frame each.
@@ -105,7 +105,7 @@ class PhoneNetwork(nn.Module):
         return [" ".join(self.phones[place - 1] for place, _ in groupby(best) if place) for best in likeliest]
 
     def label_frames(self, frames: Frames) -> NDArray[np.intp]:
-        """The number of the phone that each frame belongs to, 0 where none is near, shape (frames,).
+        """Return the number of the phone that each frame belongs to, 0 where none is near, shape (frames,).
 
         CTC says when a phone is heard, not how long it lasts: a frame belongs to the nearest output that names one.
 
@@ -140,7 +140,7 @@ def save(network: PhoneNetwork, path: Path) -> None:
 
 
 def load(path: Path) -> PhoneNetwork:
-    """The network of a file of `save`.
+    """Return the network of a file of `save`.
 
     Raises:
         InputError: another file, or a damaged one.

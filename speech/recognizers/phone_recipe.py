@@ -35,7 +35,7 @@ class PhoneRecipe:
     )
 
     def changed(self, **values: object) -> Self:
-        """The recipe with other values.
+        """Return the recipe with other values.
 
         Raises:
             InputError: an unknown name, or values out of their range; names all of them.
@@ -51,5 +51,5 @@ class PhoneRecipe:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The recipe that `to_json` wrote."""
+        """Return the recipe that `to_json` wrote."""
         return cls().changed(**json.loads(text))

@@ -22,12 +22,12 @@ _TURN = Lock()  # the dictionary keeps notes of a sentence
 
 
 def missing() -> str:
-    """Why no phones can be found here, as one sentence; empty where they can."""
+    """Return why no phones can be found here, as one sentence; empty where they can."""
     return missing_packages(TITLE, "hibari")
 
 
 def spell_phones(text: str) -> str:
-    """The phones of a text, separated by spaces; empty where nothing of it can be pronounced.
+    """Return the phones of a text, separated by spaces; empty where nothing of it can be pronounced.
 
     Args:
         text: in English, in capitals or not.

@@ -19,12 +19,12 @@ _OWN_NEEDS = {moonshine.ENGINE.name: moonshine.missing, torchaudio_ctc.ENGINE.na
 
 
 def engines() -> dict[str, RecognizerEngine]:
-    """Every recogniser by its name, the default first."""
+    """Return every recogniser by its name, the default first."""
     return dict(_ENGINES)
 
 
 def find_engine(name: str) -> RecognizerEngine:
-    """The recogniser of a name.
+    """Return the recogniser of a name.
 
     Raises:
         InputError: there is none; names those that there are.
@@ -35,7 +35,7 @@ def find_engine(name: str) -> RecognizerEngine:
 
 
 def explain_missing(engine: RecognizerEngine) -> str:
-    """Why a recogniser cannot run here, as one sentence that says what to do; empty where it can."""
+    """Return why a recogniser cannot run here, as one sentence that says what to do; empty where it can."""
     if own := _OWN_NEEDS.get(engine.name):
         return own()
     if sentence := missing_packages(engine.title, *engine.packages):
@@ -44,7 +44,7 @@ def explain_missing(engine: RecognizerEngine) -> str:
 
 
 def load(name: str, device: Device = "cpu") -> Recognizer:
-    """A recogniser, ready to work.
+    """Return a recogniser, ready to work.
 
     Raises:
         InputError: no such recogniser, or it lacks something here.

@@ -37,7 +37,7 @@ class CtcRecognizer:
         self._model, self._labels, self._device = model, tuple(labels), device
 
     def transcribe(self, utterances: Sequence[Samples], rate_hz: int, language: str = ENGLISH) -> list[str]:
-        """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
+        """Return what each utterance says; see `speech.recognizers.contract.Recognizer`."""
         check_rate(rate_hz, ENGINE.title)
         check_language(language, ENGINE)
         return [" ".join(filter(None, map(self._piece, list_pieces(one, LONGEST_S)))) for one in utterances]
@@ -53,7 +53,7 @@ class CtcRecognizer:
 
 
 def best_path(emissions: NDArray[np.float32], labels: Sequence[str]) -> str:
-    """The likeliest label of each frame, repetitions merged, blanks left out.
+    """Return the likeliest label of each frame, repetitions merged, blanks left out.
 
     Args:
         emissions: shape (frames, labels), any monotone function of the probabilities; label 0 is the blank.
@@ -68,12 +68,12 @@ def best_path(emissions: NDArray[np.float32], labels: Sequence[str]) -> str:
 
 
 def weights_path() -> Path:
-    """Where the weights are looked for."""
+    """Return where the weights are looked for."""
     return folder() / "wav2vec2" / FILE
 
 
 def missing() -> str:
-    """Why the recogniser cannot run here, as one sentence; empty where it can."""
+    """Return why the recogniser cannot run here, as one sentence; empty where it can."""
     if sentence := missing_packages(ENGINE.title, "torch", "torchaudio"):
         return sentence
     if not weights_path().is_file():
@@ -85,7 +85,7 @@ def missing() -> str:
 
 
 def load(device: Device) -> CtcRecognizer:
-    """The recogniser.
+    """Return the recogniser.
 
     Raises:
         InputError: torchaudio or the weights are missing, or the weights do not fit the model.

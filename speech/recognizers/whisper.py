@@ -61,7 +61,7 @@ class WhisperRecognizer:
         self._batch, self._device = _BATCH[device], device
 
     def transcribe(self, utterances: Sequence[Samples], rate_hz: int, language: str = ENGLISH) -> list[str]:
-        """What each utterance says; see `speech.recognizers.contract.Recognizer`."""
+        """Return what each utterance says; see `speech.recognizers.contract.Recognizer`."""
         check_rate(rate_hz, ENGINE.title)
         check_language(language, ENGINE)
         prompt = self._prompt(CHINESE.get(language, language))
@@ -114,7 +114,7 @@ class WhisperRecognizer:
         list(self._decode([np.zeros(RATE_HZ // 2, np.int16)], self._prompt(ENGLISH)))
 
     def _features(self, samples: Samples) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Log mel spectrum of 30 s, shape (80, 3000), the rest as silence."""
+        """Return log mel spectrum of 30 s, shape (80, 3000), the rest as silence."""
         scaled = np.zeros(round(LONGEST_S * RATE_HZ), dtype=np.float32)
         scaled[: samples.size] = samples.astype(np.float32) / 32768
         with use_one_thread_for_products():  # a last digit more or less makes another full stop
@@ -123,7 +123,7 @@ class WhisperRecognizer:
 
 
 def load(device: Device) -> WhisperRecognizer:
-    """The recogniser, its files verified.
+    """Return the recogniser, its files verified.
 
     Raises:
         InputError: a file is missing or another one, or the device cannot be used.

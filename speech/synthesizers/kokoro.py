@@ -53,12 +53,12 @@ _INPUTS = {"tokens": [1, "sequence_length"], "style": [1, 256], "speed": [1]}
 
 
 def voices_of_gender(gender: str) -> tuple[str, ...]:
-    """The voices of a gender, f or m; all where it is empty."""
+    """Return the voices of a gender, f or m; all where it is empty."""
     return tuple(name for name in VOICES if gender in ("", name[1]))
 
 
 def missing() -> str:
-    """Why nothing can be spoken here, as one sentence; empty where it can."""
+    """Return why nothing can be spoken here, as one sentence; empty where it can."""
     if sentence := missing_packages(TITLE, "onnxruntime", "hibari"):
         return sentence
     return "" if is_here(WEIGHTS) else missing_sentence(WEIGHTS)
@@ -87,7 +87,7 @@ class Kokoro:
         self._symbols: dict[str, int] = json.loads(Path(ASSETS, "vocab.json").read_text(encoding="utf-8"))
 
     def speak(self, text: str, mixture: Mapping[str, float], pause_s: float = 0.2) -> Floats32:
-        """The text in the voice of a mixture; empty where nothing of it can be pronounced.
+        """Return the text in the voice of a mixture; empty where nothing of it can be pronounced.
 
         Args:
             text: in English.
@@ -103,7 +103,7 @@ class Kokoro:
         return np.concatenate(joined) if joined else np.zeros(0, np.float32)
 
     def style(self, mixture: Mapping[str, float], n_phonemes: int) -> Floats32:
-        """The style vector of a mixture for a text of so many phonemes, shape (256,)."""
+        """Return the style vector of a mixture for a text of so many phonemes, shape (256,)."""
         if unknown := sorted(set(mixture) - set(VOICES)):
             raise InputError(f"{TITLE} has no voice {', '.join(unknown)}. Its voices: {', '.join(VOICES)}.")
         shares = np.array([mixture.get(name, 0.0) for name in VOICES])
@@ -123,7 +123,7 @@ class Kokoro:
         return np.asarray(self._session.run(None, inputs)[0], np.float32).ravel()
 
     def _list_tokens(self, text: str) -> Iterator[list[int]]:
-        """The symbols of a text, as many at once as the network takes."""
+        """Yield the symbols of a text, as many at once as the network takes."""
         with self._turn:
             phonemes = str(self._dictionary(" ".join(text.split())))
         for part in cut_phonemes(phonemes, LONGEST):
@@ -132,7 +132,7 @@ class Kokoro:
 
 
 def cut_phonemes(phonemes: str, longest: int) -> Iterator[str]:
-    """Parts of at most so many symbols, cut behind a sentence where there is one, else a word, else anywhere."""
+    """Yield parts of at most so many symbols, cut behind a sentence where there is one, else a word, else anywhere."""
     rest = phonemes.strip()
     while len(rest) > longest:
         head = rest[: longest + 1]
@@ -148,7 +148,7 @@ def cut_phonemes(phonemes: str, longest: int) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def read_styles() -> NDArray[np.float64]:
-    """The styles of all voices, shape (voices, lengths, 256).
+    """Return the styles of all voices, shape (voices, lengths, 256).
 
     Raises:
         InputError: the file is not the one that came with this program.
@@ -161,7 +161,7 @@ def read_styles() -> NDArray[np.float64]:
 
 
 def shared() -> Kokoro:
-    """The one that all threads of this process share; a forked process gets its own."""
+    """Return the one that all threads of this process share; a forked process gets its own."""
     with _LOADING:
         return _of_process(os.getpid())
 

@@ -32,7 +32,7 @@ class Source(nn.Module, ABC):
         self._rate_hz, self._hop = rate_hz, hop
 
     def forward(self, hz: Tensor, draw: torch.Generator, start: Tensor | None = None) -> Tensor:
-        """The signal, shape (batch, 1, frames × hop), within −1 and 1.
+        """Return the signal, shape (batch, 1, frames × hop), within −1 and 1.
 
         Args:
             hz: shape (batch, frames).
@@ -53,7 +53,7 @@ class Source(nn.Module, ABC):
         """As `forward`, of phases that are known."""
 
     def of_recording(self, hz: NDArray[np.float64]) -> Tensor:
-        """The signal of a whole recording, made some frames at a time; its noise is always the same.
+        """Return the signal of a whole recording, made some frames at a time; its noise is always the same.
 
         Args:
             hz: shape (frames,).

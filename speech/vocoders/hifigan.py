@@ -82,7 +82,8 @@ class Generator(nn.Module):
         self.conv_post = nn.Conv1d(channels, 1, 7, padding=3)
 
     def groups(self) -> list[list[nn.Module]]:
-        """Its layers in the order of their work: a group for each layer that makes more samples, and one after them."""
+        """Return its layers in the order of their work: a group for each layer that makes more samples, and one after
+        them."""
         blocks: list[nn.Module] = list(self.resblocks)
         count = len(_BLOCK_KERNELS)
         before: list[list[nn.Module]] = [
@@ -93,7 +94,7 @@ class Generator(nn.Module):
         return [[*layers, each] for layers, each in zip(before, last, strict=True)]
 
     def forward(self, bands: Tensor, source: Tensor | None = None) -> Tensor:
-        """Samples, shape (batch, 256 frames), of spectra, shape (batch, inputs, frames).
+        """Return samples, shape (batch, 256 frames), of spectra, shape (batch, inputs, frames).
 
         Args:
             source: shape (batch, 1, 256 frames); None where the network adds none.
@@ -119,7 +120,7 @@ class HifiGan:
         self._device = device
 
     def synthesize(self, spectra: Sequence[Floats32]) -> list[Floats32]:
-        """The samples of each spectrum, 256 for each frame, within −1 and 1.
+        """Return the samples of each spectrum, 256 for each frame, within −1 and 1.
 
         Args:
             spectra: as `log_mel` makes them, shape (frames, 80), one frame or more each.
@@ -136,7 +137,7 @@ class HifiGan:
             return [np.concatenate(list(self._parts(spectrum))) for spectrum in spectra]
 
     def _parts(self, spectrum: Floats32) -> Iterator[Floats32]:
-        """Samples of some frames at a time; what they see of their neighbours is cut off again."""
+        """Yield samples of some frames at a time; what they see of their neighbours is cut off again."""
         for start in range(0, len(spectrum), _FRAMES_AT_ONCE):
             first, end = max(0, start - CONTEXT_FRAMES), min(len(spectrum), start + _FRAMES_AT_ONCE)
             bands = torch.from_numpy(np.ascontiguousarray(spectrum[first : end + CONTEXT_FRAMES].T, np.float32))
@@ -145,7 +146,7 @@ class HifiGan:
 
 
 def log_mel(samples: Floats32) -> Floats32:
-    """The spectrum that the weights expect, shape (n / 256, 80), rounded up: zeros fill the last frame.
+    """Return the spectrum that the weights expect, shape (n / 256, 80), rounded up: zeros fill the last frame.
 
     Args:
         samples: at 22,050 Hz, shape (n,), n ≥ 1.
@@ -164,7 +165,7 @@ def log_mel(samples: Floats32) -> Floats32:
 
 
 def log_mels(waves: Tensor) -> Tensor:
-    """The spectra of pieces of equal length on whatever device they are, shape (batch, frames, 80).
+    """Return the spectra of pieces of equal length on whatever device they are, shape (batch, frames, 80).
 
     Args:
         waves: float32, shape (batch, 256 frames), more than 384 samples each.
@@ -177,7 +178,7 @@ def log_mels(waves: Tensor) -> Tensor:
 
 
 def load(device: Device = "cpu") -> HifiGan:
-    """The vocoder with the universal weights, their file verified.
+    """Return the vocoder with the universal weights, their file verified.
 
     Raises:
         InputError: the file is missing or another one, or the device cannot be used.
@@ -186,7 +187,7 @@ def load(device: Device = "cpu") -> HifiGan:
 
 
 def load_generator(path: Path) -> Generator:
-    """A generator V1 with the weights of a published file.
+    """Return a generator V1 with the weights of a published file.
 
     Raises:
         InputError: not such a file, or tensors of other names or shapes.
@@ -203,7 +204,7 @@ def load_generator(path: Path) -> Generator:
 
 
 def _joined(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The state with weights in place of their lengths (`weight_g`) and directions (`weight_v`)."""
+    """Return the state with weights in place of their lengths (`weight_g`) and directions (`weight_v`)."""
     joined = {}
     for name, tensor in state.items():
         if name.endswith("weight_v"):

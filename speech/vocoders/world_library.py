@@ -23,7 +23,7 @@ _turn = Lock()
 
 
 def missing_world(what: str = "Formant and F0 scaling") -> str:
-    """Why WORLD cannot be used here and what to do, a sentence; empty where it can. Never raises.
+    """Return why WORLD cannot be used here and what to do, a sentence; empty where it can. Never raises.
 
     Args:
         what: needs it, as a sentence begins.
@@ -34,7 +34,7 @@ def missing_world(what: str = "Formant and F0 scaling") -> str:
 
 
 def load_world() -> ModuleType:
-    """The compiled part of pyworld: dio, stonemask, harvest, cheaptrick, d4c, synthesize.
+    """Return the compiled part of pyworld: dio, stonemask, harvest, cheaptrick, d4c, synthesize.
 
     Raises InputError where it is absent or cannot be loaded.
     """
@@ -54,7 +54,7 @@ def load_world() -> ModuleType:
 
 
 def _find_compiled() -> ModuleSpec | None:
-    """Where the compiled part lies; the package itself is found, not run."""
+    """Return where the compiled part lies; the package itself is found, not run."""
     try:
         package = importlib.util.find_spec(_PACKAGE)
     except (ImportError, ValueError):

@@ -36,7 +36,7 @@ _POINTS_MEL: Floats = np.linspace(0, _BINS_MEL[-1], POINTS)
 
 
 def analyse(sound: Floats, hz: Floats, frame_s: float) -> Floats32:
-    """The parameters of the frames, shape (frames, 81).
+    """Return the parameters of the frames, shape (frames, 81).
 
     Args:
         sound: shape (n,). hz: F0 of its frames, shape (frames,). frame_s: length of a frame in seconds.
@@ -56,7 +56,8 @@ def analyse(sound: Floats, hz: Floats, frame_s: float) -> Floats32:
 
 
 def contour_at_steps(hz: Floats, frame_s: float, count: int) -> Floats:
-    """F0 at so many frames of the synthesis, shape (count,); between voiced frames its logarithm is interpolated."""
+    """Return F0 at so many frames of the synthesis, shape (count,); between voiced frames its logarithm is
+    interpolated."""
     places = _places(0, count, frame_s)
     voiced = hz > 0
     if not voiced.any():
@@ -67,7 +68,7 @@ def contour_at_steps(hz: Floats, frame_s: float, count: int) -> Floats:
 
 
 def synthesize(parameters: Floats32, frame_s: float, contour: Floats, begin: int = 0) -> Floats:
-    """The sound of frames of the synthesis, shape (80 frames,).
+    """Return the sound of frames of the synthesis, shape (80 frames,).
 
     Args:
         parameters: of the whole speech, shape (frames, 81), one frame or more. frame_s: length of one in seconds.
@@ -96,7 +97,7 @@ def _places(begin: int, end: int, frame_s: float) -> Floats:
 
 
 def _interpolate(values: Floats | Floats32, places: Floats, wanted: Floats) -> Floats:
-    """Rows of values at places, at others, shape (rows, wanted); both rise, and what is wanted lies within."""
+    """Return rows of values at places, at others, shape (rows, wanted); both rise, and what is wanted lies within."""
     after = np.clip(np.searchsorted(places, wanted), 1, places.size - 1)
     share = (wanted - places[after - 1]) / (places[after] - places[after - 1])
     return np.asarray((1 - share) * values[:, after - 1] + share * values[:, after], np.float64)

@@ -57,7 +57,7 @@ _CONTENT_BYTES, _SPECTRA_BYTES, _WAVE_BYTES = 50 * 1536 * 2, 86 * 90 * 2, 22_050
 
 @engine_finder
 def find_network_training() -> list[str]:
-    """Whether this machine can train networks of methods."""
+    """Return whether this machine can train networks of methods."""
     return [name for with_texts, name in ENGINES.items() if not find_missing(with_texts=with_texts)]
 
 
@@ -213,7 +213,7 @@ class _SeedWatch:
 
 
 def _read_losses(path: Path) -> list[list[Any]]:
-    """The rows of a curve, numbers as such, the names of the columns first; none of a recipe without steps."""
+    """Return the rows of a curve, numbers as such, the names of the columns first; none of a recipe without steps."""
     if not path.is_file():
         return []
     with path.open(newline="") as file:

@@ -34,7 +34,7 @@ VOICES_FILE = "voices.safetensors"  # of a decoder: names and voices of the spea
 
 
 def trainings_for(user: Any) -> QuerySet[NetworkTraining]:
-    """The trainings on corpora that this person may see, newest first, each with its seeds and their jobs."""
+    """Return the trainings on corpora that this person may see, newest first, each with its seeds and their jobs."""
     seeds = NetworkSeed.objects.select_related("job__after").defer("files")
     found = NetworkTraining.objects.filter(corpus__in=corpora_for(user))
     found = found.select_related("corpus", "created_by", "decoder__training__corpus")
@@ -46,7 +46,8 @@ def training_for(user: Any, pk: int) -> NetworkTraining:
 
 
 def managed_trainings_for(user: Any) -> QuerySet[NetworkTraining]:
-    """The trainings that this person may delete: who started them, who owns the corpus whose voices they learnt."""
+    """Return the trainings that this person may delete: who started them, who owns the corpus whose voices they
+    learnt."""
     found = NetworkTraining.objects.select_related("corpus")
     if user.is_staff:
         return found
@@ -54,23 +55,24 @@ def managed_trainings_for(user: Any) -> QuerySet[NetworkTraining]:
 
 
 def _is_key(text: str) -> bool:
-    """Whether a part of an address can be the key of a row."""
+    """Return whether a part of an address can be the key of a row."""
     return text.isdecimal() and len(text) < 19
 
 
 def find_training(user: Any, corpus: Corpus, pk: str) -> NetworkTraining | None:
-    """A training on this corpus by its key as an address has it; None where there is none."""
+    """Return a training on this corpus by its key as an address has it; None where there is none."""
     return trainings_for(user).filter(corpus=corpus, pk=int(pk) if _is_key(pk) else 0).first()
 
 
 def seed_for(user: Any, training: int, seed: int) -> NetworkSeed:
-    """A seed that has ended, with its files."""
+    """Return a seed that has ended, with its files."""
     rows = NetworkSeed.objects.filter(training__in=trainings_for(user), training=training, seed=seed)
     return get_object_or_404(rows.exclude(card={}).select_related("training__corpus"))
 
 
 def find_network(user: Any, pk: str) -> NetworkSeed:
-    """A seed that has ended by its key as an address has it, where a method reads such networks; or "not found"."""
+    """Return a seed that has ended by its key as an address has it, where a method reads such networks; or "not
+    found"."""
     rows = NetworkSeed.objects.filter(training__in=trainings_for(user)).exclude(card={})
     rows = rows.select_related("training__corpus", "training__decoder__training__corpus")
     found = get_object_or_404(rows, pk=int(pk) if _is_key(pk) else 0)
@@ -80,23 +82,24 @@ def find_network(user: Any, pk: str) -> NetworkSeed:
 
 
 def list_decoders(user: Any) -> QuerySet[NetworkSeed]:
-    """The decoders, of trainings that this person may see, for which another network can be trained; newest first."""
+    """Return the decoders, of trainings that this person may see, for which another network can be trained; newest
+    first."""
     rows = NetworkSeed.objects.filter(training__in=trainings_for(user), training__recipe=DECODER).exclude(card={})
     return rows.select_related("training__corpus").order_by("-pk")
 
 
 def may_see_decoder(user: Any, training: NetworkTraining) -> bool:
-    """Whether this person may see the speech of the decoder that a training is for, if that was trained here."""
+    """Return whether this person may see the speech of the decoder that a training is for, if that was trained here."""
     return training.decoder is None or may_see_corpus(user, training.decoder.training.corpus)
 
 
 def list_jobs(training: NetworkTraining) -> list[Job]:
-    """The jobs of a training, first to last."""
+    """Return the jobs of a training, first to last."""
     return [one.job for one in training.seeds.all() if one.job is not None]
 
 
 def sum_up_state(jobs: Sequence[Job]) -> JobState:
-    """The state of a training by those of its jobs, of which each follows the one before."""
+    """Return the state of a training by those of its jobs, of which each follows the one before."""
     states = {job.state for job in jobs}
     for state in (JobState.RUNNING, JobState.FAILED, JobState.CANCELLED, JobState.WAITING):
         if state in states:
@@ -105,7 +108,7 @@ def sum_up_state(jobs: Sequence[Job]) -> JobState:
 
 
 def read_recipe(training: NetworkTraining) -> Recipe:
-    """The recipe of a training with the values that it was started with.
+    """Return the recipe of a training with the values that it was started with.
 
     Raises:
         KeyError: this version of the portal has it no more.
@@ -115,7 +118,7 @@ def read_recipe(training: NetworkTraining) -> Recipe:
 
 
 def find_change(training: NetworkTraining) -> str:
-    """Why a training cannot go on with what it began with, a sentence; empty where it can, or has not begun."""
+    """Return why a training cannot go on with what it began with, a sentence; empty where it can, or has not begun."""
     try:
         recipe = read_recipe(training)
     except (KeyError, InputError):
@@ -129,7 +132,7 @@ def find_change(training: NetworkTraining) -> str:
 
 
 def hash_material(recipe: Recipe, spoken: Iterable[Utterance]) -> str:
-    """Digest of a recipe and the speech that is learned from by it."""
+    """Return digest of a recipe and the speech that is learned from by it."""
     rows = [(one.name, one.speaker.name, one.audio, one.transcript if recipe.needs_texts else "") for one in spoken]
     return hashlib.sha256(json.dumps([recipe.as_dict(), rows], sort_keys=True).encode()).hexdigest()
 
@@ -156,12 +159,12 @@ class TrainingSet:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be learned from, a sentence; empty where it can."""
+        """Return why it cannot be learned from, a sentence; empty where it can."""
         return "" if self.with_audio else f"{self.data_set} has no audio. Import the corpus again with its recordings."
 
     @property
     def warning(self) -> str:
-        """What a reader of evaluations must know of networks that learnt from it, a sentence; else empty."""
+        """Return what a reader of evaluations must know of networks that learnt from it, a sentence; else empty."""
         if not self.tested:
             return ""
         who = "One of its speakers is" if self.tested == 1 else f"{self.tested} of its speakers are"
@@ -169,7 +172,7 @@ class TrainingSet:
 
 
 def list_material(corpus: Corpus) -> list[TrainingSet]:
-    """The training sets of a corpus, by name; data of enrolment and trial is for evaluation only."""
+    """Return the training sets of a corpus, by name; data of enrolment and trial is for evaluation only."""
     spoken = ~Q(utterances__audio="")
     rows = corpus.data_sets.filter(role=Role.TRAINING).order_by("name")
     counted = rows.annotate(
@@ -192,8 +195,8 @@ def list_material(corpus: Corpus) -> list[TrainingSet]:
 
 
 def list_warnings(training: NetworkTraining) -> list[tuple[str, str]]:
-    """What a reader of evaluations must know of the networks of a training, and of the decoder that it is for: heading
-    and text of each."""
+    """Return what a reader of evaluations must know of the networks of a training, and of the decoder that it is for:
+    heading and text of each."""
     learnt = [("It learns from speakers of the evaluation", "", training)]
     if training.decoder is not None:
         own = training.decoder.training
@@ -223,13 +226,13 @@ def warn_of_speakers(network: NetworkSeed, corpus: Corpus) -> list[str]:
 
 
 def list_spoken(training: NetworkTraining) -> QuerySet[Utterance]:
-    """The utterances that a training learns from, each once, by name."""
+    """Return the utterances that a training learns from, each once, by name."""
     sets = DataSet.objects.filter(corpus=training.corpus_id, name__in=training.data_sets, role=Role.TRAINING)
     spoken = Utterance.objects.filter(data_sets__in=sets).exclude(audio="").select_related("speaker")
     return spoken.order_by("name").distinct()
 
 
 def list_unfinished() -> set[str]:
-    """The trainings, by their keys as texts, of which a seed has not ended: their folders are needed still."""
+    """Return the trainings, by their keys as texts, of which a seed has not ended: their folders are needed still."""
     found: Iterable[int] = NetworkSeed.objects.filter(card={}).order_by().values_list("training", flat=True).distinct()
     return {str(pk) for pk in found}

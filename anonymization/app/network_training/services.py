@@ -30,7 +30,7 @@ _MODELS = ("whisper-base", "ge2e", "hifigan-universal")
 
 
 def find_missing(*, with_texts: bool = False) -> str:
-    """Why no network can be trained on this machine, one sentence; empty where one can.
+    """Return why no network can be trained on this machine, one sentence; empty where one can.
 
     Args:
         with_texts: by a recipe that learns from words, too.
@@ -43,7 +43,7 @@ def find_missing(*, with_texts: bool = False) -> str:
 
 
 def explain_no_training(*, with_texts: bool = False) -> str:
-    """Why neither this machine nor a worker can train a network, one sentence; empty where one can."""
+    """Return why neither this machine nor a worker can train a network, one sentence; empty where one can."""
     engine = ENGINES[with_texts]
     return lacking({engine: find_missing(with_texts=with_texts)})[engine]
 
@@ -60,7 +60,8 @@ def start_training(
     licence: str = "",
     by: Any = None,
 ) -> NetworkTraining:
-    """A training with a job for each seed, each after the one before, which leaves it what it read of the speech.
+    """Return a training with a job for each seed, each after the one before, which leaves it what it read of the
+    speech.
 
     Args:
         data_sets: training sets of the corpus; what has audio is learned from.
@@ -104,7 +105,7 @@ def start_training(
 
 
 def needs_card(recipe: Recipe) -> bool | None:
-    """Whether a training needs a graphics card, or must not use one; None where it uses one that is there."""
+    """Return whether a training needs a graphics card, or must not use one; None where it uses one that is there."""
     return recipe.needs_card or (False if isinstance(recipe, MapRecipe) else None)
 
 
@@ -116,7 +117,7 @@ def find_problems(
     changes: Mapping[str, str],
     decoder: NetworkSeed | None = None,
 ) -> list[str]:
-    """What speaks against a training, a sentence each."""
+    """Return what speaks against a training, a sentence each."""
     if sentence := explain_no_training():
         return [sentence]
     found = [
@@ -130,7 +131,7 @@ def find_problems(
 
 
 def find_wrong_values(recipe: str, changes: Mapping[str, str]) -> str:
-    """Why there is no such recipe, or what is wrong with its values, all of it; empty where nothing is."""
+    """Return why there is no such recipe, or what is wrong with its values, all of it; empty where nothing is."""
     if recipe not in read_recipes():
         return f"Expected a recipe ({', '.join(read_recipes())}), found “{recipe}”."
     try:
@@ -141,7 +142,7 @@ def find_wrong_values(recipe: str, changes: Mapping[str, str]) -> str:
 
 
 def find_missing_texts(data_sets: Sequence[DataSet], recipe: str, changes: Mapping[str, str]) -> str:
-    """Why a recipe that learns from words cannot learn from these data sets, a sentence; empty where it can.
+    """Return why a recipe that learns from words cannot learn from these data sets, a sentence; empty where it can.
 
     Of a recipe that is none, or has wrong values, `find_wrong_values` tells.
     """
@@ -158,7 +159,7 @@ def find_missing_texts(data_sets: Sequence[DataSet], recipe: str, changes: Mappi
 
 
 def find_wrong_decoder(recipe: str, decoder: NetworkSeed | None) -> str:
-    """Why a recipe cannot learn from the content of this network, a sentence; empty where it can."""
+    """Return why a recipe cannot learn from the content of this network, a sentence; empty where it can."""
     if decoder is None or recipe not in read_recipes():
         return ""
     if decoder.training.recipe != DECODER or not decoder.card:
@@ -167,7 +168,7 @@ def find_wrong_decoder(recipe: str, decoder: NetworkSeed | None) -> str:
 
 
 def find_wrong_sets(corpus: Corpus, data_sets: Sequence[DataSet]) -> list[str]:
-    """Why these data sets of a corpus cannot be learned from, a sentence each."""
+    """Return why these data sets of a corpus cannot be learned from, a sentence each."""
     if evaluated := [one.name for one in data_sets if one.role != Role.TRAINING]:
         return [
             f"{', '.join(evaluated)}: speech of enrolment and trials is for evaluation only. A network that learnt "

@@ -20,7 +20,7 @@ _CEILING_HZ, _FLOOR_HZ = 600.0, 50.0
 
 
 def find_contour(samples: Samples, estimator: str = "praat") -> Floats:
-    """F0 at the frames of the spectrum, shape (frames,); of less than 40 ms nothing is voiced.
+    """Return F0 at the frames of the spectrum, shape (frames,); of less than 40 ms nothing is voiced.
 
     Args:
         estimator: a key of `speech.pitch.estimators.ESTIMATORS`.
@@ -37,7 +37,8 @@ def find_contour(samples: Samples, estimator: str = "praat") -> Floats:
 
 
 def move_contour(hz: Floats, mean: float, spread: float) -> Floats:
-    """F0 with another mean and spread of its logarithm, shape (frames,); 0 stays, and little of it keeps its spread.
+    """Return F0 with another mean and spread of its logarithm, shape (frames,); 0 stays, and little of it keeps its
+    spread.
 
     Args:
         mean, spread: of the natural logarithm of hertz.
@@ -55,5 +56,5 @@ def move_contour(hz: Floats, mean: float, spread: float) -> Floats:
 
 
 def limit_contour(hz: Floats) -> Floats:
-    """F0 as somebody may have it; 0 stays."""
+    """Return F0 as somebody may have it; 0 stays."""
     return np.where(hz > 0, np.clip(hz, _FLOOR_HZ, _CEILING_HZ), 0.0)

@@ -99,13 +99,13 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
         requests: Sequence[VoiceRequest],
         pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the pool is the method's own
     ) -> list[PseudoSpeaker]:
-        """Each voice by its key and, where the distance counts, by the vector of the speaker's recordings."""
+        """Return each voice by its key and, where the distance counts, by the vector of the speaker's recordings."""
         with use_one_thread_for_products():
             return [self._plan(request) for request in requests]
 
     @abstractmethod
     def _plan(self, request: VoiceRequest) -> PseudoSpeaker:
-        """The voice of one request."""
+        """Return the voice of one request."""
 
     def _convert(self, samples: Samples, voice: Speaker, options: dict[str, OptionValue]) -> Samples:
         from speech.conversion.content_decoder import content_layers
@@ -123,7 +123,7 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
         return files.load_converter(self.networks.decoder)
 
     def _synthesize(self, layers: Floats32, hz: Floats, speaker: Floats32, stages: int) -> Floats32:
-        """Samples of the frames of F0, 11.6 ms each."""
+        """Return samples of the frames of F0, 11.6 ms each."""
         [sound] = vocoder().synthesize([self._converter().convert(layers, hz, speaker, stages)])
         return sound
 
@@ -134,7 +134,7 @@ class ContentMethod(SpectrumMethod[Speaker], ABC):
         speaker: Speaker,
         options: dict[str, OptionValue],
     ) -> Floats:
-        """F0 of the output at the frames of its spectrum, 0 where unvoiced; that of the original, moved."""
+        """Return F0 of the output at the frames of its spectrum, 0 where unvoiced; that of the original, moved."""
         return move_contour(find_contour(samples, str(options["f0"])), *speaker[1:])
 
 
@@ -224,8 +224,8 @@ class WorldVoices(PooledVoices):
         return super().missing() or missing_world(self.title)
 
     def _read_voice(self, voice: PseudoSpeaker) -> Speaker:
-        """The mixture, with its vector farther from the mean of the gender: the network makes voices that are too much
-        alike."""
+        """Return the mixture, with its vector farther from the mean of the gender: the network makes voices that are
+        too much alike."""
         vector, *f0 = super()._read_voice(voice)
         mean = self._pool().mean_like(vector)
         moved = mean + _FARTHER * (vector - mean)
@@ -349,7 +349,7 @@ class ReflectedVectors(_MovedVectors):
         requests: Sequence[VoiceRequest],
         pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the pool is the method's own
     ) -> list[PseudoSpeaker]:
-        """One map for all requests; another one for other speakers, roles, splits or seeds."""
+        """Return one map for all requests; another one for other speakers, roles, splits or seeds."""
         own = self._pool()
         whole = own.vectors.astype(np.float64)
         keys = "|".join(sorted(request.key for request in requests))
@@ -366,7 +366,8 @@ class ReflectedVectors(_MovedVectors):
 
 
 def _own_and_pool(request: VoiceRequest, pool: SpeakerPool) -> tuple[Floats, Floats]:
-    """The vectors of the pool of a speaker's gender, and the speaker's own of length 1, or the mean of the former."""
+    """Return the vectors of the pool of a speaker's gender, and the speaker's own of length 1, or the mean of the
+    former."""
     vectors = pool.vectors[_rows_of_gender(pool, request)].astype(np.float64)
     own = _own_vector(request.recordings)
     start = vectors.mean(axis=0) if own is None else own.astype(np.float64)
@@ -380,14 +381,15 @@ def _draw(key: str, what: str) -> np.random.Generator:
 
 
 def _rows_of_gender(pool: SpeakerPool, request: VoiceRequest) -> npt.NDArray[np.intp]:
-    """The speakers of the pool of the gender that is told, else guessed; all where nobody is known to have it."""
+    """Return the speakers of the pool of the gender that is told, else guessed; all where nobody is known to have
+    it."""
     gender = request.gender or guess_gender(request.recordings)
     found = [row for row, own in enumerate(pool.genders) if own == gender]
     return np.array(found or range(len(pool.names)))
 
 
 def _own_vector(recordings: Sequence[Recording]) -> Floats32 | None:
-    """The mean vector of the first minute of a speaker; None where there is too little speech."""
+    """Return the mean vector of the first minute of a speaker; None where there is too little speech."""
     vectors = []
     for samples in _heard(recordings):
         with suppress(ValueError), use_torch_threads(1):  # too short or silent
@@ -396,7 +398,7 @@ def _own_vector(recordings: Sequence[Recording]) -> Floats32 | None:
 
 
 def _heard(recordings: Sequence[Recording]) -> Iterator[Samples]:
-    """The recordings of a speaker that can be read, up to the first minute."""
+    """Yield the recordings of a speaker that can be read, up to the first minute."""
     heard = 0.0
     for recording in recordings:
         try:

@@ -85,7 +85,7 @@ class NetworkFile(NamedTuple):
     shape: Shape | None = None
 
     def verify(self) -> Path:
-        """Its path. Raises MethodError where it holds something else, or is not there."""
+        """Return its path. Raises MethodError where it holds something else, or is not there."""
         if self.is_shipped:
             return verify_file(self.path, self.sha256)
         try:
@@ -134,7 +134,7 @@ class SpeakerPool:
     f0: npt.NDArray[np.float32]
 
     def voice(self, mixture: Mapping[str, float]) -> Speaker:
-        """Vector of length 1, mean and spread of the logarithm of F0 of a mixture of its speakers.
+        """Return vector of length 1, mean and spread of the logarithm of F0 of a mixture of its speakers.
 
         Raises:
             MethodError: nobody of it, or somebody else.
@@ -160,7 +160,7 @@ class SpeakerPool:
 
 @lru_cache(maxsize=_KEPT)
 def read_pool(file: NetworkFile = SHIPPED.voices) -> SpeakerPool:
-    """The speakers of a file, by default of that which ships, verified."""
+    """Return the speakers of a file, by default of that which ships, verified."""
     from safetensors import safe_open
 
     with safe_open(file.verify(), framework="np") as opened:
@@ -171,14 +171,15 @@ def read_pool(file: NetworkFile = SHIPPED.voices) -> SpeakerPool:
 
 
 def verify_file(path: Path, sha256: str) -> Path:
-    """The path of a file that ships. Raises MethodError where it holds something else."""
+    """Return the path of a file that ships. Raises MethodError where it holds something else."""
     if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
         raise MethodError(f"{path.name} is not the file that ships with this version. Install the package again.")
     return path
 
 
 def load_decoder(file: NetworkFile = SHIPPED.decoder) -> ContentDecoder:
-    """A decoder, of a bottleneck or of soft units, by default the one of the former that ships, its file verified."""
+    """Return a decoder, of a bottleneck or of soft units, by default the one of the former that ships, its file
+    verified."""
     from speech.conversion import content_decoder
 
     return content_decoder.load_network(file.verify(), cast("DecoderShape | None", file.shape))

@@ -28,7 +28,7 @@ _CROSSED_IN = 8
 
 
 def add_noise(vector: Floats, pool: Floats, strength: float, draw: np.random.Generator) -> Floats:
-    """The vector with noise, of length 1.
+    """Return the vector with noise, of length 1.
 
     Args:
         vector: of the speaker.
@@ -61,7 +61,7 @@ def add_noise(vector: Floats, pool: Floats, strength: float, draw: np.random.Gen
 
 
 def _precision(pool: Floats) -> Floats:
-    """Inverse of the pool's covariance, loaded, shape (numbers, numbers)."""
+    """Return inverse of the pool's covariance, loaded, shape (numbers, numbers)."""
     centred = pool - pool.mean(axis=0)
     covariance = centred.T @ centred / len(pool)
     loading = _LOADING * max(float(np.trace(covariance)) / len(covariance), 1e-6)

@@ -40,7 +40,7 @@ class Reflections:
     normals: Floats
 
     def apply(self, vector: Floats) -> Floats:
-        """The mapped vector, of length 1; what lies off the axes is left out."""
+        """Return the mapped vector, of length 1; what lies off the axes is left out."""
         mapped = _reflect(self.coordinates(vector)[None], self.normals)[-1][0]
         found = np.maximum(self.mean + (mapped * self.spread) @ self.axes, 0.0)
         length = float(np.linalg.norm(found))
@@ -53,7 +53,7 @@ class Reflections:
 
 
 def fit_reflections(pool: Floats, draw: np.random.Generator) -> Reflections:
-    """A map that takes the speakers of a pool away from all originals.
+    """Return a map that takes the speakers of a pool away from all originals.
 
     What falls is, averaged over the pool, the logarithm of the sum of exp(10 cosine) of an anonymised speaker with each
     original one, plus the cosine with the own original where that is above 0.
@@ -96,7 +96,7 @@ def _gradient(originals: Floats, normals: Floats) -> Floats:
 
 
 def _reflect(vectors: Floats, normals: Floats) -> list[Floats]:
-    """The vectors, shape (vectors, axes), before and after each reflection I - 2 u uᵀ."""
+    """Return the vectors, shape (vectors, axes), before and after each reflection I - 2 u uᵀ."""
     passed = [vectors]
     for normal in normals:
         passed.append(passed[-1] - 2 * (passed[-1] @ normal)[:, None] * normal)

@@ -67,7 +67,7 @@ class FinishedTraining:
     card: Mapping[str, Any]
 
     def describe(self) -> str:
-        """What was learnt, and from which speech."""
+        """Return what was learnt, and from which speech."""
         data = self.card["data"]
         licence = f" ({data['licence']})" if data.get("licence") else ""
         return f"{self.recipe} of {data['utterances']} utterances of {data['speakers']} speakers{licence}"
@@ -79,12 +79,12 @@ def find_retrained(method: Anonymizer) -> Mapping[str, str]:
 
 
 def is_described(path: Path) -> bool:
-    """Whether a file names a built-in method, and so no command. Raises MethodError where it cannot be read."""
+    """Return whether a file names a built-in method, and so no command. Raises MethodError where it cannot be read."""
     return "method" in read_table(path)[0].keys
 
 
 def list_files(path: Path) -> tuple[Path, ...]:
-    """The files beside a description that decide what becomes of it; none of what cannot be read."""
+    """Return the files beside a description that decide what becomes of it; none of what cannot be read."""
     try:
         named = read_table(path)[0].keys.get("trained")
     except MethodError:
@@ -95,7 +95,7 @@ def list_files(path: Path) -> tuple[Path, ...]:
 
 
 def load_retrained(path: Path, built_in: Iterable[Anonymizer]) -> Described:
-    """The method that a description names, with its networks.
+    """Return the method that a description names, with its networks.
 
     Raises:
         MethodError: the description or a training cannot be used; says all that is wrong.
@@ -130,7 +130,7 @@ def load_retrained(path: Path, built_in: Iterable[Anonymizer]) -> Described:
 
 
 def retrain(method: Anonymizer, trainings: Iterable[FinishedTraining], title: str) -> Described:
-    """A method that ships with the networks of trainings, one of a recipe, under its own name; no file is read.
+    """Return a method that ships with the networks of trainings, one of a recipe, under its own name; no file is read.
 
     Raises:
         MethodError: it reads no such networks, or these are for another decoder; says all that is wrong.
@@ -144,7 +144,7 @@ def retrain(method: Anonymizer, trainings: Iterable[FinishedTraining], title: st
 
 
 def describe_training(folder: Path, card: Mapping[str, Any]) -> FinishedTraining:
-    """What a training left in a folder, as its card says it."""
+    """Return what a training left in a folder, as its card says it."""
     recipe = card["recipe"]["name"]
     shape = _find_shape(card)
     files = {
@@ -157,13 +157,14 @@ def describe_training(folder: Path, card: Mapping[str, Any]) -> FinishedTraining
 
 
 def _find_shape(card: Mapping[str, Any]) -> Shape | None:
-    """The sizes of the network of a card; None of one without steps. TypeError for sizes that are none of its kind."""
+    """Return the sizes of the network of a card; None of one without steps. TypeError for sizes that are none of its
+    kind."""
     kind = SHAPES.get(card["recipe"]["name"])
     return kind(**card["recipe"].get("shape", {})) if kind else None
 
 
 def read_training(folder: Path) -> FinishedTraining:
-    """What a training left in a folder, its files verified.
+    """Return what a training left in a folder, its files verified.
 
     Raises:
         MethodError: there is none, it has not ended, or a file is not that which its card names; says all.
@@ -240,7 +241,7 @@ def _find_method(table: TomlTable, built_in: Iterable[Anonymizer]) -> ContentMet
 
 
 def _list_mismatches(method: ContentMethod, trainings: Mapping[str, FinishedTraining]) -> list[str]:
-    """Networks that read the content of another decoder than that of the method."""
+    """Return networks that read the content of another decoder than that of the method."""
     own = trainings.get(DECODER)
     decoder = own.files["decoder"] if own else method.networks.decoder
     found = []
@@ -277,7 +278,7 @@ def _make(method: ContentMethod, name: str, title: str, trainings: Mapping[str, 
 
 
 def _retrained_pipeline(parts: Sequence[Block], trainings: Mapping[str, FinishedTraining]) -> tuple[Block, ...]:
-    """The parts, those that were retrained named so; the pool is that of the speakers of an own decoder."""
+    """Return the parts, those that were retrained named so; the pool is that of the speakers of an own decoder."""
     slots = {slot for recipe in trainings for slot in _SLOTS[recipe]}
     found = [replace(part, state="retrained") if part.slot in slots else part for part in parts]
     if decoder := trainings.get(DECODER) or trainings.get(SOFT_UNITS):
@@ -290,7 +291,7 @@ def _retrained_pipeline(parts: Sequence[Block], trainings: Mapping[str, Finished
 
 
 def _told(problems: list[str], take: Callable[[], T]) -> T | None:
-    """What a function gives; what it refuses is added to the problems."""
+    """Return what a function gives; what it refuses is added to the problems."""
     try:
         return take()
     except MethodError as error:

@@ -85,12 +85,12 @@ class Description(Described):
 
     @property
     def has_voice_in_command(self) -> bool:
-        """Whether a call can serve one voice only."""
+        """Return whether a call can serve one voice only."""
         return not self.placeholders.isdisjoint({*OF_VOICE, *(parameter.name for parameter in self.parameters)})
 
     @property
     def is_given_voices(self) -> bool:
-        """Whether the command learns which voice an utterance is to have."""
+        """Return whether the command learns which voice an utterance is to have."""
         return self.has_voice_in_command or "manifest" in self.placeholders
 
     @property
@@ -107,7 +107,7 @@ D = TypeVar("D", bound=Description)
 
 
 def read_description(path: Path, kind: type[D]) -> D:
-    """The description in a file, as something of that kind.
+    """Return the description in a file, as something of that kind.
 
     Raises:
         MethodError: it cannot be read or used; names the file, the key, what was expected and found.
@@ -117,7 +117,7 @@ def read_description(path: Path, kind: type[D]) -> D:
 
 
 def read_table(path: Path) -> tuple[TomlTable, str]:
-    """What a description holds, and the SHA-256 of the file. Raises MethodError where it cannot be read."""
+    """Return what a description holds, and the SHA-256 of the file. Raises MethodError where it cannot be read."""
     try:
         content = path.read_bytes()
         if len(content) > LARGEST_FILE:
@@ -139,7 +139,7 @@ class TomlTable:
         self.known: list[str] = []
 
     def take(self, key: str, expected: str, fits: Callable[[Any], bool], default: Any = _REQUIRED) -> Any:
-        """The value of a key. Raises MethodError where it does not fit, or is not there and has no default."""
+        """Return the value of a key. Raises MethodError where it does not fit, or is not there and has no default."""
         self.known.append(key)
         if key not in self.keys and default is not _REQUIRED:
             return default
@@ -228,12 +228,13 @@ def _describe(table: TomlTable, path: Path, digest: str, kind: type[D]) -> D:
 
 
 def find_portal_data() -> Path:
-    """Where the portal of this environment keeps its data; it need not exist."""
+    """Return where the portal of this environment keeps its data; it need not exist."""
     return Path(os.environ.get("PORTAL_DATA_DIR") or "var").expanduser().absolute()
 
 
 def _folder(source: Path, text: str, confinement: str) -> Path:
-    """A folder as the description names it, from its own place. Raises MethodError where it would open too much."""
+    """Return a folder as the description names it, from its own place. Raises MethodError where it would open too
+    much."""
     folder = Path(os.path.normpath(source.parent / Path(text).expanduser()))
     if confinement == "none":
         return folder
@@ -350,7 +351,7 @@ def _check_command(description: Description, where: str) -> None:
 
 
 def fill_in(command: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
-    """The command with each placeholder replaced by what it names; a value is never looked at again."""
+    """Return the command with each placeholder replaced by what it names; a value is never looked at again."""
     values = {"python": sys.executable, **values}
     if command[:-1] == SHELL:
         values = {name: shlex.quote(value) for name, value in values.items()}

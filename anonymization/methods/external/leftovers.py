@@ -24,7 +24,7 @@ _HEADER = re.compile(rb"[0-9a-f]+-[0-9a-f]+ \S+ [0-9a-f]+ ([0-9a-f]+:[0-9a-f]+) 
 
 
 def measure_folder(folder: str) -> int:
-    """Bytes on the disk of all that is in a folder.
+    """Return bytes on the disk of all that is in a folder.
 
     Raises:
         RuntimeError: it is too many files, too deep, or a folder cannot be read.
@@ -72,7 +72,8 @@ def _open_folder(name: str, parent: int | None = None) -> int:
 
 
 def measure_held(processes: Iterable[Path], folder: str, largest: int) -> tuple[int, int]:
-    """Bytes on the disk of removed files that these processes still use, and of memory in their buffers and memfds.
+    """Return bytes on the disk of removed files that these processes still use, and of memory in their buffers and
+    memfds.
 
     Args:
         processes: their folders in /proc.
@@ -112,7 +113,7 @@ def measure_held(processes: Iterable[Path], folder: str, largest: int) -> tuple[
 
 
 def measure_memory(processes: Collection[Path], shared: Path, most: float) -> int:
-    """Bytes of memory of these processes and of the files in their shared memory.
+    """Return bytes of memory of these processes and of the files in their shared memory.
 
     Args:
         processes: their folders in /proc.
@@ -131,7 +132,7 @@ def measure_memory(processes: Collection[Path], shared: Path, most: float) -> in
 
 
 def resident_bytes(process: Path) -> int:
-    """Memory in use, shared pages in full; 0 for a process that has ended or is about to."""
+    """Return memory in use, shared pages in full; 0 for a process that has ended or is about to."""
     try:
         return int((process / "statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
@@ -139,7 +140,7 @@ def resident_bytes(process: Path) -> int:
 
 
 def _proportional_bytes(process: Path, but: bytes) -> int:
-    """Memory in use, pages that processes share divided among them, without those of a device."""
+    """Return memory in use, pages that processes share divided among them, without those of a device."""
     total, counts = 0, True
     try:
         with (process / "smaps").open("rb") as lines:

@@ -87,7 +87,8 @@ class ExternalCommand(description.Description):
 
     @property
     def isolation(self) -> str:
-        """How it is confined on this machine and what it may learn, for who chooses it and the record of a run."""
+        """Return how it is confined on this machine and what it may learn, for who chooses it and the record of a
+        run."""
         if self.confinement == "none":
             return f"{self.name} runs as from your terminal: it may read what you may read, and use the network."
         if reason := sandbox.explain_missing_bubblewrap():
@@ -167,7 +168,7 @@ class _Call:
     threads: int
 
     def run(self, notes: Counter[str]) -> list[tuple[int, Samples]]:
-        """The output of each item with its place; adds what was changed to `notes`."""
+        """Return the output of each item with its place; adds what was changed to `notes`."""
         try:
             work = Path(tempfile.mkdtemp(prefix="anonymize-", dir=_find_temporary_folder()))
         except OSError as error:
@@ -257,7 +258,7 @@ class _Call:
         return "" if all(os.path.lexists(output / name) for name in names) else "It ended without writing {output}."
 
     def _write_input(self, path: Path, item: VoicedUtterance) -> int:
-        """How many samples the command is given."""
+        """Return how many samples the command is given."""
         rate = self.method.rate_hz or self.rate
         samples = item.samples if rate == self.rate else resample(item.samples, self.rate, rate)
         write_wav(path, samples, rate)
@@ -302,7 +303,7 @@ def _find_temporary_folder() -> Path:
 
 
 def has_graphics_card() -> bool:
-    """Whether the system shows one, of whatever maker."""
+    """Return whether the system shows one, of whatever maker."""
     return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
 
 
@@ -319,7 +320,7 @@ def _as_text(value: OptionValue) -> str:
 
 
 def load_command(path: Path) -> ExternalCommand:
-    """The command that a file describes.
+    """Return the command that a file describes.
 
     Raises:
         MethodError: the description cannot be used; says why.
@@ -336,13 +337,13 @@ def name_file(index: int) -> str:
 
 
 def find_key(item: VoicedUtterance) -> str:
-    """The key of the voice: 64 hexadecimal digits, those of the SHA-256 of what a file of voices has instead."""
+    """Return the key of the voice: 64 hexadecimal digits, those of the SHA-256 of what a file of voices has instead."""
     key = item.pseudo_speaker.key
     return key if _KEY.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def derive_seed(item: VoicedUtterance) -> int:
-    """A number below 2^31 that follows from the voice."""
+    """Return a number below 2^31 that follows from the voice."""
     return int(find_key(item)[:8], 16) >> 1
 
 
@@ -366,7 +367,8 @@ def write_manifest(path: Path, items: Sequence[tuple[int, VoicedUtterance]], par
 
 
 def check_folder(folder: Path, expected: Collection[str]) -> str:
-    """What is wrong with the files in an output folder, a sentence; empty where they are just the expected ones."""
+    """Return what is wrong with the files in an output folder, a sentence; empty where they are just the expected
+    ones."""
     found = {entry.name for entry in os.scandir(folder)}
     if missing := sorted(set(expected) - found):
         others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
@@ -378,7 +380,7 @@ def check_folder(folder: Path, expected: Collection[str]) -> str:
 
 
 def read_output(path: Path, *, given: int, given_rate: int, tolerance_s: float | None) -> tuple[Samples, int, str]:
-    """An output with its own rate and how it was stored.
+    """Return an output with its own rate and how it was stored.
 
     Args:
         given, given_rate: samples of the input and their rate.
@@ -409,7 +411,7 @@ def read_output(path: Path, *, given: int, given_rate: int, tolerance_s: float |
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A regular file that has this one name, open for reading."""
+    """Return a regular file that has this one name, open for reading."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     about = os.fstat(descriptor)
     if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:

@@ -117,7 +117,7 @@ class CommandOutcome:
     wall_s: float
 
     def failure(self, limits: CommandLimits) -> str:
-        """Why it failed, with the last lines that it printed; empty where it did not."""
+        """Return why it failed, with the last lines that it printed; empty where it did not."""
         if self.end == "exit" and self.status == 0:
             return ""
         reasons = {
@@ -259,7 +259,7 @@ _SUPERVISE = (
 
 
 def _wait(process: subprocess.Popen[str], plan: str, should_stop: Callable[[], bool] | None) -> tuple[str, str, bool]:
-    """What it printed and complained of, and whether it was asked to stop."""
+    """Return what it printed and complained of, and whether it was asked to stop."""
     asked = False
     given: str | None = plan
     while True:
@@ -352,7 +352,7 @@ def _environment(task: CommandCall) -> dict[str, str]:
 
 
 def find_program(name: str, folder: Path) -> Path:
-    """The program of a command: by its name in the system's folders, else by its path, seen from the folder.
+    """Return the program of a command: by its name in the system's folders, else by its path, seen from the folder.
 
     Raises:
         MethodError: there is none that may be run.
@@ -365,7 +365,7 @@ def find_program(name: str, folder: Path) -> Path:
 
 
 def list_program_folders(program: Path) -> tuple[Path, ...]:
-    """What a program needs to be read: itself, and for an interpreter of Python what is installed with it."""
+    """Return what a program needs to be read: itself, and for an interpreter of Python what is installed with it."""
     found: list[Path] = []
     while True:
         found.append(program)
@@ -382,7 +382,7 @@ def list_program_folders(program: Path) -> tuple[Path, ...]:
 
 
 def last_lines(text: str, *, cut: bool = False) -> str:
-    """The end of what a program printed, as the second part of a sentence; empty where it printed nothing."""
+    """Return the end of what a program printed, as the second part of a sentence; empty where it printed nothing."""
     lines = [_printable(line) for line in text.splitlines() if line.strip(" ^~")]
     if not lines:
         return ""

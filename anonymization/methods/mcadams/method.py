@@ -112,13 +112,13 @@ def _set_level(output: Floats, original: Samples, level: Level) -> Samples:
 
 
 def _loudness(sound: Floats | Samples) -> float:
-    """Root mean square, block by block: the squares of two hours at once would take a gigabyte."""
+    """Return root mean square, block by block: the squares of two hours at once would take a gigabyte."""
     blocks = (sound[start : start + _BLOCK_SAMPLES] for start in range(0, sound.size, _BLOCK_SAMPLES))
     return math.sqrt(sum(float(np.square(block, dtype=np.float64).sum()) for block in blocks) / sound.size)
 
 
 def official_options(edition: Edition) -> dict[str, OptionValue]:
-    """Options under which the method of an edition does all that the official program does, defects included.
+    """Return options under which the method of an edition does all that the official program does, defects included.
 
     What is left of 2020: that program wrote float samples, which sox then dithered to 16 bits; ours are truncated.
     """

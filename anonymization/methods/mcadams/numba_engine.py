@@ -53,7 +53,7 @@ _ROWS = 10
 
 
 def bend_poles(samples: Samples, parameters: McAdamsParameters, threads: int) -> Floats:
-    """The overlap-added output of all frames to be filtered, shape (n,), before any change of level."""
+    """Return the overlap-added output of all frames to be filtered, shape (n,), before any change of level."""
     output = np.zeros(samples.size)
     blocks = list(_blocks(samples.size, parameters))
     window = parameters.analysis_window()
@@ -67,7 +67,7 @@ def bend_poles(samples: Samples, parameters: McAdamsParameters, threads: int) ->
 
 
 def map_in_threads(threads: int, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """What the function makes of each item, in their order; one thread is this one, so that none is started."""
+    """Yield what the function makes of each item, in their order; one thread is this one, so that none is started."""
     if threads == 1:
         yield from map(function, items)
         return
@@ -88,7 +88,7 @@ def _blocks(n_samples: int, parameters: McAdamsParameters) -> Iterator[tuple[int
 
 
 def _bend_block(samples: Samples, n_samples: int, window: Floats, parameters: McAdamsParameters) -> Floats:
-    """Output of the frames of a block of `n_samples`; zeros follow where it has fewer samples."""
+    """Return output of the frames of a block of `n_samples`; zeros follow where it has fewer samples."""
     signal = np.full(n_samples, OFFSET)
     signal[: samples.size] += samples / FULL_SCALE
     hop = parameters.hop_samples
@@ -109,7 +109,8 @@ def solve_companions(coefficients: Floats) -> Complexes:
 
 
 def find_poles(signal: Floats, window: Floats, hop: int, order: int, offset: float) -> tuple[Floats, Complexes, Flags]:
-    """LPC polynomials of every whole frame of a block, as `fit_polynomials`, and their poles, as `find_roots`."""
+    """Return LPC polynomials of every whole frame of a block, as `fit_polynomials`, and their poles, as
+    `find_roots`."""
     coefficients = fit_polynomials(signal, window, hop, order, offset)
     return coefficients, *find_roots(coefficients)
 
@@ -225,7 +226,7 @@ def _is_level(signal: Floats, start: int, length: int, value: float) -> bool:
 
 @entry
 def fit_polynomials(signal: Floats, window: Floats, hop: int, order: int, offset: float) -> Floats:
-    """LPC polynomials, float64 (frames, order + 1), of every whole frame of a block: windowed, plus `offset`."""
+    """Return LPC polynomials, float64 (frames, order + 1), of every whole frame of a block: windowed, plus `offset`."""
     length = window.size
     frames = 1 + (signal.size - length) // hop
     coefficients = np.empty((frames, order + 1))
@@ -278,7 +279,7 @@ def resynthesize(
 
 @entry
 def find_roots(coefficients: Floats) -> tuple[Complexes, Flags]:
-    """All roots of polynomials, shape (n, order + 1), with leading coefficient 1.
+    """Return all roots of polynomials, shape (n, order + 1), with leading coefficient 1.
 
     Returns complex128 (n, order); and bool (n,), False where they did not settle or are not real ones and pairs.
     """
@@ -366,7 +367,7 @@ _State = tuple[float, float, float, float, float]
 
 @inner
 def _horner(state: _State, x: float, y: float, radius: float, coefficient: float) -> _State:
-    """One step for p, p' and the bound of the rounding in p."""
+    """Return one step for p, p' and the bound of the rounding in p."""
     p_x, p_y, d_x, d_y, bound = state
     return (
         p_x * x - p_y * y + coefficient,

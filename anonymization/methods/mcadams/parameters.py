@@ -96,13 +96,14 @@ class McAdamsParameters:
         return round(self.hop_s * RATE_HZ)
 
     def frames(self, n_samples: int) -> range:
-        """The frames that are filtered; those past the last whole one only with `tail`."""
+        """Return the frames that are filtered; those past the last whole one only with `tail`."""
         whole = max(0, 1 + (n_samples - self.window_samples) // self.hop_samples)
         touching = -(-n_samples // self.hop_samples)
         return range(0 if self.first_frame else 1, touching if self.tail else whole)
 
     def analysis_window(self) -> Floats:
-        """Root of the symmetric Hann window, scaled so that its squares overlap to about 1; (window_samples,)."""
+        """Return root of the symmetric Hann window, scaled so that its squares overlap to about 1;
+        (window_samples,)."""
         hann: Floats = np.hanning(self.window_samples)
         window: Floats = np.sqrt(hann / (hann.sum() / self.hop_samples))
         return window

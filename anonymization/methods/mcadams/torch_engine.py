@@ -40,7 +40,7 @@ class _Piece(NamedTuple):
 
 
 def load_torch() -> Any:
-    """The module torch. Raises MethodError where it is not installed or cannot be loaded."""
+    """Return the module torch. Raises MethodError where it is not installed or cannot be loaded."""
     try:
         return importlib.import_module("torch")
     except (ImportError, OSError) as error:
@@ -61,7 +61,8 @@ torch: Any = _Torch()
 
 
 def find_device() -> str:
-    """Where the filter runs: "cuda" where torch finds a graphics card, else "cpu". Raises MethodError without torch."""
+    """Return where the filter runs: "cuda" where torch finds a graphics card, else "cpu". Raises MethodError without
+    torch."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -73,7 +74,7 @@ def bend_poles(
     device: str | None = None,
     frames_per_batch: int | None = None,
 ) -> Iterator[Floats]:
-    """The overlap-added output of each utterance in turn, shape (n,), before any change of level.
+    """Yield the overlap-added output of each utterance in turn, shape (n,), before any change of level.
 
     parameters: one for each utterance; they differ in alpha alone.
     threads: how many torch may use on the processor, for this work alone.
@@ -130,7 +131,7 @@ def _batches(
 def _bend_batch(
     batch: Sequence[_Piece], utterances: Sequence[Samples], parameters: Sequence[McAdamsParameters], device: str
 ) -> Floats:
-    """The overlap-added output of all pieces, each at its block; shape (blocks · hop,)."""
+    """Return the overlap-added output of all pieces, each at its block; shape (blocks · hop,)."""
     first = parameters[batch[0].utterance]
     length, hop = first.window_samples, first.hop_samples
     per_frame = math.ceil(length / hop)
@@ -165,7 +166,7 @@ def _bend_batch(
 
 
 def fit_polynomials(frames: Tensor, order: int) -> Tensor:
-    """Linear prediction by Burg's method, as `numba_engine._burg`, shape (order + 1, frames)."""
+    """Return linear prediction by Burg's method, as `numba_engine._burg`, shape (order + 1, frames)."""
     n = frames.shape[0] - 1
     forward, backward, product = frames[1:].clone(), frames[:-1].clone(), torch.empty_like(frames[1:])
     energy = (forward * forward + backward * backward).sum(0)
@@ -207,7 +208,7 @@ def find_poles(coefficients: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _find_roots(coefficients: Tensor) -> tuple[Tensor, Tensor]:
-    """All roots (Ehrlich 1967; Aberth 1973), complex (order, frames), and whether they settled, (frames,)."""
+    """Return all roots (Ehrlich 1967; Aberth 1973), complex (order, frames), and whether they settled, (frames,)."""
     order, n_frames = coefficients.shape[0] - 1, coefficients.shape[1]
     # A quarter step off symmetry: conjugate starts would never part to meet two real roots.
     angles = 2.0 * math.pi * (np.arange(order) + 0.25) / order
@@ -231,7 +232,7 @@ def _find_roots(coefficients: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _step_roots(coefficients: Tensor, roots: Tensor, settled: Tensor) -> tuple[Tensor, Tensor]:
-    """Every root that has not settled, moved once, and which have settled since."""
+    """Return every root that has not settled, moved once, and which have settled since."""
     radius = roots.abs()
     value, slope, bound = torch.ones_like(roots), torch.zeros_like(roots), torch.ones_like(radius)
     for coefficient in coefficients[1:]:
@@ -260,7 +261,7 @@ def _repel(roots: Tensor) -> Tensor:
 
 
 def _turn_poles(real: Tensor, imag: Tensor, alphas: Tensor) -> Tensor:
-    """The polynomials of the poles with each complex angle φ turned to φ^alpha, at most π."""
+    """Return the polynomials of the poles with each complex angle φ turned to φ^alpha, at most π."""
     radius = torch.hypot(real, imag)
     angle = torch.atan2(imag.clamp(min=0.0), real).pow(alphas).clamp(max=math.pi)
     is_pair, is_real = imag > 0.0, imag == 0.0
@@ -278,7 +279,7 @@ def _turn_poles(real: Tensor, imag: Tensor, alphas: Tensor) -> Tensor:
 
 
 def _refilter(frames: Tensor, old: Tensor, new: Tensor) -> Tensor:
-    """Frames filtered by old(z) / new(z), both from zero state."""
+    """Return frames filtered by old(z) / new(z), both from zero state."""
     order = old.shape[0] - 1
     output = frames.clone()
     for k in range(1, order + 1):

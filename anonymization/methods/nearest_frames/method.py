@@ -98,7 +98,8 @@ class _Targeted(SpectrumMethod[Target], ABC):
         return require_pool(self.name, self.pool).find(voice.target)
 
     def _keep(self, key: tuple[Any, ...], make: Callable[[], A]) -> A:
-        """What was made of a target; the oldest go. Two threads at worst make the same twice, to the same result."""
+        """Return what was made of a target; the oldest go. Two threads at worst make the same twice, to the same
+        result."""
         found = cast("A | None", self._kept.get(key))
         if found is None:
             found = make()
@@ -175,7 +176,7 @@ class NearestPhones(_Targeted):
 
 
 def _hear_target(name: str, samples: Samples, n_centroids: int) -> _TargetVoice:
-    """How a target says each phone, of its speech. Raises MethodError where there is too little of it."""
+    """Return how a target says each phone, of its speech. Raises MethodError where there is too little of it."""
     contour = find_contour(samples)
     logs = np.log(contour[contour > 0])
     try:
@@ -196,13 +197,13 @@ def _too_little(name: str, found: str) -> MethodError:
 
 
 def _place_samples(samples: Samples, order: Places) -> Samples:
-    """The samples of the frames in another order, as many as the output is to have: silent where that is."""
+    """Return the samples of the frames in another order, as many as the output is to have: silent where that is."""
     frames = np.pad(samples, (0, -samples.size % FRAME_SAMPLES)).reshape(-1, FRAME_SAMPLES)
     return frames[order].reshape(-1)[: samples.size + (len(order) - len(frames)) * FRAME_SAMPLES]
 
 
 def _find_spectra(places: npt.NDArray[np.float64], order: Places, count: int) -> Places:
-    """The frame of the source's spectrum, of so many, that each frame of the output's comes from.
+    """Return the frame of the source's spectrum, of so many, that each frame of the output's comes from.
 
     Args:
         places: of the latter, in frames of content. order: the source's frame of content of each of the output's.
@@ -213,7 +214,7 @@ def _find_spectra(places: npt.NDArray[np.float64], order: Places, count: int) ->
 
 
 def join_recordings(target: Target, pool_s: float) -> Samples:
-    """What a target lends: recordings in their order, one after the other, up to so many seconds.
+    """Return what a target lends: recordings in their order, one after the other, up to so many seconds.
 
     Raises:
         MethodError: hardly any speech, or a recording that cannot be read.

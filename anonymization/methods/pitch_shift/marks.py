@@ -64,7 +64,7 @@ class PitchSource:
     offset: float
 
     def part(self, start: int, stop: int, ratio: float) -> tuple[npt.NDArray[np.float32], float]:
-        """Samples from start to stop, a little more, played `ratio` times as fast; and where in it `start` is.
+        """Return samples from start to stop, a little more, played `ratio` times as fast; and where in it `start` is.
 
         Start and stop may lie outside of the utterance. At a ratio of 1 nothing is resampled.
         """
@@ -83,7 +83,7 @@ class PitchSource:
 
 
 def find_onsets(signal: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-    """Times of the highest samples of all onsets, rising, shape (onsets,)."""
+    """Return times of the highest samples of all onsets, rising, shape (onsets,)."""
     bins = signal.size // _BIN
     if bins < _BACK + _GUARD + _AHEAD:
         return np.zeros(0, np.int64)
@@ -122,7 +122,7 @@ class PitchMarks:
 
 
 def mark_pitch(samples: Samples, rate: int) -> PitchMarks:
-    """The pitch marks of an utterance.
+    """Return the pitch marks of an utterance.
 
     Args:
         samples: int16, shape (n,), n ≥ 1.
@@ -141,7 +141,7 @@ def mark_pitch(samples: Samples, rate: int) -> PitchMarks:
 
 
 def _away_from(marks: npt.NDArray[np.float64], onsets: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The onsets that are no part of a voiced stretch: further from all its marks than its longest period."""
+    """Return the onsets that are no part of a voiced stretch: further from all its marks than its longest period."""
     if not marks.size:
         return onsets
     right = np.searchsorted(marks, onsets)
@@ -154,7 +154,8 @@ def _away_from(marks: npt.NDArray[np.float64], onsets: npt.NDArray[np.float64]) 
 def mark_voiced_stretches(
     signal: npt.NDArray[np.float32], track: PitchTrack
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Times of the marks of all voiced stretches, in samples at `RATE_HZ`, and the number of the stretch of each."""
+    """Return times of the marks of all voiced stretches, in samples at `RATE_HZ`, and the number of the stretch of
+    each."""
     runs = track.voiced_runs()
     if not runs.size:
         return np.zeros(0), np.zeros(0, np.int64)
@@ -192,7 +193,8 @@ def _insert_missing(
 def _fill_gaps(
     anchors: npt.NDArray[np.float64], of_stretch: npt.NDArray[np.int64], n_samples: int, step: float
 ) -> PitchMarks:
-    """All marks: the anchors, and even steps of about `step` samples wherever two neighbours are not of one stretch."""
+    """Return all marks: the anchors, and even steps of about `step` samples wherever two neighbours are not of one
+    stretch."""
     anchors = np.concatenate([[0.0], anchors, [float(n_samples)]])
     of_stretch = np.concatenate([[-1], of_stretch, [-2]])
     is_period = np.diff(of_stretch) == 0

@@ -74,7 +74,7 @@ class PitchShift:
 
     @property
     def ratio(self) -> float:
-        """What F0 is multiplied by."""
+        """Return what F0 is multiplied by."""
         return float(2.0 ** (self.cents / 1200.0))
 
 
@@ -148,7 +148,7 @@ def _measure(samples: Samples, output: Floats32, offset: float) -> tuple[float, 
 
 @entry
 def _quantize(output: Floats32, offset: float, gain: float) -> Samples:
-    """Output and offset together, scaled and rounded."""
+    """Return output and offset together, scaled and rounded."""
     quantized = np.empty(output.size, np.int16)
     for i in range(output.size):
         quantized[i] = np.int16(np.rint((float(output[i]) + offset) * gain))

@@ -41,12 +41,12 @@ Indices = npt.NDArray[np.int64]
 
 
 def hop_samples(rate: int) -> int:
-    """Output hop: 256 samples at 16 kHz, near 16 ms at other rates."""
+    """Return output hop: 256 samples at 16 kHz, near 16 ms at other rates."""
     return _HOP_UNIT * max(1, round(HOP_S * rate / _HOP_UNIT))
 
 
 def shift_by_vocoder(source: PitchSource, ratio: float) -> Floats32:
-    """The utterance with F0 and formants times `ratio`, float32, shape (n,)."""
+    """Return the utterance with F0 and formants times `ratio`, float32, shape (n,)."""
     hop = hop_samples(source.rate)
     window = _window(_HOPS_PER_WINDOW * hop)
     output = np.zeros(source.samples.size, np.float32)
@@ -64,7 +64,8 @@ def shift_by_vocoder(source: PitchSource, ratio: float) -> Floats32:
 
 
 def _analyse(source: PitchSource, ratio: float, times: Floats, window: Floats32, hop: int) -> tuple[Spectra, Spectra]:
-    """Spectra at the given times of the utterance, and one hop before in the resampled one, shape (frames, bins)."""
+    """Return spectra at the given times of the utterance, and one hop before in the resampled one, shape (frames,
+    bins)."""
     reach = int((window.size + hop) * ratio) + 1
     start = int(times[0]) - reach
     part, origin = source.part(start, int(times[-1]) + reach, ratio)
@@ -75,7 +76,8 @@ def _analyse(source: PitchSource, ratio: float, times: Floats, window: Floats32,
 
 
 def _clock(source: PitchSource, ratio: float) -> Callable[[Indices], Floats]:
-    """What time of the utterance the output plays at a time: the same, but that onsets run at the resampled speed.
+    """Return what time of the utterance the output plays at a time: the same, but that onsets run at the resampled
+    speed.
 
     Then all frames that hold an onset put it at one place. What is gained or lost is made good before and after.
     """
@@ -129,7 +131,7 @@ def _find_peaks(power: Floats32, peaks: Indices) -> int:
 
 @inner
 def _valley(power: Floats32, left: int, right: int) -> int:
-    """The weakest bin between two peaks."""
+    """Return the weakest bin between two peaks."""
     lowest = left
     for b in range(left, right):
         if power[b] < power[lowest]:
@@ -139,7 +141,7 @@ def _valley(power: Floats32, left: int, right: int) -> int:
 
 @inner
 def _turn(back_x: float, back_y: float, before_x: float, before_y: float) -> tuple[float, float]:
-    """The turn from one complex number to another, of magnitude 1; none where one of them is next to nothing."""
+    """Return the turn from one complex number to another, of magnitude 1; none where one of them is next to nothing."""
     x = before_x * back_x + before_y * back_y
     y = before_y * back_x - before_x * back_y
     size = math.sqrt(x * x + y * y)

@@ -49,7 +49,7 @@ class GrainLayout(NamedTuple):
 
 
 def shift_by_psola(source: PitchSource, ratio: float, *, keep_formants: bool = False) -> Floats32:
-    """The utterance with F0 times `ratio`, float32, shape (n,).
+    """Return the utterance with F0 times `ratio`, float32, shape (n,).
 
     keep_formants: grains are not resampled; unvoiced sound then stays as it is.
     """

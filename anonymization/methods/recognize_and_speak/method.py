@@ -73,7 +73,8 @@ class RecognizeAndSpeak(Described):
         requests: Sequence[VoiceRequest],
         pool: TargetPool | None = None,  # noqa: ARG002 - of the protocol; the voices are the synthesiser's
     ) -> list[PseudoSpeaker]:
-        """Each voice by its key alone, among those of the gender: as told, else by the median F0 of recordings."""
+        """Return each voice by its key alone, among those of the gender: as told, else by the median F0 of
+        recordings."""
         return [self._mix(request.key, request.gender or guess_gender(request.recordings)) for request in requests]
 
     def _mix(self, key: str, gender: str) -> PseudoSpeaker:
@@ -111,7 +112,7 @@ class RecognizeAndSpeak(Described):
         return set_level(_at_rate(np.concatenate(spoken)), samples, cast("Level", options["level"]))
 
     def _hear(self, samples: Samples) -> Iterable[str]:
-        """What is said in each piece, in their order."""
+        """Yield what is said in each piece, in their order."""
         for piece in list_pieces(samples, _PIECE_S):
             with _TURN:
                 [text] = _recognizer(self.recognizer, os.getpid()).transcribe([piece], RATE_HZ)
@@ -120,7 +121,7 @@ class RecognizeAndSpeak(Described):
 
 
 def mix_with_average(mixture: Mapping[str, float], weight: float) -> Mapping[str, float]:
-    """A mixture of which a part, 0 to 1, is the mean of all voices of the synthesiser."""
+    """Return a mixture of which a part, 0 to 1, is the mean of all voices of the synthesiser."""
     if not weight:
         return mixture
     whole = sum(mixture.values())

@@ -77,13 +77,13 @@ class VoiceFile(_File):
     assignments: tuple[Assignment, ...]
 
     def require(self) -> tuple[Assignment, ...]:
-        """The assignments. Raises MethodError where anything in the file is wrong."""
+        """Return the assignments. Raises MethodError where anything in the file is wrong."""
         self._refuse_errors()
         return self.assignments
 
 
 def list_voice_rows(assignments: Iterable[Assignment], parameter_names: Sequence[str]) -> Iterator[list[str]]:
-    """The heading and a row for each assignment, as cells that no spreadsheet runs; for writers of any kind.
+    """Yield the heading and a row for each assignment, as cells that no spreadsheet runs; for writers of any kind.
 
     Raises:
         MethodError: a name that a line cannot hold, or a voice with other parameters.
@@ -107,7 +107,7 @@ def list_voice_rows(assignments: Iterable[Assignment], parameter_names: Sequence
 
 
 def list_voice_columns(method: Anonymizer) -> list[str]:
-    """What follows the key in a file of the method's voices."""
+    """Return what follows the key in a file of the method's voices."""
     if makes_vectors(method):
         return [VECTOR]
     return [MIXTURE] if plans_voices(method) else [parameter.name for parameter in method.parameters]
@@ -122,7 +122,7 @@ def _write_mixture(mixture: Mapping[str, float]) -> str:
 
 
 def _read_mixture(cell: str) -> dict[str, float]:
-    """The shares of a cell. Raises ValueError where it is none."""
+    """Return the shares of a cell. Raises ValueError where it is none."""
     found = {name: float(share) for name, _, share in (part.rpartition("=") for part in cell.split())}
     if not found or "" in found or not all(0 < share < math.inf for share in found.values()):
         raise ValueError(cell)
@@ -176,7 +176,7 @@ class _Sheet:
             self.add("malformed-line", error.line, "cells between commas, semicolons or tabs", f"“{error}”", remedy)
 
     def has_width(self, line: int, cells: Sequence[str], wanted: int) -> bool:
-        """Whether a record has so many cells."""
+        """Return whether a record has so many cells."""
         if len(cells) != wanted:
             expected = f"{wanted} cells as in the heading"
             self.add("malformed-line", line, expected, f"{len(cells)}", "Add or remove cells.")
@@ -261,7 +261,7 @@ def _assignment(sheet: _Sheet, line: int, cells: Sequence[str], parameter_names:
 
 
 def _wrong_fields(fields: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """What was expected and found, and what to do."""
+    """Yield what was expected and found, and what to do."""
     choices: dict[str, tuple[str, ...]] = {"role": get_args(Role), "level": get_args(Level)}
     for column, known in choices.items():
         if fields[column] not in known:
@@ -303,16 +303,16 @@ class TargetFile(_File):
     rows: tuple[TargetRow, ...]
 
     def require(self) -> Self:
-        """The file itself. Raises MethodError where anything in it is wrong."""
+        """Return the file itself. Raises MethodError where anything in it is wrong."""
         self._refuse_errors()
         return self
 
     def targets_in(self, data_set: str) -> dict[str, str]:
-        """Target by utterance of a data set; lines that name none belong to all."""
+        """Return target by utterance of a data set; lines that name none belong to all."""
         return {utterance: target for of, utterance, target in self.rows if of in ("", data_set)}
 
     def check(self, expected: Collection[str], data_set: str) -> list[Problem]:
-        """What does not fit a data set.
+        """Return what does not fit a data set.
 
         Args:
             expected: the names of all its utterances.
@@ -331,7 +331,8 @@ class TargetFile(_File):
 
 
 def list_target_rows(rows: Iterable[TargetRow]) -> Iterator[list[str]]:
-    """The heading and a line for each row, as cells that no spreadsheet runs; data sets where any row names one."""
+    """Yield the heading and a line for each row, as cells that no spreadsheet runs; data sets where any row names
+    one."""
     kept = list(rows)
     has_sets = any(data_set for data_set, _, _ in kept)
     yield [*([DATA_SET] if has_sets else []), UTTERANCE, TARGET]
@@ -340,7 +341,7 @@ def list_target_rows(rows: Iterable[TargetRow]) -> Iterator[list[str]]:
 
 
 def write_targets_csv(rows: Iterable[TargetRow]) -> str:
-    """The text of a file of targets."""
+    """Return the text of a file of targets."""
     return _as_csv(list_target_rows(rows))
 
 

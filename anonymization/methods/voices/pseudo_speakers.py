@@ -74,7 +74,8 @@ def usual_level(role: Role) -> Level:
 
 
 def pseudo_speaker_key(*, seed: int, role: Role, split: str, speaker: str, utterance: str = "") -> str:
-    """SHA-256 in hexadecimal of `seed|role|split|speaker`, at utterance level of `seed|role|split|speaker|utterance`.
+    """Return SHA-256 in hexadecimal of `seed|role|split|speaker`, at utterance level of
+    `seed|role|split|speaker|utterance`.
 
     A `|` or a backslash within a name is escaped by a backslash, so no two namings give one text.
 
@@ -100,7 +101,7 @@ def pseudo_speaker_key(*, seed: int, role: Role, split: str, speaker: str, utter
 
 
 def draw_pseudo_speaker(key: str, parameters: Sequence[Parameter]) -> PseudoSpeaker:
-    """The voice of a key: parameter i from the i-th 64-bit word of the key, top 53 bits, over 2^53.
+    """Return the voice of a key: parameter i from the i-th 64-bit word of the key, top 53 bits, over 2^53.
 
     Raises MethodError for more than four parameters, the words of a key.
     """
@@ -115,14 +116,15 @@ def draw_pseudo_speaker(key: str, parameters: Sequence[Parameter]) -> PseudoSpea
 
 
 def draw_voice(method: Anonymizer, request: VoiceRequest) -> PseudoSpeaker:
-    """The voice that one request alone gets of a method without targets: planned by it, or drawn from the key."""
+    """Return the voice that one request alone gets of a method without targets: planned by it, or drawn from the
+    key."""
     if plans_voices(method):
         return plan_requests(method, [request])[0]
     return draw_pseudo_speaker(request.key, method.parameters)
 
 
 def plan_requests(method: Anonymizer, requests: Sequence[VoiceRequest]) -> list[PseudoSpeaker]:
-    """The voices that a method plans, one for each request. Raises MethodError where it plans fewer, or none."""
+    """Return the voices that a method plans, one for each request. Raises MethodError where it plans fewer, or none."""
     voices = list(method.plan_voices(requests)) if plans_voices(method) else []
     if len(voices) != len(requests):
         raise MethodError(f"{method.name} planned {len(voices)} voices for {len(requests)} speakers or utterances.")
@@ -145,7 +147,8 @@ def validate_parameters(parameters: Sequence[Parameter]) -> None:
 
 
 def guaranteed_distance(n_speakers: int, n_parameters: int) -> float:
-    """What any two voices of so many speakers differ by at least: half of every draw stays free at this distance.
+    """Return what any two voices of so many speakers differ by at least: half of every draw stays free at this
+    distance.
 
     The voices nearer than d to another are a box of sides 2d of the unit cube of p parameters (a gap only moves voices
     apart). A draw avoids at most n of them: those of the n - 1 other speakers and, for enrolment, the own one for
@@ -160,7 +163,8 @@ def guaranteed_distance(n_speakers: int, n_parameters: int) -> float:
 def plan_voices(
     parameters: Sequence[Parameter], *, seed: int, role: Role, split: str, speakers: Collection[str]
 ) -> VoicePlan:
-    """One voice for each speaker, so that any two differ, and each from the same speaker's voice of the other role.
+    """Return one voice for each speaker, so that any two differ, and each from the same speaker's voice of the other
+    role.
 
     Speakers draw in the order of their keys, again from SHA-256 of `key|attempt` where a voice is too close: most have
     the voice of their first draw, independent of other speakers.
@@ -197,7 +201,7 @@ def voice_distance(one: PseudoSpeaker, other: PseudoSpeaker, parameters: Sequenc
 def _draw_apart(
     key: str, parameters: Sequence[Parameter], avoided: npt.NDArray[np.float64], distance: float
 ) -> PseudoSpeaker:
-    """The first voice of the key that keeps the distance. avoided: shape (voices, parameters)."""
+    """Return the first voice of the key that keeps the distance. avoided: shape (voices, parameters)."""
     extents = np.array([parameter.extent for parameter in parameters])
     for attempt in range(_MAX_DRAWS):
         drawn_from = hashlib.sha256(f"{key}|{attempt}".encode()).hexdigest() if attempt else key

@@ -33,7 +33,7 @@ Scope = Literal["level", "speaker", "all"]
 
 
 def pool_of_samples(samples: Mapping[str, Samples], rate: int, genders: Mapping[str, str] | None = None) -> TargetPool:
-    """A pool of one recording for each target.
+    """Return a pool of one recording for each target.
 
     Args:
         samples: by target, int16, shape (n,), `rate` in hertz.
@@ -50,7 +50,7 @@ def _given(samples: Samples, rate: int) -> tuple[Samples, int]:
 
 
 def target_voice(name: str) -> PseudoSpeaker:
-    """The voice of a target; equal targets have equal keys, SHA-256 of ``target|name`` in hexadecimal."""
+    """Return the voice of a target; equal targets have equal keys, SHA-256 of ``target|name`` in hexadecimal."""
     text = f"target|{name}".encode("utf-8", "surrogatepass")
     return PseudoSpeaker(hashlib.sha256(text).hexdigest(), {}, name)
 
@@ -101,7 +101,7 @@ class SourceUtterance:
 
 
 def find_selection(name: str) -> Selection:
-    """The selection of that name. Raises MethodError, which lists the known ones."""
+    """Return the selection of that name. Raises MethodError, which lists the known ones."""
     if name not in SELECTIONS:
         raise MethodError(f'Targets are selected by one of {", ".join(SELECTIONS)}; found "{name}".')
     return SELECTIONS[name]
@@ -115,7 +115,7 @@ def plan_targets(
     seed: int,
     population: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Assignment]:
-    """The target of each source, as its voice, in the order of the sources.
+    """Return the target of each source, as its voice, in the order of the sources.
 
     Nothing but the arguments decides it, and not the order of targets.
 
@@ -181,7 +181,8 @@ class _Draws:
         return _pick(self._allowed(source.speaker, source.gender), key)
 
     def for_split(self, role: Role, split: str, speakers: Mapping[str, str]) -> dict[str, str]:
-        """One target for each speaker (name → gender): the least used of those allowed, drawn in the order of keys.
+        """Return one target for each speaker (name → gender): the least used of those allowed, drawn in the order of
+        keys.
 
         For enrolment the speaker's own target for trials is left out, where there is another.
         """
@@ -198,7 +199,7 @@ class _Draws:
         return chosen
 
     def _allowed(self, speaker: str, gender: str) -> list[str]:
-        """Names of the targets that a speaker may get."""
+        """Return names of the targets that a speaker may get."""
         others = [target for target in self._pool if target.name != speaker]
         if not others:
             raise MethodError(f"The pool contains only {speaker}, who is to be anonymised. Add other targets.")
@@ -221,5 +222,5 @@ class _Draws:
 
 
 def _pick(names: Sequence[str], key: str) -> str:
-    """One of so many by a key of 256 bits, whose remainder is uniform to 1 part in 10^70."""
+    """Return one of so many by a key of 256 bits, whose remainder is uniform to 1 part in 10^70."""
     return names[int(key, 16) % len(names)]

@@ -14,7 +14,7 @@ from common.arrays import Floats32
 
 
 def write_vector(values: npt.NDArray[np.floating]) -> str:
-    """A vector, shape (numbers,), as text.
+    """Return a vector, shape (numbers,), as text.
 
     >>> write_vector(np.array([1.0, 0.5]))
     'ADwAOA=='
@@ -23,7 +23,7 @@ def write_vector(values: npt.NDArray[np.floating]) -> str:
 
 
 def read_vector(text: str, size: int | None = None) -> Floats32:
-    """The numbers of a text, shape (numbers,).
+    """Return the numbers of a text, shape (numbers,).
 
     Args:
         size: how many there must be; None for any.
@@ -45,5 +45,6 @@ def read_vector(text: str, size: int | None = None) -> Floats32:
 
 
 def hash_vector(text: str) -> str:
-    """SHA-256 of a vector in hexadecimal, which names it where its numbers would say too much; empty for none."""
+    """Return SHA-256 of a vector in hexadecimal, which names it where its numbers would say too much; empty for
+    none."""
     return hashlib.sha256(text.encode("ascii", "replace")).hexdigest() if text else ""

@@ -47,7 +47,7 @@ class F0Statistics:
 
 
 def load_world() -> ModuleType:
-    """The compiled part of pyworld. Raises MethodError where it is absent or cannot be loaded."""
+    """Return the compiled part of pyworld. Raises MethodError where it is absent or cannot be loaded."""
     try:
         return world_library.load_world()
     except InputError as error:
@@ -55,12 +55,13 @@ def load_world() -> ModuleType:
 
 
 def n_frames(n_samples: int) -> int:
-    """How many frames WORLD makes of so many samples."""
+    """Return how many frames WORLD makes of so many samples."""
     return n_samples // FRAME_SAMPLES + 1
 
 
 def track_f0(samples: Samples, estimator: Estimator) -> Floats:
-    """The contour, shape (frames,): by autocorrelation (70 to 500 Hz) or DIO, both refined by StoneMask, or by Harvest.
+    """Return the contour, shape (frames,): by autocorrelation (70 to 500 Hz) or DIO, both refined by StoneMask, or by
+    Harvest.
 
     Longer than 14 s, it is found in blocks of that length with a second of context on both sides, so that memory stays
     bounded.
@@ -83,7 +84,7 @@ def track_f0(samples: Samples, estimator: Estimator) -> Floats:
 
 
 def measure_f0(contour: Floats) -> F0Statistics:
-    """Statistics of a contour, shape (frames,), without the frames that are over an octave off its median."""
+    """Return statistics of a contour, shape (frames,), without the frames that are over an octave off its median."""
     semitones = _semitones(contour[contour > 0])
     if semitones.size == 0:
         return F0Statistics(0, None, None)
@@ -92,7 +93,7 @@ def measure_f0(contour: Floats) -> F0Statistics:
 
 
 def move_f0(contour: Floats, mean_hz: float | None, spread_semitones: float | None) -> Floats:
-    """The contour with this mean and spread of log F0, unvoiced frames unvoiced; None keeps its own.
+    """Return the contour with this mean and spread of log F0, unvoiced frames unvoiced; None keeps its own.
 
     The spread changes by a factor of 0.5 to 2 at most. With fewer than 20 voiced frames (100 ms) it stays, and their
     median stands for the mean. The result lies from 50 to 800 Hz.
@@ -137,7 +138,8 @@ def _track_block(block: Samples, estimator: Estimator) -> Floats:
 
 
 def _autocorrelate(block: Samples) -> Floats:
-    """The contour of `track_pitch`, whose frames are two of ours apart; between voiced frames the geometric mean."""
+    """Return the contour of `track_pitch`, whose frames are two of ours apart; between voiced frames the geometric
+    mean."""
     found = track_pitch(signal_for_tracking(block, RATE_HZ)).hz.astype(np.float64)
     contour = np.zeros(n_frames(block.size))
     coarse = np.zeros(contour.size // 2 + 1)

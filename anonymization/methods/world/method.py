@@ -156,7 +156,7 @@ class FrequencyWarp:
         return np.interp(hz, [0, knee_out, RATE_HZ / 2], [0, knee_out / self.factor, RATE_HZ / 2])
 
     def __call__(self, envelopes: Floats) -> Floats:
-        """The warped envelopes, shape (frames, 513) as given."""
+        """Return the warped envelopes, shape (frames, 513) as given."""
         if self.factor == 1.0:
             return envelopes
         warped: Floats = np.take(envelopes, self._below, axis=1)
@@ -181,7 +181,7 @@ def cut_at_pauses(voiced: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
 
 
 def join_pieces(voiced: npt.NDArray[np.bool_], synthesize: Callable[[int, int], Floats]) -> npt.NDArray[np.float32]:
-    """The sound of all frames, made piece by piece and faded from one to the next, shape (80 · frames,).
+    """Return the sound of all frames, made piece by piece and faded from one to the next, shape (80 · frames,).
 
     synthesize: gives the sound of the frames from one to before another.
     """
@@ -213,7 +213,7 @@ def _synthesize(samples: Samples, own: Floats, moved: Floats, warp: FrequencyWar
 
 
 def pad_for_analysis(samples: Samples) -> Samples:
-    """The samples, lengthened by zeros to the 0.1 s that WORLD's widest window needs."""
+    """Return the samples, lengthened by zeros to the 0.1 s that WORLD's widest window needs."""
     return samples if samples.size >= MIN_SAMPLES else np.pad(samples, (0, MIN_SAMPLES - samples.size))
 
 
@@ -250,7 +250,7 @@ def set_level(output: npt.NDArray[np.float32], original: Samples, level: Level) 
 
 
 def _loudness(sound: npt.NDArray[np.float32] | Samples) -> float:
-    """Standard deviation, block by block: two hours at once in double precision would take a gigabyte."""
+    """Return standard deviation, block by block: two hours at once in double precision would take a gigabyte."""
     total = squares = 0.0
     for start in range(0, sound.size, _BLOCK_SAMPLES):
         block = sound[start : start + _BLOCK_SAMPLES].astype(np.float64)

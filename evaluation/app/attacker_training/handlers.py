@@ -70,7 +70,7 @@ AGAIN = "What was finished is kept: run the job again to continue."
 
 @engine_finder
 def find_training() -> list[str]:
-    """Whether this machine can train attackers."""
+    """Return whether this machine can train attackers."""
     return [] if find_missing_libraries() else [TRAINING_ENGINE]
 
 
@@ -107,7 +107,7 @@ def train_attackers(context: JobContext) -> dict[str, Any]:
 
 
 def _choose_device(run: EvaluationRun) -> Device:
-    """Where this worker trains.
+    """Return where this worker trains.
 
     Raises:
         JobFailure: the version at hand would give another attacker than the run began with, or this machine lacks
@@ -136,7 +136,7 @@ class _Recording(NamedTuple):
 
 
 def _recordings(run: EvaluationRun) -> list[_Recording]:
-    """What the run is trained on, by data set and name."""
+    """Return what the run is trained on, by data set and name."""
     corpus, names = run.submission.system.corpus_id, run.parameters["data_sets"]
     if speech_of_training(run.parameters) is Speech.ORIGINAL:
         utterances = Utterance.objects.filter(data_sets__corpus=corpus, data_sets__name__in=names)
@@ -154,7 +154,7 @@ def _recordings(run: EvaluationRun) -> list[_Recording]:
 
 
 def _utterances(run: EvaluationRun, recipe: TrainingRecipe) -> list[TrainingUtterance]:
-    """The same as utterances; samples are read when they are needed."""
+    """Return the same as utterances; samples are read when they are needed."""
     sets = DataSet.objects.filter(corpus=run.submission.system.corpus, name__in=run.parameters["data_sets"])
     targets = {one.name: _read_targets(run, one) for one in sets} if recipe.target_head != "none" else {}
     found, speech = [], speech_of_training(run.parameters)
@@ -294,7 +294,7 @@ class _Turn:
 
 
 def finite(values: Any) -> Any:
-    """The same with None for what is no number, which JSON does not know."""
+    """Return the same with None for what is no number, which JSON does not know."""
     if isinstance(values, dict):
         return {str(key): finite(value) for key, value in values.items()}
     if isinstance(values, (list, tuple)):
@@ -304,7 +304,7 @@ def finite(values: Any) -> Any:
 
 @contextmanager
 def working_folder(run: EvaluationRun, seed: int) -> Iterator[Path]:
-    """An empty folder for a seed; always the same, so that what a killed process left is cleared by the next."""
+    """Yield an empty folder for a seed; always the same, so that what a killed process left is cleared by the next."""
     folder = Path(settings.DATA_DIR) / "training" / f"{run.pk}-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

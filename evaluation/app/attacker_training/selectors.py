@@ -48,7 +48,7 @@ PROBES = ("target_probe", "target_probe_other_sources", "source_probe")
 
 
 def find_training(submission: Submission, pk: int) -> EvaluationRun:
-    """A training on a submission, or "not found"."""
+    """Return a training on a submission, or "not found"."""
     runs = EvaluationRun.objects.filter(submission=submission, kind=TRAINING.kind)
     run = runs.select_related("job").filter(pk=pk).first()
     if run is None:
@@ -100,7 +100,7 @@ class TrainingReport:
     seeds: list[SeedReport]
 
     def spread(self, name: str) -> Spread | None:
-        """Mean and deviation of a measure, by the name that it has in `SeedReport`."""
+        """Return mean and deviation of a measure, by the name that it has in `SeedReport`."""
         return spread([getattr(one, name) for one in self.seeds])
 
     @property
@@ -109,7 +109,7 @@ class TrainingReport:
 
     @property
     def is_anti_prediction(self) -> bool:
-        """Whether the target classifier errs more often than a guess would.
+        """Return whether the target classifier errs more often than a guess would.
 
         A classifier that errs more than by chance knows the target and names another: nothing was removed.
         """
@@ -119,13 +119,13 @@ class TrainingReport:
 
     @property
     def probe_finds_more(self) -> bool:
-        """Whether a fresh probe finds more targets than the classifier that was trained with the recogniser."""
+        """Return whether a fresh probe finds more targets than the classifier that was trained with the recogniser."""
         probe, error = self.spread("target_probe"), self.spread("target_error")
         return probe is not None and error is not None and probe.mean < error.mean
 
 
 def make_report(by_seed: Mapping[int, Sequence[TrainingEpoch]]) -> TrainingReport:
-    """The report of a run from its epochs, those of seeds that have ended."""
+    """Return the report of a run from its epochs, those of seeds that have ended."""
     found = []
     for seed, epochs in by_seed.items():
         report = next((epoch.values[REPORT] for epoch in reversed(epochs) if REPORT in epoch.values), None)
@@ -142,7 +142,7 @@ def _seed_report(seed: int, values: Mapping[str, Any]) -> SeedReport:
 
 
 def read_recipe_of_run(run: EvaluationRun) -> TrainingRecipe:
-    """The recipe of a training."""
+    """Return the recipe of a training."""
     return TrainingRecipe.from_json(json.dumps(run.parameters["recipe"]))
 
 
@@ -181,12 +181,12 @@ class Material:
 
     @property
     def warning(self) -> str:
-        """What makes an attacker trained on it another than that of a challenge, a sentence; else empty."""
+        """Return what makes an attacker trained on it another than that of a challenge, a sentence; else empty."""
         return warn_of_tested(self.tested)
 
     @property
     def problem(self) -> str:
-        """Why no attacker can be trained on it, a sentence; empty where one can."""
+        """Return why no attacker can be trained on it, a sentence; empty where one can."""
         if not self.files:
             return f"{self.data_set} has no anonymised file in this submission."
         if self.files == 1:
@@ -197,13 +197,13 @@ class Material:
 
 
 def list_training_sets(submission: Submission) -> list[DataSet]:
-    """The data sets of the corpus that are there to train on, by name."""
+    """Return the data sets of the corpus that are there to train on, by name."""
     corpus = submission.system.corpus
     return list(corpus.data_sets.filter(role=Role.TRAINING).order_by("name")) if corpus else []
 
 
 def list_material(submission: Submission) -> list[Material]:
-    """What of each training set a submission has; some queries for each of these sets, which are few."""
+    """Return what of each training set a submission has; some queries for each of these sets, which are few."""
     runs = {run.data_set_id: run for run in submission.anonymization_runs.select_related("job", "data_set")}
     return [_material(submission, data_set, runs.get(data_set.pk)) for data_set in list_training_sets(submission)]
 
@@ -232,13 +232,14 @@ def _material(submission: Submission, data_set: DataSet, made_by: AnonymizationR
 
 
 def count_tested_speakers(run: EvaluationRun) -> int:
-    """How many speakers that a training learns are enrolled or tried, too."""
+    """Return how many speakers that a training learns are enrolled or tried, too."""
     corpus = run.submission.system.corpus_id
     return count_speakers_tested(DataSet.objects.filter(corpus=corpus, name__in=run.parameters["data_sets"]))
 
 
 def warn_of_tested(count: int) -> str:
-    """What it means that so many speakers of the training data are enrolled or tried, a sentence; empty for none."""
+    """Return what it means that so many speakers of the training data are enrolled or tried, a sentence; empty for
+    none."""
     if not count:
         return ""
     who = "One speaker of the training data is" if count == 1 else f"{count} speakers of the training data are"
@@ -268,7 +269,7 @@ class TrainingCost:
 
 
 def estimate_cost(recipe: TrainingRecipe, speech_s: float, *, seeds: int, device: Device) -> TrainingCost:
-    """What it costs to train on so much speech; the number of its pieces is that of whole lengths."""
+    """Return what it costs to train on so much speech; the number of its pieces is that of whole lengths."""
     steps = seeds * recipe.epochs * count_steps_per_epoch(recipe, speech_s)
     step_s = _step_here(recipe, device)
     if step_s is not None:
@@ -289,7 +290,7 @@ def _learned_pieces(recipe: TrainingRecipe, speech_s: float) -> int:
 
 
 def _step_here(recipe: TrainingRecipe, device: Device) -> float | None:
-    """Seconds of a step as the newest epochs of trainings of the same size took."""
+    """Return seconds of a step as the newest epochs of trainings of the same size took."""
     size = {f"run__parameters__recipe__{name}": getattr(recipe, name) for name in ("width", "batch", "crop_s")}
     # What a recipe does not name, it does not store.
     named = json.loads(recipe.to_json()).get("network")

@@ -56,7 +56,8 @@ def start_training(
     after: Job | None = None,
     by: Any = None,
 ) -> EvaluationRun:
-    """A run that trains an attacker for each seed on what the submission has of these training sets, and its job.
+    """Return a run that trains an attacker for each seed on what the submission has of these training sets, and its
+    job.
 
     Args:
         trained_on: anonymised speech for a semi-informed attacker, original speech for that of the other attacks.
@@ -102,7 +103,7 @@ def train_and_attack(
     by: Any = None,
     **settings: Any,
 ) -> EvaluationRun:
-    """The whole way: anonymise the training sets that have no files yet, train on them, attack with each seed.
+    """Return the whole way: anonymise the training sets that have no files yet, train on them, attack with each seed.
 
     Only what the portal's own method made can be completed; a team submits its training data itself.
 
@@ -128,7 +129,7 @@ def train_and_attack(
 
 
 def _made_first(submission: Submission, data_sets: Sequence[DataSet], by: Any) -> Job | None:
-    """The last of the jobs that make what is missing of these sets, one after another; None where nothing is."""
+    """Return the last of the jobs that make what is missing of these sets, one after another; None where nothing is."""
     pending = [one for one in list_material(submission) if one.data_set in data_sets and not one.is_complete]
     like = submission.anonymization_runs.order_by("pk").first()
     jobs: list[Job] = []
@@ -186,7 +187,7 @@ def find_problem(
     is_made_first: bool = False,
     trained_on: Speech = Speech.ANONYMISED,
 ) -> str:
-    """Why no attacker can be trained so, a sentence; empty where one can.
+    """Return why no attacker can be trained so, a sentence; empty where one can.
 
     Args:
         is_made_first: the files are made by a job before; what they will be is then not asked.
@@ -259,5 +260,5 @@ def _find_problem_of_targets(submission: Submission, chosen: Sequence[Material],
 
 
 def explain_no_training() -> str:
-    """Why neither this machine nor a worker can train anything, a sentence; empty where one can."""
+    """Return why neither this machine nor a worker can train anything, a sentence; empty where one can."""
     return lacking({TRAINING_ENGINE: find_missing_libraries()})[TRAINING_ENGINE]

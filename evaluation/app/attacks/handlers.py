@@ -47,7 +47,7 @@ from speech.model_files.devices import load_where_it_can
 
 @engine_finder
 def find_encoders() -> list[str]:
-    """The encoders of speakers that this machine has."""
+    """Return the encoders of speakers that this machine has."""
     return [name for name, one in ATTACK.engines.engines().items() if not ATTACK.engines.explain_missing(one)]
 
 
@@ -60,7 +60,7 @@ def find_encoders() -> list[str]:
     uses_card=True,
 )
 def extract_vectors(context: JobContext) -> dict[str, Any]:
-    """The vectors of one data set that are not there yet, original and anonymised.
+    """Return the vectors of one data set that are not there yet, original and anonymised.
 
     The trials that need a recording that cannot be used are told as missing.
     """
@@ -69,7 +69,7 @@ def extract_vectors(context: JobContext) -> dict[str, Any]:
 
 
 def make_extractor(run: EvaluationRun) -> feature_cache.Extractor[feature_cache.Vector]:
-    """How the vectors of a run are made and kept.
+    """Return how the vectors of a run are made and kept.
 
     Raises:
         JobFailure: this portal has no such engine, or another version of it, or something it needs is missing.
@@ -110,7 +110,7 @@ def _embed(encoder: SpeakerEncoder, samples: Sequence[Samples], rate_hz: int) ->
 
 @job_kind("attack", title="The portal's own attack", queue=Queue.CPU, memory_mb=1000)
 def attack(context: JobContext) -> dict[str, Any]:
-    """Scores of every trial, their numbers, similarity matrices and figures.
+    """Return scores of every trial, their numbers, similarity matrices and figures.
 
     It begins again at each attempt, for it takes seconds; what an interrupted one left is replaced.
     """
@@ -180,12 +180,12 @@ def _attacker(run: EvaluationRun, evaluation: EvaluationContext) -> Attacker:
 
 
 def _find_vectors(run: EvaluationRun) -> feature_cache.FeatureCache[feature_cache.Vector]:
-    """The kept vectors of a run, which attackers that differ in how they compare share."""
+    """Return the kept vectors of a run, which attackers that differ in how they compare share."""
     return feature_cache.vector_cache(run.parameters.get("engine_key", run.engine))
 
 
 def _load_back_end(run: EvaluationRun) -> Plda | None:
-    """The LDA and PLDA of a trained attacker, unless the run names another way of comparing."""
+    """Return the LDA and PLDA of a trained attacker, unless the run names another way of comparing."""
     preset = run.parameters.get("preset", "")
     if "trained" not in run.parameters or (preset and PRESETS[preset].back_end != "plda"):
         return None
@@ -224,7 +224,7 @@ def _store_voices(run: EvaluationRun, data_set: DataSet, found: VoiceDistinctive
 
 
 def _not_attacked(run: EvaluationRun, evaluation: EvaluationContext) -> list[Problem]:
-    """The trial sets of the recipe that were left out, each with its reason."""
+    """Return the trial sets of the recipe that were left out, each with its reason."""
     done = set(run.parameters["trial_sets"])
     states = evaluation.trial_sets(with_originals=describe_engine(run).training is Speech.ORIGINAL)
     remedy = "Its numbers are missing here; start the attack again once it is there."

@@ -24,17 +24,17 @@ from portal.submissions.models import Submission
 
 
 def scores_key(run: int, test: str) -> str:
-    """The Kaldi score file of a test, by the name of its folder (`detection_name`)."""
+    """Return the Kaldi score file of a test, by the name of its folder (`detection_name`)."""
     return f"derived/attacks/{run}/{test}/scores"
 
 
 def matrices_key(run: int, data_set: str) -> str:
-    """Similarity matrices of a trial set: an npz with `oo`, `op`, `pp` and `speakers`."""
+    """Return similarity matrices of a trial set: an npz with `oo`, `op`, `pp` and `speakers`."""
     return f"derived/attacks/{run}/similarity-{data_set}.npz"
 
 
 def similarity_key(run: int, data_set: str, theme: str = "light", image_format: str = "svg") -> str:
-    """Their figure."""
+    """Return their figure."""
     return f"derived/figures/{run}/similarity-{data_set}-{theme}.{image_format}"
 
 
@@ -79,12 +79,12 @@ class AttackValues:
 
     @property
     def values(self) -> ObjectiveValues:
-        """The same as pages read objective numbers."""
+        """Return the same as pages read objective numbers."""
         return ObjectiveValues(self.run.submission_id, self.run.pk, self.finished_at, self.numbers, self.missing)
 
     @property
     def archive_key(self) -> str:
-        """A stored zip of all score files and matrices in the official layout."""
+        """Return a stored zip of all score files and matrices in the official layout."""
         return archive_key(self.run.pk)
 
     def test_of(self, score_set: ScoreSet) -> str:
@@ -93,7 +93,7 @@ class AttackValues:
         return detection_name(self.recipe, data_set, Speech(score_set.enrolment), Speech(score_set.speech))
 
     def scores_key(self, score_set: ScoreSet) -> str:
-        """The stored Kaldi score file of a test."""
+        """Return the stored Kaldi score file of a test."""
         return scores_key(self.run.pk, self.test_of(score_set))
 
 
@@ -108,8 +108,8 @@ def list_attacks(submission: Submission, as_of: datetime | None = None) -> list[
 
 
 def read_attacks(submission: Submission, runs: list[EvaluationRun], numbers: NumbersOfRuns) -> list[AttackValues]:
-    """What these finished attacks of a submission found, averaged as the recipe at hand weighs: a query where there are
-    any.
+    """Return what these finished attacks of a submission found, averaged as the recipe at hand weighs: a query where
+    there are any.
 
     Args:
         numbers: of these runs at least.

@@ -29,7 +29,7 @@ def start_attack(
     after: Job | None = None,
     by: Any = None,
 ) -> EvaluationRun:
-    """An attack on a submission as a chain of jobs; its run.
+    """Return an attack on a submission as a chain of jobs; its run.
 
     Args:
         engine: name in the registry; unprotected, ignorant and lazy-informed.

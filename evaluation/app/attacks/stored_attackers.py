@@ -39,34 +39,34 @@ COSINE = "2024"  # the way of comparing that needs no fitted back end
 
 
 def list_seeds(run: EvaluationRun) -> list[int]:
-    """The seeds that a training was asked for."""
+    """Return the seeds that a training was asked for."""
     return [int(seed) for seed in run.parameters["seeds"]]
 
 
 def speech_of_training(parameters: Mapping[str, Any]) -> Speech:
-    """The speech that an attacker was trained on, of the parameters of its training or of its attack."""
+    """Return the speech that an attacker was trained on, of the parameters of its training or of its attack."""
     return Speech(parameters.get("trained_on", Speech.ANONYMISED))
 
 
 def has_back_end(training: EvaluationRun) -> bool:
-    """Whether the attackers of a training compare by LDA and PLDA of their own."""
+    """Return whether the attackers of a training compare by LDA and PLDA of their own."""
     return training.parameters["recipe"].get("back_end") == "plda"
 
 
 def list_files(training: EvaluationRun) -> tuple[str, ...]:
-    """The files of a finished attacker of a training."""
+    """Return the files of a finished attacker of a training."""
     return (*ENCODER_FILES, BACK_END_FILE) if has_back_end(training) else ENCODER_FILES
 
 
 def list_trained_seeds(run: EvaluationRun) -> list[int]:
-    """The seeds of a run whose attacker is ready to be used."""
+    """Return the seeds of a run whose attacker is ready to be used."""
     rows = TrainingEpoch.objects.filter(run=run, values__has_key=REPORT)
     known = set(rows.values_list("seed", flat=True))
     return [seed for seed in list_seeds(run) if seed in known]
 
 
 def read_own_eer(attack: EvaluationRun) -> float | None:
-    """The EER of a trained attacker on held-out speech of its own training speakers, in per cent.
+    """Return the EER of a trained attacker on held-out speech of its own training speakers, in per cent.
 
     None where it was not measured, and of an attacker that was not trained here.
     """
@@ -79,17 +79,17 @@ def read_own_eer(attack: EvaluationRun) -> float | None:
 
 
 def seed_folder(run: EvaluationRun, seed: int) -> str:
-    """Where everything of a seed lies in the storage."""
+    """Return where everything of a seed lies in the storage."""
     return f"derived/attackers/{run.pk}/seed-{seed}"
 
 
 def checkpoint_key(run: EvaluationRun, seed: int, epoch: int) -> str:
-    """Where the state after an epoch lies while the seed is being trained."""
+    """Return where the state after an epoch lies while the seed is being trained."""
     return f"{seed_folder(run, seed)}/epoch-{epoch}.pt"
 
 
 def encoder_key(run: EvaluationRun, seed: int, name: str = MODEL_FILE) -> str:
-    """Where a file of the finished attacker lies."""
+    """Return where a file of the finished attacker lies."""
     return f"{seed_folder(run, seed)}/{name}"
 
 
@@ -99,25 +99,26 @@ def engine_key(run: EvaluationRun, seed: int) -> str:
 
 
 def list_scorings(training: EvaluationRun) -> tuple[str, ...]:
-    """The presets by which a trained attacker attacks: its own way, and beside PLDA the cosine of the same vectors."""
+    """Return the presets by which a trained attacker attacks: its own way, and beside PLDA the cosine of the same
+    vectors."""
     return ("", COSINE) if has_back_end(training) else ("",)
 
 
 def describe_scoring(training: EvaluationRun, preset: str = "") -> str:
-    """How an attack by an attacker of a training compares vectors, such as ``PLDA``."""
+    """Return how an attack by an attacker of a training compares vectors, such as ``PLDA``."""
     if (PRESETS[preset].back_end if preset else training.parameters["recipe"].get("back_end")) == "plda":
         return "PLDA"
     return "cosine" if preset in ("", COSINE) else f"cosine as in {preset}"
 
 
 def name_attacker(training: EvaluationRun, seed: int, preset: str = "") -> str:
-    """The name of an attacker; one that compares otherwise than its training intends has a name of its own."""
+    """Return the name of an attacker; one that compares otherwise than its training intends has a name of its own."""
     is_usual = describe_scoring(training, preset) == describe_scoring(training)
     return engine_key(training, seed) if is_usual else f"{engine_key(training, seed)}-{preset}"
 
 
 def attack_parameters(training: EvaluationRun, seed: int, preset: str = "") -> dict[str, Any]:
-    """What an attack by a trained attacker keeps of it; `evaluation.app.runs.kinds.describe_engine` reads it."""
+    """Return what an attack by a trained attacker keeps of it; `evaluation.app.runs.kinds.describe_engine` reads it."""
     return {
         "engine_key": engine_key(training, seed),
         "trained": training.pk,
@@ -130,7 +131,7 @@ def attack_parameters(training: EvaluationRun, seed: int, preset: str = "") -> d
 
 
 def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> TrainedAttacker:
-    """The attacker of a seed, with what it was trained on and what it reached.
+    """Return the attacker of a seed, with what it was trained on and what it reached.
 
     Raises:
         InputError: the seed is not trained, its files are gone or damaged, or torch is missing.
@@ -140,7 +141,7 @@ def load_attacker(run: EvaluationRun, seed: int, device: Device = "cpu") -> Trai
 
 
 def load_back_end(run: EvaluationRun, seed: int) -> Plda | None:
-    """What compares the vectors of a seed's attacker; None where it is the cosine.
+    """Return what compares the vectors of a seed's attacker; None where it is the cosine.
 
     Raises:
         InputError: as `load_attacker`.
@@ -153,7 +154,7 @@ def load_back_end(run: EvaluationRun, seed: int) -> Plda | None:
 
 @contextmanager
 def _fetched(run: EvaluationRun, seed: int, names: Iterable[str]) -> Iterator[Path]:
-    """A folder with some files of a seed's attacker."""
+    """Yield a folder with some files of a seed's attacker."""
     if seed not in list_trained_seeds(run):
         raise InputError(f"Training {run.pk} has no finished attacker with seed {seed}; wait until its job has ended.")
     with tempfile.TemporaryDirectory(prefix="attacker-") as place:
@@ -171,7 +172,7 @@ def _fetched(run: EvaluationRun, seed: int, names: Iterable[str]) -> Iterator[Pa
 
 
 def load_encoder(run: EvaluationRun, seed: int, device: Device = "cpu") -> SpeakerEncoder:
-    """The encoder of a seed, to attack with: centred where its recipe asks for it.
+    """Return the encoder of a seed, to attack with: centred where its recipe asks for it.
 
     Raises:
         InputError: as `load_attacker`.

@@ -77,7 +77,8 @@ def measure_data_set(context: JobContext) -> dict[str, Any]:
 
 
 def _choose_heard(run: EvaluationRun, files: list[SubmittedFile]) -> set[int]:
-    """The files whose naturalness is predicted: a sample of trial sets, which are ranked; none without the network."""
+    """Return the files whose naturalness is predicted: a sample of trial sets, which are ranked; none without the
+    network."""
     if run.measured_set.role != Role.TRIAL or naturalness.missing():
         return set()
     chosen = naturalness.choose_sample([file.utterance.speaker.name for file in files], naturalness.SAMPLE)
@@ -150,7 +151,8 @@ def _pitch_values(
 def _unrelated(
     f0_original: F0Track, other: SubmittedFile | None, tracks: dict[str, F0Track], rate: int
 ) -> float | None:
-    """The correlation of a contour with the anonymised form of another utterance, realigned; None without one."""
+    """Return the correlation of a contour with the anonymised form of another utterance, realigned; None without
+    one."""
     if other is None:
         return None
     try:
@@ -161,7 +163,7 @@ def _unrelated(
 
 
 def _predicted(file: SubmittedFile, original: Samples, anonymised: Samples, rate: int) -> dict[str, float | None]:
-    """Predicted naturalness of both forms; that of an original which was heard before is taken from there."""
+    """Return predicted naturalness of both forms; that of an original which was heard before is taken from there."""
     before = UtteranceMeasure.objects.filter(
         file__utterance=file.utterance_id,
         file__utterance__audio=file.utterance.audio,

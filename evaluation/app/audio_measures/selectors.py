@@ -42,7 +42,7 @@ from speech.recognizers.contract import ENGLISH
 
 
 def list_finished_runs(submission: Submission) -> list[EvaluationRun]:
-    """The newest finished run of each data set, by name of the data set."""
+    """Return the newest finished run of each data set, by name of the data set."""
     return select_finished_runs(list_newest_finished(MEASURES, [submission]))
 
 
@@ -52,7 +52,7 @@ def select_finished_runs(runs: Iterable[EvaluationRun]) -> list[EvaluationRun]:
 
 
 def select_trial_runs(runs: Iterable[EvaluationRun]) -> list[EvaluationRun]:
-    """The runs that the protocol judges: those of trial sets."""
+    """Return the runs that the protocol judges: those of trial sets."""
     return [run for run in runs if run.measured_set.role == Role.TRIAL]
 
 
@@ -110,7 +110,7 @@ class SetCounts:
 
 
 def count_files(submission_id: int) -> SetCounts:
-    """How many files and speakers each data set of a submission has, in one query."""
+    """Return how many files and speakers each data set of a submission has, in one query."""
     rows = SubmittedFile.objects.filter(submission=submission_id).order_by()
     counted = rows.values_list("data_set", "utterance__speaker__gender").annotate(
         Count("pk"), Count("utterance__speaker", distinct=True)
@@ -119,7 +119,7 @@ def count_files(submission_id: int) -> SetCounts:
 
 
 def format_number(number: float | None, metric: catalogue.Metric) -> str:
-    """A number with the metric's decimals, a sign where zero is best, and a true minus."""
+    """Return a number with the metric's decimals, a sign where zero is best, and a true minus."""
     if number is None:
         return ""
     text = decimals(number, metric.decimals)
@@ -144,7 +144,7 @@ class PitchComparison:
 
     @property
     def average(self) -> float:
-        """Mean of the genders' means, as the plan of 2022 averages; of the only one where there is one."""
+        """Return mean of the genders' means, as the plan of 2022 averages; of the only one where there is one."""
         means = [summary.mean for summary in (self.female, self.male) if summary]
         return sum(means) / len(means)
 
@@ -170,7 +170,7 @@ class PitchTable:
 
     @property
     def overall(self) -> PitchComparison | None:
-        """All trial sets together, or the only one; None where none was measured."""
+        """Return all trial sets together, or the only one; None where none was measured."""
         return self.total or (self.rows[0] if self.rows else None)
 
     @property
@@ -183,12 +183,12 @@ class PitchTable:
 
     @property
     def is_above(self) -> bool:
-        """Whether every trial set is above the minimum, as VoicePrivacy 2022 asks."""
+        """Return whether every trial set is above the minimum, as VoicePrivacy 2022 asks."""
         return bool(self.rows) and not self.n_not_above
 
 
 def compare_pitch(runs: list[EvaluationRun], values: RunValues, counts: SetCounts | None = None) -> PitchTable:
-    """The trial sets beside the minimum of 2022; the total takes the utterances of all sets together."""
+    """Return the trial sets beside the minimum of 2022; the total takes the utterances of all sets together."""
     parts: dict[str, dict[str, list[Summary]]] = {}
     speakers: Counter[tuple[str, str]] = Counter()
     for run in select_trial_runs(runs):
@@ -250,7 +250,8 @@ def select_measures(*runs: EvaluationRun) -> QuerySet[UtteranceMeasure]:
 
 
 def find_extremes(runs: list[EvaluationRun], count: int = 6) -> tuple[list[UtteranceMeasure], list[UtteranceMeasure]]:
-    """The utterances of lowest and of highest pitch correlation, the most extreme first; none of them in both."""
+    """Return the utterances of lowest and of highest pitch correlation, the most extreme first; none of them in
+    both."""
     measured = UtteranceMeasure.objects.filter(run__in=runs, pitch_correlation__isnull=False)
     # Chosen before anything is joined to them.
     ends = (measured.order_by(f"{sign}pitch_correlation", f"{sign}pk")[:count].values("pk") for sign in ("", "-"))
@@ -261,7 +262,7 @@ def find_extremes(runs: list[EvaluationRun], count: int = 6) -> tuple[list[Utter
 
 
 def group_correlations_by_set(runs: list[EvaluationRun]) -> dict[str, list[float]]:
-    """Pitch correlations of the utterances by data set and gender."""
+    """Return pitch correlations of the utterances by data set and gender."""
     names = {(run.pk, gender.value): f"{run.measured_set.name}, {gender.label}" for run in runs for gender in Gender}
     groups: dict[str, list[float]] = {name: [] for name in names.values()}
     rows = UtteranceMeasure.objects.filter(run__in=runs, pitch_correlation__isnull=False)
@@ -271,7 +272,7 @@ def group_correlations_by_set(runs: list[EvaluationRun]) -> dict[str, list[float
 
 
 def find_measure(file: SubmittedFile) -> UtteranceMeasure | None:
-    """The newest finished measure of a file."""
+    """Return the newest finished measure of a file."""
     finished = file.measures.filter(run__job__state=JobState.SUCCEEDED).select_related("run__data_set")
     return finished.order_by("-run_id").first()
 
@@ -280,7 +281,7 @@ def find_measure(file: SubmittedFile) -> UtteranceMeasure | None:
 
 
 def group_correlations_by_gender(run: EvaluationRun) -> dict[str, list[float]]:
-    """Pitch correlations of the run's utterances by the name of the gender."""
+    """Return pitch correlations of the run's utterances by the name of the gender."""
     rows = run.measures.filter(pitch_correlation__isnull=False).values_list(
         "file__utterance__speaker__gender", "pitch_correlation"
     )
@@ -299,7 +300,7 @@ def contours_key(run: EvaluationRun, theme: str, image_format: str = "svg") -> s
 
 
 def find_realigned_example(run: EvaluationRun) -> UtteranceMeasure | None:
-    """The utterance of median gain in pitch correlation by realignment; None where none was realigned."""
+    """Return the utterance of median gain in pitch correlation by realignment; None where none was realigned."""
     gain = F("realigned_pitch_correlation") - F("pitch_correlation")
     realigned = run.measures.filter(realigned_pitch_correlation__isnull=False, pitch_correlation__isnull=False)
     found = realigned.select_related("file__utterance").annotate(gain=gain).order_by("gain", "pk")
@@ -348,7 +349,7 @@ _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
 def describe_audio(measure: UtteranceMeasure) -> str:
-    """Level, duration and peak of an utterance in words."""
+    """Return level, duration and peak of an utterance in words."""
     level = format_number(measure.level_change_db, catalogue.LEVEL_CHANGE)
     parts = [f"level {level} dB" if level else "level not comparable"]
     parts.append(f"duration {format_number(measure.duration_difference_ms, catalogue.DURATION_DIFFERENCE)} ms")
@@ -358,7 +359,8 @@ def describe_audio(measure: UtteranceMeasure) -> str:
 
 
 def group_faults(runs: list[EvaluationRun], count: int = 10) -> list[ProblemGroup[tuple[UtteranceMeasure, str]]]:
-    """Utterances with anything out of order by cause, the gravest first, in two queries whatever their number."""
+    """Return utterances with anything out of order by cause, the gravest first, in two queries whatever their
+    number."""
     faulty = UtteranceMeasure.objects.filter(~Q(faults=[]), run__in=runs)
     counts: Counter[str] = Counter()
     for codes, n in faulty.order_by().values_list("faults").annotate(Count("pk")):
@@ -374,7 +376,7 @@ def group_faults(runs: list[EvaluationRun], count: int = 10) -> list[ProblemGrou
 
 
 def find_problem_code(code: str) -> ProblemCode:
-    """What a code means; a code of another version of the portal stands for itself."""
+    """Return what a code means; a code of another version of the portal stands for itself."""
     return PROBLEM_CODES.get(code, ProblemCode(code, "", Severity.WARNING))
 
 
@@ -423,7 +425,7 @@ def _count_errors(said: list[str], heard: list[str]) -> WordCount:
 def _count_portal_errors(
     submissions: list[Submission], transcripts: Mapping[str, str], recipe: Recipe
 ) -> dict[tuple[int, Speech], dict[str, WordCount]]:
-    """The same of what the portal's own recogniser of the edition understood, by its own rule for texts."""
+    """Return the same of what the portal's own recogniser of the edition understood, by its own rule for texts."""
     found: dict[tuple[int, Speech], dict[str, WordCount]] = {}
     for run in list_newest_finished(RECOGNITION, submissions):
         if run.engine != recipe.evaluation.recognizer:
@@ -458,7 +460,7 @@ def read_pitch_correlations(
 
 
 def _hypotheses(submissions: Iterable[Submission], recipe: Recipe) -> dict[tuple[int, NumberIdentity], str]:
-    """The stored document of each recognition test: of the usual recogniser, else of the one there is."""
+    """Return the stored document of each recognition test: of the usual recogniser, else of the one there is."""
     documents = SubmittedDocument.objects.filter(
         submission__in=[one.pk for one in submissions], kind=SubmittedDocument.Kind.HYPOTHESES
     )

@@ -30,7 +30,7 @@ RECIPE = "basic"
 def start_measures(
     *, submission: Submission, data_set: DataSet, after: Job | None = None, by: Any = None
 ) -> EvaluationRun:
-    """One run and its job, which waits for the job `after`."""
+    """Return one run and its job, which waits for the job `after`."""
     run = MEASURES.make_run(submission, data_set=data_set, recipe=RECIPE)
     return start_run(run, job=MEASURES.job, title=f"Measure {data_set} · {submission.system}", after=after, by=by)
 

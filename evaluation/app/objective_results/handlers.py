@@ -103,7 +103,7 @@ def _compute_by_team(
     sources: Sources,
     kept: Callable[[MeasuredTest], None] = ignore_progress,
 ) -> Objective:
-    """What the documents of the team give."""
+    """Return what the documents of the team give."""
     with tempfile.TemporaryDirectory(prefix="objective-") as place:
         folder = Path(place)
         copy_documents(submission.documents.all(), folder)
@@ -116,7 +116,7 @@ def _compute_by_team(
 def _compute_by_portal(
     context: JobContext, run: EvaluationRun, sources: Sources, kept: Callable[[MeasuredTest], None]
 ) -> Objective:
-    """What the portal's own attacks and recognition of the submission give."""
+    """Return what the portal's own attacks and recognition of the submission give."""
     rests_on = {one.pk: one for one in EvaluationRun.objects.filter(pk__in=list_parts(run))}
     parts = [rests_on[pk] for pk in list_parts(run) if pk in rests_on]
     results = PortalResults(
@@ -137,7 +137,7 @@ def _compute_by_portal(
 
 
 def _find_sources(submission: Submission) -> Sources:
-    """Everything that the numbers of a submission may rest on besides its own files."""
+    """Return everything that the numbers of a submission may rest on besides its own files."""
     edition = edition_of(submission)
     if edition.corpus is None:
         return Sources(edition.recipe, edition.ranked_track)
@@ -164,7 +164,7 @@ def _read_pitch(run: EvaluationRun) -> UtteranceValues:
 
 
 def _read_audio(run: EvaluationRun, recipe: Recipe) -> Iterator[tuple[NumberIdentity, UtteranceValues]]:
-    """What else was measured on the audio of a trial set."""
+    """Yield what else was measured on the audio of a trial set."""
     data_set = recipe.data_sets.get(run.measured_set.name)
     if data_set is None or run.measured_set.role != Role.TRIAL:
         return

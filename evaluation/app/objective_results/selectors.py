@@ -287,12 +287,12 @@ def read_originals(edition: Edition, as_of: datetime | None = None) -> dict[tupl
 
 
 def det_key(run: int, data_set: str, theme: Theme = "light", image_format: ImageFormat = "svg") -> str:
-    """Where a figure lies."""
+    """Return where a figure lies."""
     return f"derived/figures/{run}/det-{data_set}-{theme}.{image_format}"
 
 
 def group_curves(score_sets: Iterable[ScoreSet]) -> dict[str, dict[str, ScoreSet]]:
-    """The tests that a figure shows, by data set and attack model, from unprotected to semi-informed.
+    """Return the tests that a figure shows, by data set and attack model, from unprotected to semi-informed.
 
     Unprotected and ignorant tests exist with both evaluators; shown is the original one, as in the averages.
     """
@@ -311,7 +311,7 @@ def group_curves(score_sets: Iterable[ScoreSet]) -> dict[str, dict[str, ScoreSet
 def find_known(
     values: ObjectiveValues, estimator: str, data_set: str, tests: Iterable[str]
 ) -> tuple[dict[str, Number], str]:
-    """The equal error rates of the tests of a figure that have one, and what the figure is called in `det_key`.
+    """Return the equal error rates of the tests of a figure that have one, and what the figure is called in `det_key`.
 
     A test without a number rests on a part of its set: its curve is left out, and the others have their own figure.
 
@@ -327,7 +327,7 @@ def find_known(
 
 
 def exposure_key(run: int, data_set: str, theme: Theme = "light", image_format: ImageFormat = "svg") -> str:
-    """Where the figure of what the EER hides lies."""
+    """Return where the figure of what the EER hides lies."""
     return f"derived/figures/{run}/beyond-{data_set}-{theme}.{image_format}"
 
 

@@ -56,7 +56,7 @@ NAMED_MISSING = 3  # numbers that are missing, in a mail; the page of the system
 def start_objective(
     *, submission: Submission, parts: Sequence[EvaluationRun] = (), after: Job | None = None, by: Any = None
 ) -> EvaluationRun:
-    """The numbers of a whole submission; its last measures or `after` have to succeed before.
+    """Return the numbers of a whole submission; its last measures or `after` have to succeed before.
 
     Args:
         parts: the portal's own attacks, those that rank, and its recognition, where the recipe asks for them.
@@ -96,7 +96,8 @@ def _start_run(
 
 
 def start_missing_measures(*, submission: Submission, by: Any = None) -> Job | None:
-    """The measures of each data set that has audio and no measures yet, one after another; the last of their jobs."""
+    """Return the measures of each data set that has audio and no measures yet, one after another; the last of their
+    jobs."""
     last: Job | None = None
     for data_set in _unmeasured(submission):
         last = start_measures(submission=submission, data_set=data_set, after=last, by=by).job
@@ -110,7 +111,7 @@ def describe_parts(parts: Sequence[EvaluationRun]) -> dict[str, Any]:
 
 
 def _find_newest(job: Job) -> EvaluationRun | None:
-    """The objective run of this job; None where another run has taken its place."""
+    """Return the objective run of this job; None where another run has taken its place."""
     run = EvaluationRun.objects.select_related("submission__system__team__edition").filter(job=job).first()
     if run is None or EvaluationRun.objects.filter(submission=run.submission, kind=run.kind, pk__gt=run.pk).exists():
         return None
@@ -158,7 +159,7 @@ def settle_objective(job: Job) -> None:
 
 
 def _cause(job: Job) -> Job:
-    """The job that failed or was cancelled, where this one was cancelled because it follows others."""
+    """Return the job that failed or was cancelled, where this one was cancelled because it follows others."""
     cause, before = job, job.after
     while before is not None:
         if before.state in (JobState.FAILED, JobState.CANCELLED):
@@ -209,7 +210,8 @@ def describe_found(job: Job) -> str:
 
 
 def describe_averages(submission: Submission) -> list[str]:
-    """The averages that rank a system, such as ``EER (Kaldi), semi-informed attacker: 22.5 % (22.1 to 22.9)``."""
+    """Return the averages that rank a system, such as ``EER (Kaldi), semi-informed attacker: 22.5 % (22.1 to
+    22.9)``."""
     edition = edition_of(submission)
     policy = make_policy(edition.recipe, edition.track)
     values = read_objective_values([submission], extent=ReadExtent.RANKED)[submission.pk]
@@ -234,7 +236,7 @@ def edition_of(submission: Submission) -> Edition:
 
 
 def _unmeasured(submission: Submission) -> list[DataSet]:
-    """Data sets with audio in submission and corpus that this version of the measures has not seen."""
+    """Return data sets with audio in submission and corpus that this version of the measures has not seen."""
     seen = {run.measured_set.pk for run in list_finished_runs(submission) if run.recipe_version == MEASURES.version}
     with_audio = submission.files.exclude(utterance__audio="").order_by().values("data_set")
     return list(DataSet.objects.filter(pk__in=with_audio).exclude(pk__in=seen).order_by("name"))

@@ -40,7 +40,7 @@ GENDERS = {"all": Gender.ALL, "f": Gender.FEMALE, "m": Gender.MALE}
 
 @engine_finder
 def find_recognizers() -> list[str]:
-    """The recognisers that this machine has."""
+    """Return the recognisers that this machine has."""
     registry = RECOGNITION.engines
     return [name for name, one in registry.engines().items() if not registry.explain_missing(one)]
 
@@ -54,14 +54,14 @@ def find_recognizers() -> list[str]:
     uses_card=True,
 )
 def extract_words(context: JobContext) -> dict[str, Any]:
-    """What is not recognised yet of one data set, originals first."""
+    """Return what is not recognised yet of one data set, originals first."""
     run = load_run(context)
     language = EvaluationContext(run.submission).language_of(context.parameters["data_set"])
     return extract_data_set(context, run, make_extractor(run, language))
 
 
 def make_extractor(run: EvaluationRun, language: str = ENGLISH) -> Extractor[str]:
-    """How the words of a run are recognised in a language and kept.
+    """Return how the words of a run are recognised in a language and kept.
 
     Raises:
         JobFailure: this portal has no such engine, or another version of it, or something it needs is missing.
@@ -85,7 +85,7 @@ def make_extractor(run: EvaluationRun, language: str = ENGLISH) -> Extractor[str
 
 @job_kind("recognition", title="The portal's own speech recognition", queue=Queue.CPU)
 def recognition(context: JobContext) -> dict[str, Any]:
-    """Word errors of every data set, their numbers, and the utterances for the page."""
+    """Return word errors of every data set, their numbers, and the utterances for the page."""
     run = load_run(context)
     evaluation = EvaluationContext(run.submission)
     count = _Count(run, evaluation)
@@ -254,7 +254,7 @@ class _Count:
 def _utterance_rows(
     name: str, report: RecognitionReport, part: _Part, files: Mapping[str, int | None]
 ) -> list[SpokenRow]:
-    """Each recognised utterance with its errors and texts, the highest error rate first."""
+    """Return each recognised utterance with its errors and texts, the highest error rate first."""
     rows = []
     for one in report.utterances:
         counts = one.errors.counts

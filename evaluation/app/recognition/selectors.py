@@ -112,7 +112,7 @@ def list_recognitions(submission: Submission, as_of: datetime | None = None) -> 
 
 
 def read_recognitions(runs: list[EvaluationRun], numbers: NumbersOfRuns) -> list[RecognitionValues]:
-    """What these finished recognitions heard.
+    """Return what these finished recognitions heard.
 
     Args:
         numbers: of these runs at least.
@@ -137,12 +137,13 @@ def _read_values(run: EvaluationRun, numbers: list[Number]) -> RecognitionValues
 
 
 def words_key(run: int, data_set: str) -> str:
-    """The utterances of a recognised data set with their texts and errors, the worst first: JSON."""
+    """Return the utterances of a recognised data set with their texts and errors, the worst first: JSON."""
     return f"derived/recognition/{run}/{data_set}.json"
 
 
 def read_utterances(run: EvaluationRun, data_set: str = "") -> list[SpokenRow]:
-    """The recognised utterances of a data set, or of all, the highest error rate first; one file for each data set."""
+    """Return the recognised utterances of a data set, or of all, the highest error rate first; one file for each data
+    set."""
     rows: list[SpokenRow] = []
     for name in run.parameters.get("data_sets", []):
         key = words_key(run.pk, name)

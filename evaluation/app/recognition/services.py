@@ -24,7 +24,7 @@ def start_recognition(
     after: Job | None = None,
     by: Any = None,
 ) -> EvaluationRun:
-    """Recognition of a submission's speech and of the originals as a chain of jobs; its run.
+    """Return recognition of a submission's speech and of the originals as a chain of jobs; its run.
 
     Args:
         engine: name of a recogniser.

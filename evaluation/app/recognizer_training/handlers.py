@@ -54,7 +54,7 @@ Heard = dict[tuple[Speech, Speech], dict[str, str]]
 
 @engine_finder
 def find_phone_training() -> list[str]:
-    """Whether this machine can train phone recognisers and recognise by them."""
+    """Return whether this machine can train phone recognisers and recognise by them."""
     return [] if frames.missing() else [PHONES_TEXT.name]
 
 
@@ -105,7 +105,7 @@ def train_phone_recognizer(context: JobContext) -> dict[str, Any]:
 
 @job_kind(RETRAINED.job, title="Recognition by retrained recognisers", queue=Queue.CPU, memory_mb=1000)
 def recognize_phones(context: JobContext) -> dict[str, Any]:
-    """Phone errors of all data sets by both recognisers, pooled and averaged as the edition does with words."""
+    """Return phone errors of all data sets by both recognisers, pooled and averaged as the edition does with words."""
     run = load_run(context)
     evaluation = EvaluationContext(run.submission)
     count = _Count(run, evaluation, context)
@@ -136,14 +136,14 @@ def recognize_phones(context: JobContext) -> dict[str, Any]:
 
 
 def read_recipe(run: EvaluationRun) -> PhoneRecipe:
-    """The recipe of a run."""
+    """Return the recipe of a run."""
     return PhoneRecipe.from_json(json.dumps(run.parameters["recipe"]))
 
 
 def _list_material(
     run: EvaluationRun, speech: Speech, recipe: PhoneRecipe, seed: int
 ) -> tuple[list[TrainingUtterance], dict[str, str]]:
-    """The utterances to learn from, the same of both forms of speech, and their transcripts."""
+    """Return the utterances to learn from, the same of both forms of speech, and their transcripts."""
     names = run.parameters["training_sets"]
     sets = DataSet.objects.filter(corpus=run.submission.system.corpus_id, name__in=names).order_by("name")
     found: dict[Speech, dict[str, Recording]] = {one: {} for one in Speech}
@@ -162,13 +162,13 @@ def _list_material(
 
 
 def make_utterance(name: str, recording: Recording) -> TrainingUtterance:
-    """A recording as the library reads it."""
+    """Return a recording as the library reads it."""
     read = partial(read_recording, f"{recording.speech} recording of {name}", recording.audio)
     return TrainingUtterance(name, recording.speaker, read, gender=recording.gender)
 
 
 def _digest(run: EvaluationRun, speech: Speech, chosen: Sequence[TrainingUtterance], texts: Mapping[str, str]) -> str:
-    """What a training follows from: recipe, seed, and of each utterance its name, its audio and its words."""
+    """Return what a training follows from: recipe, seed, and of each utterance its name, its audio and its words."""
     known = {name: value for name, value in run.parameters.items() if name in ("recipe", "seed")}
     digest = hashlib.sha256(json.dumps([RETRAINED.version, str(speech), known], sort_keys=True).encode())
     for one in chosen:
@@ -178,7 +178,7 @@ def _digest(run: EvaluationRun, speech: Speech, chosen: Sequence[TrainingUtteran
 
 
 def _find_earlier(run: EvaluationRun, key: str) -> EvaluationRun | None:
-    """A run whose recogniser of originals was trained on the same, and is still there."""
+    """Return a run whose recogniser of originals was trained on the same, and is still there."""
     jobs = Job.objects.filter(kind=PHONE_TRAINING, state=JobState.SUCCEEDED, result__key=key).order_by("-pk")
     for other in jobs.values_list("parameters__run", flat=True):
         earlier = EvaluationRun.objects.filter(pk=other).exclude(pk=run.pk).first()
@@ -201,12 +201,12 @@ def _leave_out(context: JobContext, sentence: str) -> None:
 
 
 def weights_key(run: int, speech: Speech) -> str:
-    """Where the recogniser of a run that was trained on one form of speech lies."""
+    """Return where the recogniser of a run that was trained on one form of speech lies."""
     return f"derived/retrained/{run}/{speech}.safetensors"
 
 
 def list_held(run: EvaluationRun) -> set[str]:
-    """The runs whose folders are needed still: this one, and those that have not ended."""
+    """Return the runs whose folders are needed still: this one, and those that have not ended."""
     active = EvaluationRun.objects.filter(kind=RETRAINED.kind, job__state__in=ACTIVE_STATES)
     return {str(pk) for pk in active.values_list("pk", flat=True)} | {str(run.pk)}
 

@@ -51,19 +51,19 @@ class RetrainedValues:
 
     @property
     def data_sets(self) -> list[str]:
-        """Those with numbers, in the order in which they were counted, averages last."""
+        """Return those with numbers, in the order in which they were counted, averages last."""
         averages = dict.fromkeys(name for name, _ in self.numbers if name not in self.changes)
         return [*self.changes, *averages]
 
 
 def list_retrained(submission: Submission, as_of: datetime | None = None) -> list[RetrainedValues]:
-    """The newest finished run of a submission, if any: two queries."""
+    """Return the newest finished run of a submission, if any: two queries."""
     runs = list_newest_finished(RETRAINED, [submission], as_of)
     return read_retrained(runs, read_numbers(runs))
 
 
 def read_retrained(runs: Iterable[EvaluationRun], numbers: NumbersOfRuns) -> list[RetrainedValues]:
-    """What these finished runs hold.
+    """Return what these finished runs hold.
 
     Args:
         numbers: of these runs at least.

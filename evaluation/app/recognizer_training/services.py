@@ -77,14 +77,15 @@ def start_retraining(
 
 
 def list_test_sets(evaluation: EvaluationContext) -> list[str]:
-    """The data sets that are recognised: the parts of the recognition sets, or all with transcripts where none is."""
+    """Return the data sets that are recognised: the parts of the recognition sets, or all with transcripts where none
+    is."""
     parts = {part.name for one in evaluation.recipe.sets("recognition") for part in evaluation.find_parts(one)}
     ready = [one.name for one in evaluation.spoken_sets() if not one.problem]
     return [name for name in ready if name in parts] or ready
 
 
 def find_problem(submission: Submission) -> str:
-    """Why no recogniser can be trained on a submission, a sentence; empty where one can."""
+    """Return why no recogniser can be trained on a submission, a sentence; empty where one can."""
     if sentence := lacking({PHONES_TEXT.name: missing()})[PHONES_TEXT.name]:
         return sentence
     if submission.state in GONE:

@@ -54,7 +54,7 @@ class Recording:
 
 
 def list_recordings(submission: Submission, data_set: DataSet, speech: Speech) -> list[Recording]:
-    """The recordings of a data set, by name of the utterance; originals without audio have an empty key."""
+    """Return the recordings of a data set, by name of the utterance; originals without audio have an empty key."""
     names = ("name", "speaker__name", "speaker__gender")
     if speech is Speech.ORIGINAL:
         rows = data_set.utterances.order_by("name").values_list(*names, "audio", "samples")
@@ -108,24 +108,24 @@ class EvaluationContext:
         return {one.name: one for one in self.corpus.data_sets.all()} if self.corpus else {}
 
     def language_of(self, data_set: str) -> str:
-        """What is spoken in a data set, as the recipe says; English in those that it does not name."""
+        """Return what is spoken in a data set, as the recipe says; English in those that it does not name."""
         known = self.recipe.data_sets.get(data_set)
         return known.language if known else ENGLISH
 
     @property
     def text_rule(self) -> TextRule:
-        """How texts of a recogniser are made comparable: one rule for all languages of the recipe."""
+        """Return how texts of a recogniser are made comparable: one rule for all languages of the recipe."""
         return rule_for(one.language for one in self.recipe.data_sets.values())
 
     @cached_property
     def lists(self) -> Mapping[str, TrialList]:
-        """The trial list of each trial set that has one."""
+        """Return the trial list of each trial set that has one."""
         found = TrialList.objects.filter(trial_set__corpus=self.corpus).select_related("trial_set", "enrolment_set")
         return {one.trial_set.name: one for one in found.order_by("-pk")}
 
     @cached_property
     def sources(self) -> Sources:
-        """The organizer's lists, without what was measured on the audio."""
+        """Return the organizer's lists, without what was measured on the audio."""
         if self.corpus is None:
             return Sources(self.recipe, self.track)
         return Sources(self.recipe, self.track, self.read_trials, self.find_speakers, self.find_references)
@@ -140,33 +140,34 @@ class EvaluationContext:
         return {one.name: (one.every, one.heard, files.get(one.name, 0)) for one in originals}
 
     def read_trials(self, data_set: RecipeSet) -> TrialTable | None:
-        """The organizer's trials of a trial set with its enrolment set; None where the corpus has no such list."""
+        """Return the organizer's trials of a trial set with its enrolment set; None where the corpus has no such
+        list."""
         text = find_trials(self.corpus, data_set.name, data_set.enrolment)
         if text is None:
             return None
         return read_trial_table(io.StringIO(text), f"the organizer's trials of {data_set.name}")
 
     def find_speakers(self, data_set: RecipeSet) -> Mapping[str, str]:
-        """Utterance → speaker of a trial or recognition set."""
+        """Return utterance → speaker of a trial or recognition set."""
         rows = Utterance.objects.filter(data_sets__in=self.find_parts(data_set)).order_by()
         return dict(rows.values_list("name", "speaker__name"))
 
     def find_references(self, data_set: RecipeSet) -> Mapping[str, str]:
-        """Utterance → transcript of a recognition set, as the challenge prepares its texts; none is left out."""
+        """Return utterance → transcript of a recognition set, as the challenge prepares its texts; none is left out."""
         rows = Utterance.objects.filter(data_sets__in=self.find_parts(data_set)).distinct().order_by("name")
         texts = dict(rows.values_list("name", "transcript"))
         complete = all(texts.values()) and data_set.utterances in (None, len(texts))
         return {name: normalise_transcript(text) for name, text in texts.items()} if complete else {}
 
     def find_parts(self, data_set: RecipeSet) -> list[DataSet]:
-        """The data set of the recipe itself, or the trial sets that a recognition set puts together.
+        """Return the data set of the recipe itself, or the trial sets that a recognition set puts together.
 
         Such as ``libri_dev_asr`` of both genders.
         """
         return [self.data_sets[name] for name in self.recipe.list_parts(data_set, self.data_sets)]
 
     def trial_sets(self, *, with_originals: bool = True) -> list[SetState]:
-        """Every trial set of the recipe, with the reason why it cannot be attacked.
+        """Return every trial set of the recipe, with the reason why it cannot be attacked.
 
         Args:
             with_originals: whether the attacker needs original speech, too.
@@ -205,7 +206,8 @@ class EvaluationContext:
         return ""
 
     def spoken_sets(self) -> list[SetState]:
-        """The enrolment and trial sets of which the submission has speech, and why words cannot be recognised."""
+        """Return the enrolment and trial sets of which the submission has speech, and why words cannot be
+        recognised."""
         held = set(self.submission.files.order_by().values_list("data_set__name", flat=True).distinct())
         roles = (Role.ENROLMENT, Role.TRIAL)
         sets = [one for name, one in sorted(self.data_sets.items()) if one.role in roles and name in held]
@@ -218,7 +220,7 @@ class EvaluationContext:
 
 
 def make_recipe(lists: Iterable[TrialList]) -> Recipe:
-    """The trial lists of a corpus as a recipe without averages or limits, for speech outside of any edition."""
+    """Return the trial lists of a corpus as a recipe without averages or limits, for speech outside of any edition."""
     chosen = sorted(lists, key=lambda one: one.trial_set.name)
     genders = _load_genders([one.trial_set for one in chosen])
     sets: dict[str, RecipeSet] = {}

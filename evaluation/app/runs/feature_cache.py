@@ -58,11 +58,11 @@ class FeatureCache(Generic[T]):
     unpack: Callable[[Any], T]
 
     def find_known(self, keys: Sequence[str]) -> set[str]:
-        """Which of these recordings have a result."""
+        """Return which of these recordings have a result."""
         return {key for (key,) in self._rows(keys, "audio")}
 
     def read(self, recordings: Iterable[Recording]) -> dict[str, T]:
-        """The results by name of the utterance; of recordings without one none."""
+        """Return the results by name of the utterance; of recordings without one none."""
         by_name = {one.utterance: one.audio for one in recordings if one.audio}
         by_key = dict(self._rows(list(dict.fromkeys(by_name.values())), "audio", self.column))
         return {name: self.unpack(by_key[key]) for name, key in by_name.items() if key in by_key}
@@ -79,7 +79,7 @@ class FeatureCache(Generic[T]):
 
 
 def vector_cache(engine: str) -> FeatureCache[Vector]:
-    """The speaker vectors of an encoder, by its key."""
+    """Return the speaker vectors of an encoder, by its key."""
     return FeatureCache(
         SpeakerVector,
         "vector",
@@ -90,7 +90,7 @@ def vector_cache(engine: str) -> FeatureCache[Vector]:
 
 
 def hypothesis_cache(engine: str, language: str = ENGLISH) -> FeatureCache[str]:
-    """What a recogniser understood in a language, by its key."""
+    """Return what a recogniser understood in a language, by its key."""
     engine = engine if language == ENGLISH else f"{engine}+{language}"
     return FeatureCache(Hypothesis, "text", engine, lambda text: text.replace("\0", ""), str)
 
@@ -127,7 +127,7 @@ class Extractor(Generic[T]):
 
     @cached_property
     def model(self) -> Any:
-        """A model that cannot be loaded ends the job, for it is no fault of a recording."""
+        """Return a model that cannot be loaded ends the job, for it is no fault of a recording."""
         try:
             return self.load()
         except InputError as error:
@@ -135,12 +135,12 @@ class Extractor(Generic[T]):
 
 
 def engine_failure(sentence: str) -> JobFailure:
-    """How a job ends whose engine this worker cannot use."""
+    """Return how a job ends whose engine this worker cannot use."""
     return JobFailure(sentence, actor=Actor.OPERATOR, remedy="Then run the job again; what was finished is kept.")
 
 
 def load_engine(kind: EngineRunKind, run: EvaluationRun, difference: str = "") -> Any:
-    """The engine of a run.
+    """Return the engine of a run.
 
     Args:
         difference: what is said of another version.
@@ -163,7 +163,7 @@ def load_engine(kind: EngineRunKind, run: EvaluationRun, difference: str = "") -
 
 
 def data_set_gone(name: str) -> JobFailure:
-    """How a job ends whose data set was deleted."""
+    """Return how a job ends whose data set was deleted."""
     return JobFailure(
         f"The corpus has no data set {name} any more.",
         actor=Actor.ORGANIZER,

@@ -40,7 +40,7 @@ class RunKind:
     counts_by: str
 
     def make_run(self, submission: Submission, **fields: Any) -> EvaluationRun:
-        """A run of this kind, to be saved."""
+        """Return a run of this kind, to be saved."""
         return EvaluationRun(submission=submission, kind=self.kind, recipe_version=self.version, **fields)
 
 
@@ -101,8 +101,9 @@ CHAINED_JOBS = (*(name for one in ENGINE_KINDS for name in (one.data_set_job, on
 
 
 def name_preset(run: EvaluationRun) -> str:
-    """How an attack by a shipped encoder compares vectors (`evaluation.attackers.trial_scores.PRESETS`) where it was
-    asked for another way than the usual one; empty for all other runs. The name of a trained attacker tells its own.
+    """Return how an attack by a shipped encoder compares vectors (`evaluation.attackers.trial_scores.PRESETS`) where it
+    was asked for another way than the usual one; empty for all other runs. The name of a trained attacker tells its
+    own.
     """
     return "" if "trained" in run.parameters else str(run.parameters.get("preset", ""))
 
@@ -142,7 +143,7 @@ PHONES_TEXT = EngineText(
 
 
 def describe_engine(run: EvaluationRun) -> EngineText:
-    """What attacks or recognises in a run; an engine that this portal has no more stands by its name."""
+    """Return what attacks or recognises in a run; an engine that this portal has no more stands by its name."""
     key = run.parameters.get("engine_key", run.engine)
     if run.kind == RETRAINED.kind:
         return PHONES_TEXT

@@ -30,7 +30,7 @@ def require_no_other(run: EvaluationRun, title: str, data_sets: Collection[str] 
 
 
 def find_under_way(run: EvaluationRun) -> Any:
-    """The runs of the same kind, engine and way of comparing over a submission that have not ended.
+    """Return the runs of the same kind, engine and way of comparing over a submission that have not ended.
 
     The submission is locked: of two who press the button at once the second sees the run of the first.
     """

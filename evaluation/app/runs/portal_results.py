@@ -29,7 +29,7 @@ from portal.challenges.models import Utterance
 
 
 def archive_key(run: int) -> str:
-    """The whole results directory of an attack: score files and similarity matrices in the official layout."""
+    """Return the whole results directory of an attack: score files and similarity matrices in the official layout."""
     return f"derived/attacks/{run}/results.zip"
 
 
@@ -69,7 +69,7 @@ class PortalResults:
 
     @property
     def partial_voices(self) -> dict[str, str]:
-        """Why voices were compared of a part of a trial set only, by its name: as the attacks found."""
+        """Return why voices were compared of a part of a trial set only, by its name: as the attacks found."""
         said = [one for run in self.attacks if run.job for one in read_missing(run.job.result.get("missing", ()))]
         reasons = [one.reason for one in said if one.reason.endswith(f" {NO_VECTORS}")]
         return {reason.removesuffix(f" {NO_VECTORS}").rpartition(" ")[2]: reason for reason in reasons}
@@ -92,11 +92,12 @@ class PortalResults:
 
     @cached_property
     def rule(self) -> TextRule:
-        """What makes hypotheses and transcripts comparable."""
+        """Return what makes hypotheses and transcripts comparable."""
         return find_rule(self.recognition.parameters["rule"] if self.recognition else "")
 
     def find_references(self, data_set: DataSet) -> Mapping[str, str]:
-        """Utterance → transcript of a recognition set by the rule of the recogniser; none where any is missing."""
+        """Return utterance → transcript of a recognition set by the rule of the recogniser; none where any is
+        missing."""
         complete = self.evaluation.find_references(data_set)
         if not complete or self.recognition is None:
             return complete

@@ -38,7 +38,7 @@ GENDERS = {
 def list_newest_finished(
     kind: RunKind, submissions: Iterable[Submission], as_of: datetime | None = None
 ) -> list[EvaluationRun]:
-    """The runs that count: of each submission and what its kind counts by the newest finished one, in one query.
+    """Return the runs that count: of each submission and what its kind counts by the newest finished one, in one query.
 
     Args:
         as_of: what had finished by then, for a frozen leaderboard; None for now.
@@ -69,7 +69,7 @@ def select_finished(kind: RunKind, runs: Iterable[EvaluationRun]) -> list[Evalua
 def pick_newest_finished(
     kind: RunKind, runs: Iterable[EvaluationRun], as_of: datetime | None = None
 ) -> list[EvaluationRun]:
-    """Those that count among runs with their jobs, the newest first; as `list_newest_finished` gives them."""
+    """Return those that count among runs with their jobs, the newest first; as `list_newest_finished` gives them."""
     newest: dict[tuple[int, Any, str], EvaluationRun] = {}
     for run in reversed(select_finished(kind, runs)):
         if as_of is None or (run.job and run.job.finished_at is not None and run.job.finished_at <= as_of):
@@ -78,7 +78,7 @@ def pick_newest_finished(
 
 
 def list_runs(submission: Submission, *kinds: str) -> list[EvaluationRun]:
-    """Every run of these kinds with its job and data set, whatever became of it, the newest first."""
+    """Return every run of these kinds with its job and data set, whatever became of it, the newest first."""
     found = EvaluationRun.objects.filter(submission=submission, kind__in=kinds)
     runs = list(found.select_related("job", "data_set__corpus").order_by("-pk"))
     for run in runs:
@@ -90,7 +90,7 @@ def list_runs(submission: Submission, *kinds: str) -> list[EvaluationRun]:
 
 
 def read_numbers(runs: Iterable[EvaluationRun], wanted: Q | None = None) -> dict[int, dict[NumberIdentity, Number]]:
-    """All numbers of some runs, or those wanted, by primary key of the run, in one query."""
+    """Return all numbers of some runs, or those wanted, by primary key of the run, in one query."""
     found: dict[int, dict[NumberIdentity, Number]] = {}
     keys = [run.pk for run in runs]
     if keys:
@@ -122,12 +122,13 @@ def list_job_chains(runs: Iterable[EvaluationRun]) -> dict[int, list[Job]]:
 
 
 def list_jobs(run: EvaluationRun) -> list[Job]:
-    """All jobs of a run of an engine, first to last."""
+    """Return all jobs of a run of an engine, first to last."""
     return list_job_chains([run]).get(run.pk, [])
 
 
 def measure_pace(engine_key: str) -> float | None:
-    """Seconds of work for a second of speech, as the newest job of this engine measured it; None where none has."""
+    """Return seconds of work for a second of speech, as the newest job of this engine measured it; None where none
+    has."""
     jobs = Job.objects.filter(
         kind__in=[one.data_set_job for one in ENGINE_KINDS],
         state=JobState.SUCCEEDED,
@@ -147,12 +148,12 @@ class EngineRun(JobsProgress):
 
     @property
     def at_work(self) -> Job | None:
-        """The job that a worker has."""
+        """Return the job that a worker has."""
         return next(iter(self.running), None)
 
     @property
     def stopped(self) -> Job | None:
-        """The job that failed, or else the one that was cancelled; those behind it only followed."""
+        """Return the job that failed, or else the one that was cancelled; those behind it only followed."""
         return next(iter(self.failed), None) or next(
             (job for job in self.jobs if job.state == JobState.CANCELLED), None
         )
@@ -165,7 +166,7 @@ class EngineRun(JobsProgress):
 
     @property
     def is_ending(self) -> bool:
-        """Whether somebody has cancelled it and its worker has not come to the end of an item yet."""
+        """Return whether somebody has cancelled it and its worker has not come to the end of an item yet."""
         return is_ending(self.jobs)
 
     @property
@@ -194,7 +195,7 @@ class EngineRuns:
 
 
 def group_unfinished(runs: Iterable[EvaluationRun]) -> EngineRuns:
-    """Those of the runs, the newest first, that are under way or stopped: one query more where there are any.
+    """Return those of the runs, the newest first, that are under way or stopped: one query more where there are any.
 
     Of each engine only the newest run counts: what went wrong before it is past.
     """

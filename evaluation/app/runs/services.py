@@ -154,7 +154,7 @@ def start_chain(
 
 
 def find_engine(kind: EngineRunKind, name: str) -> Any:
-    """The engine of a name, ready to work.
+    """Return the engine of a name, ready to work.
 
     Raises:
         NotPossible: there is none, or something that it needs is missing here.
@@ -169,7 +169,7 @@ def find_engine(kind: EngineRunKind, name: str) -> Any:
 
 
 def choose_sets(kind: EngineRunKind, states: Iterable[SetState], wanted: Collection[str] | None) -> list[SetState]:
-    """The sets that an engine goes over; all of those that are named have to be possible.
+    """Return the sets that an engine goes over; all of those that are named have to be possible.
 
     Raises:
         NotPossible: one of those named is unknown or impossible, or there is none.
@@ -209,7 +209,7 @@ def _require_speech(submission: Submission, data_sets: Iterable[str]) -> None:
 
 
 def load_run(context: JobContext) -> EvaluationRun:
-    """The run of a job, which may go on with its submission.
+    """Return the run of a job, which may go on with its submission.
 
     Raises:
         JobFailure: the submission was withdrawn or refused since the job was made.
@@ -240,7 +240,7 @@ def store_numbers(run: EvaluationRun, numbers: Iterable[Number], score_sets: Seq
 
 
 def make_row(run: EvaluationRun, number: Number) -> MetricValue:
-    """The row of a number."""
+    """Return the row of a number."""
     identity = number.identity
     names = {name: getattr(identity, name) for name in ("data_set", "metric", "estimator")}
     tested = {name: getattr(identity, name) or "" for name in ("attack_model", "training", "enrolment", "speech")}
@@ -267,7 +267,7 @@ def store_objective(run: EvaluationRun, objective: Objective, score_sets: Sequen
 
 
 def replicates_key(run: int) -> str:
-    """Where the resampled averages of a run lie."""
+    """Return where the resampled averages of a run lie."""
     return f"derived/objective/{run}/averages.npz"
 
 
@@ -278,7 +278,7 @@ def replicates_name(identity: NumberIdentity) -> str:
 
 
 def make_score_set(run: EvaluationRun, test: MeasuredTest, recipe: Recipe) -> ScoreSet:
-    """The scores of a test, sorted and stored; the row is to be saved."""
+    """Return the scores of a test, sorted and stored; the row is to be saved."""
     targets, nontargets = np.sort(test.joined.target_scores), np.sort(test.joined.nontarget_scores)
     packed, exposure = io.BytesIO(), test.exposure
     beyond = {name: np.array([getattr(one, name) for one in exposure.speakers]) for name in SPEAKER_COLUMNS}

@@ -72,7 +72,7 @@ def evaluate_originals(context: JobContext) -> dict[str, Any]:
 
 
 def _by_language(evaluation: EvaluationContext) -> dict[str, list[str]]:
-    """The data sets that are recognised."""
+    """Return the data sets that are recognised."""
     found: dict[str, list[str]] = {}
     for one in evaluation.recipe.sets("recognition"):
         for part in evaluation.find_parts(one):
@@ -83,7 +83,7 @@ def _by_language(evaluation: EvaluationContext) -> dict[str, list[str]]:
 def _attack(
     context: JobContext, evaluation: EvaluationContext, run: EvaluationRun, folder: Path
 ) -> Iterator[ScoreFile]:
-    """The scores of the unprotected test of every trial set that has its speech and its trials."""
+    """Yield the scores of the unprotected test of every trial set that has its speech and its trials."""
     sets = [one for one in evaluation.recipe.sets("trial") if {one.name, one.enrolment} <= set(evaluation.data_sets)]
     names = dict.fromkeys(name for one in sets for name in (one.enrolment, one.name))
     _extract(context, evaluation, attacks.make_extractor(run), list(names))

@@ -34,7 +34,7 @@ SEED = SEEDS[0]
 
 @transaction.atomic
 def start_evaluation(*, submission: Submission, by: Any = None) -> EvaluationRun:
-    """The jobs that evaluate a submission, in their order; the run of its objective numbers."""
+    """Return the jobs that evaluate a submission, in their order; the run of its objective numbers."""
     evaluation = edition_of(submission).recipe.evaluation
     if not evaluation.by_portal:
         return start_objective(submission=submission, by=by)
@@ -95,13 +95,13 @@ class _Chain:
         self.last: Job | None = start_missing_measures(submission=submission, by=by)
 
     def attack(self, engine: str) -> EvaluationRun | None:
-        """An attack on all trial sets that can be attacked; None where there is none."""
+        """Return an attack on all trial sets that can be attacked; None where there is none."""
         run = ATTACK.make_run(self.submission, recipe="attack", engine=engine)
         run.parameters = {"engine_key": key_of_engine(ATTACK, engine)}
         return self._attack(run, self.context.trial_sets())
 
     def recognize(self, engine: str) -> EvaluationRun | None:
-        """Recognition of what the recognition sets of the recipe consist of; None where there is nothing."""
+        """Return recognition of what the recognition sets of the recipe consist of; None where there is nothing."""
         wanted = {part.name for one in self.context.recipe.sets("recognition") for part in self.context.find_parts(one)}
         names = [one.name for one in self.context.spoken_sets() if one.name in wanted and not one.problem]
         run = RECOGNITION.make_run(self.submission, recipe="recognition", engine=engine)
@@ -123,7 +123,7 @@ class _Chain:
         return attacks[0]
 
     def _train(self, preset: str) -> EvaluationRun:
-        """The newest training of this recipe, which goes on where it stopped; a new one where there is none."""
+        """Return the newest training of this recipe, which goes on where it stopped; a new one where there is none."""
         names = [one.name for one in self.context.recipe.sets("training") if one.name in self.context.data_sets]
         settings = {"recipe": json.loads(find_preset(preset).to_json()), "variant": "none", "seeds": [SEED]}
         settings["data_sets"] = names

@@ -67,12 +67,12 @@ class TrainingUtterance:
 
     @property
     def recording(self) -> str:
-        """The original that it goes back to."""
+        """Return the original that it goes back to."""
         return self.original or self.identifier
 
 
 def read_corpus(path: Path, targets: Path | None = None) -> list[TrainingUtterance]:
-    """The utterances of a folder ``SPEAKER/**/UTTERANCE.flac`` or of a CSV file.
+    """Return the utterances of a folder ``SPEAKER/**/UTTERANCE.flac`` or of a CSV file.
 
     The CSV has the columns ``path`` (relative to its folder) and ``source`` (or ``speaker``), and may have
     ``utterance_id``, ``target``, ``gender`` and ``original``.
@@ -222,7 +222,7 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Mapping[st
 
 
 def read_audio(path: Path) -> tuple[Samples, int]:
-    """The samples of a WAV or FLAC file, as `TrainingUtterance.read` gives them."""
+    """Return the samples of a WAV or FLAC file, as `TrainingUtterance.read` gives them."""
     try:
         return read_pcm16(path)
     except AudioError as error:
@@ -265,17 +265,17 @@ class Segments:
 
     @property
     def training_rows(self) -> Indices:
-        """Positions of the rows to learn from."""
+        """Return positions of the rows to learn from."""
         return np.flatnonzero(~self.held_out)
 
     @property
     def validation_rows(self) -> Indices:
-        """Positions of the rows that are held out."""
+        """Return positions of the rows that are held out."""
         return np.flatnonzero(self.held_out)
 
 
 def read_checked(utterance: TrainingUtterance) -> Samples:
-    """The samples of an utterance, int16, shape (n,).
+    """Return the samples of an utterance, int16, shape (n,).
 
     Raises:
         InputError: it cannot be read, or has another rate than 16 kHz.
@@ -369,7 +369,7 @@ def _held_out(
 
 
 def _last_place(places: Sequence[tuple[str, int]]) -> tuple[str, int]:
-    """The last piece of the recording that comes last."""
+    """Return the last piece of the recording that comes last."""
     recording = places[-1][0]
     return recording, max(start for name, start in places if name == recording)
 

@@ -84,7 +84,7 @@ class Trainer:
             group["lr"] = rate * self._recipe.adversary_lr_multiplier
 
     def step(self, read: Callable[[], Batch], weight: float) -> Losses:
-        """One update.
+        """Return one update.
 
         Args:
             read: makes the batch, and makes it again after memory ran out.
@@ -102,7 +102,7 @@ class Trainer:
             self._take_fewer()
 
     def embed(self, features: Tensor, valid: Tensor | None) -> Tensor:
-        """Vectors, shape (batch, d), with or without gradients as the caller has set them."""
+        """Return vectors, shape (batch, d), with or without gradients as the caller has set them."""
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
             vectors: Tensor = self.encoder(features, valid)
         return vectors.float()
@@ -158,7 +158,7 @@ class Trainer:
         ]
 
     def _spans(self, rows: int) -> list[tuple[int, int]]:
-        """Where the pieces of a batch start and end; a single last row goes with the piece before it."""
+        """Return where the pieces of a batch start and end; a single last row goes with the piece before it."""
         starts = list(range(0, rows, self.at_once))
         if len(starts) > 1 and rows - starts[-1] < FEWEST_AT_ONCE:
             starts.pop()
@@ -166,7 +166,7 @@ class Trainer:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory is full, of a graphics card or of the machine."""
+    """Return whether an error says that memory is full, of a graphics card or of the machine."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return any(words in str(error).lower() for words in _FULL_MEMORY)
@@ -209,7 +209,7 @@ class Fitted:
 
 
 def training_key(recipe: TrainingRecipe, seed: int, segments: Segments) -> str:
-    """What makes a training the same as another: recipe, seed and corpus."""
+    """Return what makes a training the same as another: recipe, seed and corpus."""
     return hashlib.sha256(f"{recipe.to_json()}\n{seed}\n{segments.fingerprint}".encode()).hexdigest()
 
 
@@ -443,7 +443,7 @@ class _Networks:
 
 
 def frames_of(seconds: float) -> int:
-    """Frames of a window of so many seconds; the last one is centred on its end."""
+    """Return frames of a window of so many seconds; the last one is centred on its end."""
     return round(seconds * RATE_HZ) // HOP + 1
 
 
@@ -456,7 +456,8 @@ def embed_rows(
     recipe: TrainingRecipe,
     progress: Count = ignore_progress,
 ) -> Tensor:
-    """Vectors of rows as they stand on the grid, without windows drawn by chance, float32, shape (rows, d), on the CPU.
+    """Return vectors of rows as they stand on the grid, without windows drawn by chance, float32, shape (rows, d), on
+    the CPU.
 
     Args:
         progress: done and total rows, after each batch.

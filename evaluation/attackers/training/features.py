@@ -35,7 +35,7 @@ class FeatureStore(Protocol):
     device: torch.device
 
     def frame_counts(self) -> Indices:
-        """Frames of every piece, shape (pieces,)."""
+        """Return frames of every piece, shape (pieces,)."""
 
     def batch(self, pieces: Indices, starts: Indices, frames: int) -> tuple[Tensor, Tensor | None]:
         """Windows of some pieces.
@@ -105,7 +105,7 @@ class ReadFeatures:
 
 
 def centred(features: Tensor, counts: Indices, frames: int) -> tuple[Tensor, Tensor | None]:
-    """The mean of each band taken off every window, and zeros behind its end.
+    """Return the mean of each band taken off every window, and zeros behind its end.
 
     Args:
         features: shape (batch, frames, bands).
@@ -159,7 +159,7 @@ def make_store(
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that is free now, on a graphics card or for processes."""
+    """Return memory that is free now, on a graphics card or for processes."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     # What the system could give, files that it keeps in memory for later included; Linux alone says so.

@@ -44,7 +44,7 @@ class CosineClassifier(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Cosines, shape (batch, classes), float32; `vectors` has shape (batch, dimension)."""
+        """Return cosines, shape (batch, classes), float32; `vectors` has shape (batch, dimension)."""
         return functional.linear(functional.normalize(vectors.float()), functional.normalize(self.weight.float()))
 
 
@@ -66,31 +66,31 @@ def margin_logits(cosines: Tensor, labels: Tensor, margin: float = MARGIN, scale
 
 
 def aam_softmax_loss(cosines: Tensor, labels: Tensor, margin: float = MARGIN, scale: float = SCALE) -> Tensor:
-    """Mean cross-entropy in nats with the additive angular margin, a scalar; arguments as in `margin_logits`."""
+    """Return mean cross-entropy in nats with the additive angular margin, a scalar; arguments as in `margin_logits`."""
     return functional.cross_entropy(margin_logits(cosines, labels, margin, scale), labels)
 
 
 def cosine_softmax_loss(cosines: Tensor, labels: Tensor, scale: float = SCALE) -> Tensor:
-    """Mean cross-entropy of the scaled cosines in nats without a margin, a scalar."""
+    """Return mean cross-entropy of the scaled cosines in nats without a margin, a scalar."""
     return functional.cross_entropy(scale * cosines, labels)
 
 
 def build_encoder(recipe: TrainingRecipe) -> EcapaTdnn | XvectorTdnn:
-    """The untrained network of a recipe."""
+    """Return the untrained network of a recipe."""
     if recipe.network == "x-vector":
         return XvectorTdnn(_shape(recipe))
     return EcapaTdnn(recipe.width, recipe.aggregated, recipe.embedding, recipe.attention, recipe.mel_bands)
 
 
 def build_source_head(recipe: TrainingRecipe, dimension: int, sources: int) -> CosineClassifier | XvectorClassifier:
-    """The untrained classifier of so many sources behind vectors of a dimension."""
+    """Return the untrained classifier of so many sources behind vectors of a dimension."""
     if recipe.network == "x-vector":
         return XvectorClassifier(_shape(recipe), sources, hidden=recipe.embedding)
     return CosineClassifier(dimension, sources)
 
 
 def _shape(recipe: TrainingRecipe) -> XvectorShape:
-    """SpeechBrain's network with the sizes of a recipe."""
+    """Return SpeechBrain's network with the sizes of a recipe."""
     channels = (recipe.width, recipe.width, recipe.width, recipe.width, recipe.aggregated)
     return XvectorShape(recipe.mel_bands, channels, recipe.embedding)
 
@@ -108,7 +108,7 @@ class _Reversal(torch.autograd.Function):  # type: ignore[misc, unused-ignore]  
 
 
 def reverse_gradient(vectors: Tensor, weight: float) -> Tensor:
-    """The vectors unchanged; going back, their gradient times −`weight`."""
+    """Return the vectors unchanged; going back, their gradient times −`weight`."""
     reversed_: Tensor = _Reversal.apply(vectors, weight)  # type: ignore[no-untyped-call, unused-ignore]
     return reversed_
 
@@ -126,7 +126,7 @@ class Heads:
     target: CosineClassifier | None
 
     def modules(self) -> nn.ModuleDict:
-        """Both, by name, as a checkpoint keeps them."""
+        """Return both, by name, as a checkpoint keeps them."""
         named: dict[str, nn.Module] = {"source": self.source}
         return nn.ModuleDict(named if self.target is None else named | {"target": self.target})
 
@@ -150,7 +150,7 @@ class Losses:
 def losses(
     heads: Heads, vectors: Tensor, sources: Tensor, targets: Tensor, weight: float, recipe: TrainingRecipe
 ) -> Losses:
-    """The losses of both heads for speaker vectors.
+    """Return the losses of both heads for speaker vectors.
 
     Args:
         vectors: shape (batch, d).
@@ -166,14 +166,14 @@ def losses(
 def source_loss(
     head: CosineClassifier | XvectorClassifier, vectors: Tensor, sources: Tensor, recipe: TrainingRecipe
 ) -> Tensor:
-    """The loss of the source classifier, a scalar: with the margin, or that of the x-vector's plain softmax."""
+    """Return the loss of the source classifier, a scalar: with the margin, or that of the x-vector's plain softmax."""
     if isinstance(head, XvectorClassifier):
         return functional.nll_loss(head(vectors), sources)
     return aam_softmax_loss(head(vectors), sources, recipe.margin, recipe.scale)
 
 
 def target_loss(head: CosineClassifier, vectors: Tensor, targets: Tensor, recipe: TrainingRecipe) -> Tensor:
-    """The loss of the target classifier, a scalar."""
+    """Return the loss of the target classifier, a scalar."""
     cosines = head(vectors)
     if recipe.adversary_loss == "aam":
         return aam_softmax_loss(cosines, targets, recipe.margin, recipe.adversary_scale)

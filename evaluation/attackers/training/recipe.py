@@ -150,11 +150,11 @@ class TrainingRecipe:
 
     @property
     def network_title(self) -> str:
-        """The network, for people."""
+        """Return the network, for people."""
         return NETWORK_TITLES[self.network]
 
     def changed(self, **values: Any) -> TrainingRecipe:
-        """The same recipe with other values.
+        """Return the same recipe with other values.
 
         Raises:
             InputError: an unknown name, or values that make no sense; says all at once.
@@ -166,7 +166,7 @@ class TrainingRecipe:
         return replace(self, **values)
 
     def to_json(self) -> str:
-        """All values, in the order of the class; ECAPA-TDNN and the cosine go unnamed.
+        """Return all values, in the order of the class; ECAPA-TDNN and the cosine go unnamed.
 
         So it reads as it did before there was another network or back end, and trainings begun then go on.
         """
@@ -180,7 +180,7 @@ class TrainingRecipe:
 
     @classmethod
     def from_json(cls, text: str) -> TrainingRecipe:
-        """A recipe from `to_json`; ECAPA-TDNN and the cosine where no network and no back end is named.
+        """Return a recipe from `to_json`; ECAPA-TDNN and the cosine where no network and no back end is named.
 
         Raises:
             InputError: no JSON object, names that are missing or unknown, values that make no sense.
@@ -203,7 +203,7 @@ class TrainingRecipe:
 
 
 def _type_problems(recipe: TrainingRecipe) -> list[str]:
-    """A sentence for each value that is not of its kind; whole numbers count as real ones."""
+    """Return a sentence for each value that is not of its kind; whole numbers count as real ones."""
     problems = []
     for name, kind in get_type_hints(TrainingRecipe).items():
         value = getattr(recipe, name)
@@ -300,7 +300,7 @@ WARM_UP_SHARE = 0.05  # of all steps
 
 
 def learning_rate(recipe: TrainingRecipe, step: int, steps: int) -> float:
-    """The learning rate of a step.
+    """Return the learning rate of a step.
 
     Args:
         step: from 0.
@@ -321,7 +321,7 @@ def learning_rate(recipe: TrainingRecipe, step: int, steps: int) -> float:
 
 
 def target_weights(recipe: TrainingRecipe) -> tuple[float, ...]:
-    """The weight w_T of the reversed gradient in each epoch: 0 for E epochs, then in equal steps to the largest.
+    """Return the weight w_T of the reversed gradient in each epoch: 0 for E epochs, then in equal steps to the largest.
 
     With E = 6, one epoch at the maximum 1 and ten epochs: six times 0, then 0.25, 0.5, 0.75, 1. With no epoch at the
     maximum the climb would arrive one epoch after the end: 0.2, 0.4, 0.6, 0.8.
@@ -361,7 +361,7 @@ _TABLES = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encod
 
 
 def _preset_values(name: str) -> dict[str, Any]:
-    """The values of a preset in the file; `like` names another one whose values it changes."""
+    """Return the values of a preset in the file; `like` names another one whose values it changes."""
     own = dict(_TABLES["presets"][name])
     other = own.pop("like", None)
     return _preset_values(other) | own if other else own
@@ -379,7 +379,7 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
 
 
 def find_preset(name: str) -> TrainingRecipe:
-    """The preset of a name.
+    """Return the preset of a name.
 
     Raises:
         InputError: an unknown name; says which there are.
@@ -390,7 +390,7 @@ def find_preset(name: str) -> TrainingRecipe:
 
 
 def with_variant(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
-    """The recipe with a variant of the target classifier.
+    """Return the recipe with a variant of the target classifier.
 
     The epochs before it acts are as many as published for ten, and in proportion for others.
 
@@ -405,5 +405,5 @@ def with_variant(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
 
 
 def find_missing_libraries() -> str:
-    """What this machine lacks to train anything, a sentence; empty where it lacks nothing."""
+    """Return what this machine lacks to train anything, a sentence; empty where it lacks nothing."""
     return missing_packages("Training an attacker", "torch", "safetensors")

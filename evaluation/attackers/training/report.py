@@ -53,7 +53,7 @@ class Spread:
 
 
 def spread(values: Sequence[float | None]) -> Spread | None:
-    """Mean and sample deviation of the values that exist; None where none does."""
+    """Return mean and sample deviation of the values that exist; None where none does."""
     known = tuple(value for value in values if value is not None)
     if not known:
         return None

@@ -283,7 +283,8 @@ def _train(
 
 
 def find_back_end_problem(speakers: Sequence[str], recipe: TrainingRecipe) -> str:
-    """Why the back end of a recipe cannot be fitted on utterances of these speakers, a sentence; empty where it can."""
+    """Return why the back end of a recipe cannot be fitted on utterances of these speakers, a sentence; empty where it
+    can."""
     if recipe.back_end != "plda":
         return ""
     found = Counter(speakers)
@@ -350,7 +351,7 @@ def measure_finished(
     seed: int,
     progress: Progress = ignore_progress,
 ) -> tuple[trained_attacker.FinalValues, Vectors]:
-    """The last numbers of a training and the mean vector of its training segments, shape (d,).
+    """Return the last numbers of a training and the mean vector of its training segments, shape (d,).
 
     Probes are fitted on at most `MOST_PROBED` training segments and tested on those held out; where none are, on a
     fifth of the training segments, which the recogniser knows, so that their errors come out low.

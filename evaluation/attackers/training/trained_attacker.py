@@ -162,7 +162,7 @@ class FinalValues:
 
 
 def chance_levels(segments: Segments, *, with_targets: bool = True) -> dict[str, Any]:
-    """Errors of guessing on the held-out rows; on all rows where none is held out.
+    """Return errors of guessing on the held-out rows; on all rows where none is held out.
 
     Args:
         with_targets: whether a target classifier guesses too.
@@ -185,7 +185,7 @@ def chance_levels(segments: Segments, *, with_targets: bool = True) -> dict[str,
 
 
 def epochs_csv(records: Sequence[EpochRecord]) -> str:
-    """A line for each epoch; numbers read back the same, an empty cell is a number that does not exist."""
+    """Return a line for each epoch; numbers read back the same, an empty cell is a number that does not exist."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["epoch", "seconds", *MEASURES])
@@ -196,7 +196,7 @@ def epochs_csv(records: Sequence[EpochRecord]) -> str:
 
 
 def epochs_of_csv(text: str, name: str) -> tuple[EpochRecord, ...]:
-    """The epochs of `epochs_csv`.
+    """Return the epochs of `epochs_csv`.
 
     Raises:
         InputError: other content; names the file.
@@ -271,7 +271,8 @@ class TrainedAttacker:
 
     @property
     def training_mean(self) -> npt.NDArray[np.float32]:
-        """Mean vector of the training segments, shape (d,): the recipe says whether it is taken off before scoring."""
+        """Return mean vector of the training segments, shape (d,): the recipe says whether it is taken off before
+        scoring."""
         return self.description.training_mean
 
     @property
@@ -279,7 +280,7 @@ class TrainedAttacker:
         return self.description.final
 
     def embed(self, utterances: Sequence[Samples], rate_hz: int) -> Vectors:
-        """Vectors, not normalised and not centred, float32, shape (n, d).
+        """Return vectors, not normalised and not centred, float32, shape (n, d).
 
         Raises:
             InputError: another rate than 16 kHz, an utterance below 0.1 s or silent throughout; names its
@@ -300,7 +301,8 @@ class CentredEncoder:
 
 
 def attacking_encoder(attacker: TrainedAttacker) -> SpeakerEncoder:
-    """What an attack takes its vectors from: centred by the mean of the training where the recipe asks for it."""
+    """Return what an attack takes its vectors from: centred by the mean of the training where the recipe asks for
+    it."""
     return CentredEncoder(attacker, attacker.training_mean) if attacker.recipe.centre else attacker
 
 
@@ -331,12 +333,12 @@ def save_trained(
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a training has ended in this folder."""
+    """Return whether a training has ended in this folder."""
     return (folder / DESCRIPTION).is_file()
 
 
 def read_description(folder: Path) -> AttackerDescription:
-    """What a folder says about its weights, without loading them.
+    """Return what a folder says about its weights, without loading them.
 
     Raises:
         InputError: missing, damaged, or of another version.
@@ -372,7 +374,7 @@ def read_description(folder: Path) -> AttackerDescription:
 
 
 def load_trained(folder: Path, device: Device = "cpu") -> TrainedAttacker:
-    """The recogniser of a folder.
+    """Return the recogniser of a folder.
 
     Raises:
         InputError: a file is missing or damaged, the weights are not those of the description, or torch is not
@@ -393,7 +395,7 @@ def load_trained(folder: Path, device: Device = "cpu") -> TrainedAttacker:
 
 
 def read_back_end(folder: Path) -> Plda | None:
-    """What compares the vectors of a folder's recogniser, without loading it; None where it is the cosine.
+    """Return what compares the vectors of a folder's recogniser, without loading it; None where it is the cosine.
 
     Raises:
         InputError: missing, or not the one of the description.

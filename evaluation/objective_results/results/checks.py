@@ -36,7 +36,7 @@ _RETYPE = "Submit the number as the official script printed it."
 
 
 def check_results(file: ResultFile, recipe: Recipe) -> tuple[Problem, ...]:
-    """Every problem of the numbers of one file, as a report."""
+    """Return every problem of the numbers of one file, as a report."""
     expected = expected_lines(recipe, file.kind)
     problems = ProblemList()
     checks = (
@@ -72,7 +72,7 @@ def _repeated(file: ResultFile) -> Iterator[Problem]:
 
 
 def _missing(file: ResultFile, expected: tuple[ExpectedLine, ...]) -> Iterator[Problem]:
-    """One problem for each line; for a block of which nothing is there, one for all of it."""
+    """Yield one problem for each line; for a block of which nothing is there, one for all of it."""
     lines = {entry.slot: entry.line for entry in reversed(file.entries)}
     present = {line.name for line in expected if line.slot in lines and not line.inline}
     reported, place = set(), 0
@@ -148,7 +148,8 @@ def _countable(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
 
 
 def _calibration(file: ResultFile) -> Iterator[Problem]:
-    """The minimum over all calibrations cannot exceed the value of one; rounding keeps the order (protocol 2.2)."""
+    """Yield the minimum over all calibrations cannot exceed the value of one; rounding keeps the order (protocol
+    2.2)."""
     for entry in file.entries:
         if entry.kind == "cllr" and float(entry.values[0]) > float(entry.values[1]):
             least, actual = entry.values
@@ -254,7 +255,7 @@ def _settings(file: ResultFile, entry: results.ResultEntry, lines: ResultLines) 
 
 
 def _averages(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
-    """Each printed average against the weighted sum of the printed values of this file (protocol 2.9)."""
+    """Yield each printed average against the weighted sum of the printed values of this file (protocol 2.9)."""
     numbers = (*file.reported_numbers, *file.repeated)
     for reported in numbers:
         if not reported.identity.data_set.startswith("average_"):

@@ -50,7 +50,7 @@ class ExpectedLine:
 
 
 def expected_lines(recipe: Recipe, kind: ResultKind) -> tuple[ExpectedLine, ...]:
-    """Every line in the order of the official scripts.
+    """Return every line in the order of the official scripts.
 
     Raises:
         ProblemsError: the edition has no such file.
@@ -180,13 +180,13 @@ class ResultFile:
 
 
 def path_training(path: str) -> Speech | None:
-    """The speech that the recognizer of a decoding path was trained on; None where the path does not say."""
+    """Return the speech that the recognizer of a decoding path was trained on; None where the path does not say."""
     if RETRAINED_MODEL in path.split("/"):
         return Speech.ANONYMISED
     return Speech.ORIGINAL if ORIGINAL_MODEL in path.split("/") else None
 
 
 def is_member(identity: NumberIdentity, average: NumberIdentity) -> bool:
-    """Whether a number is of the kind that an average is over, whatever the data set."""
+    """Return whether a number is of the kind that an average is over, whatever the data set."""
     alike = replace(identity, data_set=average.data_set, gender=average.gender)
     return alike == average and not identity.data_set.startswith("average_")

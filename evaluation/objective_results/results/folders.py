@@ -127,7 +127,7 @@ def read_results(
 def read_published(
     folder: Path, *, edition: str | None = None, recipe: Recipe | None = None
 ) -> tuple[SystemResults, ...]:
-    """The systems whose published files lie in a folder itself, none where it holds none or cannot be read.
+    """Return the systems whose published files lie in a folder itself, none where it holds none or cannot be read.
 
     Raises:
         ProblemsError: as `read_results`.
@@ -145,7 +145,8 @@ def track_average(
     attack_model: AttackModel = AttackModel.SEMI_INFORMED,
     training: Speech | None = None,
 ) -> WeightedAverage:
-    """The weighted average that an edition ranks by, from reported_numbers: anonymised speech, EER of one attack model.
+    """Return the weighted average that an edition ranks by, from reported_numbers: anonymised speech, EER of one attack
+    model.
 
     Args:
         training: the speech that the evaluator was trained on. Without it, as the editions average: EERs of the
@@ -180,7 +181,7 @@ def _is_results_directory(path: Path) -> bool:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing where it is none or cannot be read."""
+    """Return what lies in a folder; nothing where it is none or cannot be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:
@@ -258,7 +259,7 @@ def _read_submission(root: Path, folders: Sequence[Path], recipe: Recipe | None,
 
 
 def _retrains(recipe: Recipe) -> bool:
-    """Whether results come in two directories, of the original and of the retrained models, as in 2022."""
+    """Return whether results come in two directories, of the original and of the retrained models, as in 2022."""
     return recipe.results is not None and bool(recipe.results.trial_set)
 
 

@@ -204,7 +204,7 @@ def _read_header(reading: _Reading, table: _Table, columns: list[str], number: i
 
 
 def _number_of(kind: SectionKind, column: str) -> tuple[str, str] | None:
-    """Metric and estimator of a column; None where the section has no such number."""
+    """Return metric and estimator of a column; None where the section has no such number."""
     if kind is SER:
         known = column == "UAR" or re.fullmatch(r"ACC_[A-Za-z]+", column)
         return (("uar", "") if column == "UAR" else (f"accuracy_{column[4:]}", "")) if known else None
@@ -273,7 +273,7 @@ def _read_number(reading: _Reading, kind: SectionKind, identity: NumberIdentity,
 
 
 def _unexpected(reported_numbers: Iterable[ReportedNumber], recipe: Recipe) -> Iterator[Problem]:
-    """One problem for each row of a data set, and one for each number of an emotion, that the edition lacks."""
+    """Yield one problem for each row of a data set, and one for each number of an emotion, that the edition lacks."""
     for reported in reported_numbers:
         identity = reported.identity
         role = {"eer": "trial", "wer": "recognition"}.get(identity.metric, "emotion")

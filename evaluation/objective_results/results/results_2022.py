@@ -87,7 +87,7 @@ def read_result_file(
 def make_reported_number(
     identity: NumberIdentity, value: float, *, counts: WordCounts | None = None, decoding: str = ""
 ) -> ReportedNumber:
-    """A number of our own as a reported number, written as the official scripts print it."""
+    """Return a number of our own as a reported number, written as the official scripts print it."""
     if identity.data_set.startswith("average_"):
         unit = _UNITS.get(identity.metric, "")
         return ReportedNumber(identity, value, unit, f"{value:.{AVERAGE_DECIMALS}f}", "", 0)
@@ -98,7 +98,7 @@ def make_reported_number(
 
 
 def parse_number(written: str) -> float:
-    """The number of a written value; a ZEBRA category becomes its place, 0 for “0” and 1 to 6 for A to F."""
+    """Return the number of a written value; a ZEBRA category becomes its place, 0 for “0” and 1 to 6 for A to F."""
     return float(CATEGORIES.index(written)) if written in CATEGORIES and written else float(written)
 
 
@@ -160,7 +160,7 @@ def _read_reported(
 
 
 def read_entry(entry: ResultEntry, line: ExpectedLine, name: str) -> Iterable[ReportedNumber]:
-    """The numbers of one line: what it measures is `line`'s, but which model recognised is told by its path."""
+    """Yield the numbers of one line: what it measures is `line`'s, but which model recognised is told by its path."""
     for identity, written in zip(line.identities, entry.values, strict=True):
         if entry.kind == "average":
             yield ReportedNumber(identity, float(written), _UNITS.get(identity.metric, ""), written, name, entry.line)
@@ -200,7 +200,7 @@ class SingleFile:
 
 
 def single_files(recipe: Recipe, kind: ResultKind) -> tuple[SingleFile, ...]:
-    """Every single file of the results directory of a kind of model.
+    """Return every single file of the results directory of a kind of model.
 
     Raises:
         ProblemsError: the edition has no such directory.
@@ -214,7 +214,7 @@ def single_files(recipe: Recipe, kind: ResultKind) -> tuple[SingleFile, ...]:
 def read_single_file(
     source: Source, file: SingleFile, problems: ProblemList, name: str | None = None
 ) -> list[ReportedNumber]:
-    """The numbers of a single file; what is wrong with it is added to `problems`.
+    """Return the numbers of a single file; what is wrong with it is added to `problems`.
 
     Problems: those of the text itself, ``unknown-line`` and ``missing-result``. minDCF values are passed over.
     """

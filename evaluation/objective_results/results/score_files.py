@@ -17,7 +17,7 @@ TrialLookup = Callable[[DataSet], TrialTable | None]
 
 
 def check_score_file(path: Path, name: str, data_set: DataSet, trials: TrialTable | None) -> tuple[Problem, ...]:
-    """Every error of a score file; without the organizer's trials, of what the file alone tells.
+    """Return every error of a score file; without the organizer's trials, of what the file alone tells.
 
     Problems: those of `join_scores` but the sign of the scores, or of `list_score_problems`, and
     ``wrong-score-count``.
@@ -36,7 +36,7 @@ def check_score_file(path: Path, name: str, data_set: DataSet, trials: TrialTabl
 
 
 def _in_scores(problem: Problem, name: str) -> Problem:
-    """What is said of a line of the trial list, as a problem of the score file, which is the team's."""
+    """Return what is said of a line of the trial list, as a problem of the score file, which is the team's."""
     if problem.line is None:
         return replace(problem, file=name)
     wanted = problem.expected.partition(" for this trial")[0]

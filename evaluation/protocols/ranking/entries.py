@@ -81,7 +81,7 @@ class LeaderboardEntry:
 
     @property
     def is_reported(self) -> bool:
-        """Whether a number that a rank rests on is only reported."""
+        """Return whether a number that a rank rests on is only reported."""
         gates = (one for values in self.gate_values.values() for one in values.values())
         return any(one is not None and one.is_reported for one in (self.privacy, *self.utilities.values(), *gates))
 
@@ -145,7 +145,7 @@ class RankingTable:
 
     @property
     def competitors(self) -> tuple[RankingRow, ...]:
-        """Rows of teams: ranked or not."""
+        """Return rows of teams: ranked or not."""
         return tuple(row for row in self.rows if row.place is not Place.REFERENCE)
 
 

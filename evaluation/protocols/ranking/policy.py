@@ -66,7 +66,7 @@ FIELDS = ("minimum_eers", "policy", "inclusive", "note_within", "gates", "late",
 
 
 def make_policy(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None) -> LeaderboardPolicy:
-    """The policy of a recipe's track with an organizer's changes.
+    """Return the policy of a recipe's track with an organizer's changes.
 
     Args:
         track: where the recipe has several.
@@ -128,7 +128,7 @@ def write_policy(recipe: Recipe, track: str = "", changes: Mapping[str, Any] | N
 
 
 def policy_as_dict(policy: LeaderboardPolicy) -> dict[str, Any]:
-    """The whole policy as JSON holds it."""
+    """Return the whole policy as JSON holds it."""
     found = {field.name: getattr(policy, field.name) for field in fields(policy)}
     return found | {
         "minimum_eers": list(policy.minimum_eers),
@@ -143,7 +143,7 @@ def policy_as_dict(policy: LeaderboardPolicy) -> dict[str, Any]:
 
 
 def policy_in_words(policy: LeaderboardPolicy) -> list[str]:
-    """The policy as sentences, wherever one stands: in the rules, on the leaderboard and on its policy page."""
+    """Return the policy as sentences, wherever one stands: in the rules, on the leaderboard and on its policy page."""
     reach = "at least" if policy.inclusive else "more than"
     limits = ", ".join(f"{limit:g}" for limit in policy.minimum_eers)
     sentences = (
@@ -309,7 +309,8 @@ _SOURCES = {
 def needed_to_rank(
     recipe: Recipe, track: str = "", changes: Mapping[str, Any] | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """The kinds of files of which a leaderboard needs one for its conditions and gates, by the label of the number.
+    """Return the kinds of files of which a leaderboard needs one for its conditions and gates, by the label of the
+    number.
 
     Files that only report a number serve where the policy ranks by reported numbers. Nothing is needed where nothing
     is ranked.

@@ -178,7 +178,8 @@ def _table(
     against: Mapping[str, tuple[Reason, ...]],
     policy: LeaderboardPolicy,
 ) -> RankingTable:
-    """The ranking of the condition `number`, from 0; `in_part`: original speech of which not all averages are known."""
+    """Return the ranking of the condition `number`, from 0; `in_part`: original speech of which not all averages are
+    known."""
     minimum = policy.minimum_eers[number]
     is_last = policy.policy == "cumulative" or number + 1 == len(policy.minimum_eers)
     upper = None if is_last else policy.minimum_eers[number + 1]
@@ -234,7 +235,7 @@ def _reference(entry: LeaderboardEntry, utility: Utility) -> RankingRow:
 
 
 def _notes(entry: LeaderboardEntry, minimum: float, upper: float | None, policy: LeaderboardPolicy) -> list[Reason]:
-    """What a reader of this row should know although it decides nothing."""
+    """Return what a reader of this row should know although it decides nothing."""
     if entry.kind == "original":
         return []
     notes: list[Reason] = []
@@ -257,7 +258,7 @@ def _notes(entry: LeaderboardEntry, minimum: float, upper: float | None, policy:
 
 
 def _ordered(rows: Sequence[RankingRow], utility: Utility) -> list[RankingRow]:
-    """The best utility first; of equal ones the primary systems, then by higher EER, then by name."""
+    """Return the best utility first; of equal ones the primary systems, then by higher EER, then by name."""
     sign = 1 if utility.better == "lower" else -1
 
     def place(row: RankingRow) -> tuple[float, bool, float, str, str]:
@@ -287,7 +288,7 @@ def _one_for_each_team(rows: Sequence[RankingRow], utility: Utility, policy: Lea
 
 
 def _ranked(rows: Sequence[RankingRow]) -> list[RankingRow]:
-    """Ranks by utility; equal values share one."""
+    """Return ranks by utility; equal values share one."""
     values = [row.utility.value for row in rows if row.place is Place.RANKED]
     return [
         replace(row, rank=values.index(row.utility.value) + 1) if row.place is Place.RANKED else row for row in rows
@@ -300,12 +301,12 @@ def _in_groups(row: RankingRow, groups: Sequence[Sequence[str]]) -> RankingRow:
 
 
 def _distance(eer: float, minimum: float, upper: float | None) -> float:
-    """How far an EER lies from a condition, in percentage points."""
+    """Return how far an EER lies from a condition, in percentage points."""
     return _apart(eer, upper) if upper is not None and eer >= upper else _apart(eer, minimum)
 
 
 def _apart(one: float, other: float) -> float:
-    """Their difference as they are written, so that 15.05 is 0.05 from 15 and not a little more."""
+    """Return their difference as they are written, so that 15.05 is 0.05 from 15 and not a little more."""
     return float(abs(Fraction(str(float(one))) - Fraction(str(float(other)))))
 
 
@@ -491,7 +492,7 @@ def _why(entry: LeaderboardEntry, metric: str) -> str:
 
 
 def _names(text: str, data_set: str) -> bool:
-    """Whether what is missing is a number of this data set."""
+    """Return whether what is missing is a number of this data set."""
     return text == data_set or text.startswith(f"{data_set} ")
 
 

@@ -234,7 +234,7 @@ def median_influence(rating: Ints, score: Floats, listener: Ints, item: Ints, st
 
 
 def number_items(utterances: Texts) -> Ints:
-    """Number utterances; a rating of an unknown one (empty) is an item of its own."""
+    """Return number utterances; a rating of an unknown one (empty) is an item of its own."""
     names, number = np.unique(utterances, return_inverse=True)
     unknown = utterances == ""
     number[unknown] = names.size + np.arange(int(unknown.sum()))

@@ -17,8 +17,9 @@ def show_pages_to_evaluators(
 
     def shown(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
+        is_page = response.get("Content-Type", "").startswith("text/html")
         is_missing = response.status_code == 404 or (response.status_code == 405 and wants_page(request))
-        if not is_missing or not request.path.startswith(OF_EVALUATORS):
+        if not (is_page and is_missing and request.path.startswith(OF_EVALUATORS)):
             return response
         page = not_found(request, response.status_code)
         if "Allow" in response:

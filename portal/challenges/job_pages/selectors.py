@@ -19,7 +19,7 @@ OF_TESTS = ("make-own-test", "design-study", "prepare-study", "analyse-study")
 
 
 def jobs_for(user: Any) -> QuerySet[Job]:
-    """The jobs that this person may see: the operator all, an organizer those of their editions and corpora.
+    """Return the jobs that this person may see: the operator all, an organizer those of their editions and corpora.
 
     A deletion is seen by who started it.
     """
@@ -35,13 +35,14 @@ def jobs_for(user: Any) -> QuerySet[Job]:
 
 
 def listed_jobs_for(user: Any, *, with_mails: bool = False) -> QuerySet[Job]:
-    """Those of them that the list shows: of the mails to people only what failed, unless all are asked for."""
+    """Return those of them that the list shows: of the mails to people only what failed, unless all are asked for."""
     jobs = jobs_for(user)
     return jobs if with_mails else jobs.exclude(~Q(state=JobState.FAILED), kind__in=MAILS)
 
 
 def list_purposes(jobs: QuerySet[Job]) -> dict[str, str]:
-    """What jobs are for: by ``edition:NAME`` or ``corpus:NAME`` the title of the edition or the name of the corpus."""
+    """Return what jobs are for: by ``edition:NAME`` or ``corpus:NAME`` the title of the edition or the name of the
+    corpus."""
     pairs = set(jobs.order_by().values_list("edition", "corpus").distinct())
     titles = find_titles(edition for edition, _ in pairs)
     purposes = {f"edition:{name}": title for name, title in titles.items()}
@@ -50,7 +51,7 @@ def list_purposes(jobs: QuerySet[Job]) -> dict[str, str]:
 
 
 def find_titles(editions: Iterable[str]) -> dict[str, str]:
-    """The titles of editions by their names; no query where there is none."""
+    """Return the titles of editions by their names; no query where there is none."""
     names = set(filter(None, editions))
     return dict(Edition.objects.filter(name__in=names).values_list("name", "title")) if names else {}
 
@@ -60,5 +61,5 @@ def job_for(user: Any, pk: Any) -> Job:
 
 
 def events_for(user: Any, job: Job) -> QuerySet[JobEvent]:
-    """A job's history; technical detail is for the operator."""
+    """Return a job's history; technical detail is for the operator."""
     return job.events.all() if user.is_staff else job.events.exclude(level=JobEvent.Level.TRACE)

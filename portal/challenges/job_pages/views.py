@@ -26,13 +26,13 @@ PAGE_SIZE = 25
 
 @staff_read
 def job_list(request: HttpRequest) -> HttpResponse:
-    """All jobs, newest first, by state and by what they are for on request."""
+    """Return all jobs, newest first, by state and by what they are for on request."""
     return render(request, "jobs/list.html", _list_context(request))
 
 
 @staff_read
 def job_table(request: HttpRequest) -> HttpResponse:
-    """The table of `job_list` alone; tells htmx to stop when nothing is under way any more."""
+    """Return the table of `job_list` alone; tells htmx to stop when nothing is under way any more."""
     context = _list_context(request)
     return render(request, "jobs/_table.html", context, status=200 if context["any_active"] else HTMX_STOP_POLLING)
 
@@ -45,7 +45,7 @@ def job_detail(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @staff_read
 def job_status(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The live part of `job_detail`; tells htmx to stop when the job has ended."""
+    """Return the live part of `job_detail`; tells htmx to stop when the job has ended."""
     job = selectors.job_for(request.user, pk)
     context = _job_context(request, job) | {"is_update": True}
     return render(request, "jobs/_status.html", context, status=HTMX_STOP_POLLING if job.has_ended else 200)
@@ -53,7 +53,7 @@ def job_status(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @staff_read
 def problems_csv(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The complete problem report of a job."""
+    """Return the complete problem report of a job."""
     job = selectors.job_for(request.user, pk)
     return problem_response(f"problems-{job.pk}.csv", job.problems)
 

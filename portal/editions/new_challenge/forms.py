@@ -86,7 +86,7 @@ RARE = (
 
 
 def rule_choices() -> list[tuple[str, str]]:
-    """The rules that a challenge may have: name and what they are."""
+    """Return the rules that a challenge may have: name and what they are."""
     return [
         (PROPOSED, "Proposed from the corpus: filled in from its data sets"),
         *((name, f"Those of {title}") for name, title in shipped_recipes()),
@@ -141,7 +141,7 @@ class StartForm(forms.Form):
 
 
 def start_problems(corpus: Corpus | None, protocol: str) -> list[str]:
-    """Why these rules cannot be those of a challenge on this corpus."""
+    """Return why these rules cannot be those of a challenge on this corpus."""
     if protocol == PROPOSED:
         if corpus is None:
             return ["Choose a corpus, from which the rules follow, or other rules below."]
@@ -271,12 +271,12 @@ class ChallengeForm(EditionForm):
 
     @property
     def left_out(self) -> list[str]:
-        """Why trial sets of the corpus are not offered."""
+        """Return why trial sets of the corpus are not offered."""
         return explain_obstacles(self.sets)
 
     @property
     def few_speakers(self) -> str:
-        """Why ranks on the chosen trial sets would say little; empty where they do not."""
+        """Return why ranks on the chosen trial sets would say little; empty where they do not."""
         chosen = self["data_sets"].value() if self.is_proposed else None
         return explain_few_speakers([one for one in self.trial_sets if one.name in (chosen or ())])
 
@@ -334,7 +334,7 @@ class ChallengeForm(EditionForm):
     # What the page shows -----------------------------------------------------------------------------
 
     def set_rows(self) -> list[tuple[BoundWidget, SpeechSet, TrialCounts | None, BoundField]]:
-        """Each trial set with its box, its trials and its weight."""
+        """Return each trial set with its box, its trials and its weight."""
         sets = self.trial_sets if self.is_proposed else ()
         return [
             (box, one, count_trials(one, self.sets), self[f"{WEIGHT}{one.name}"])
@@ -342,19 +342,19 @@ class ChallengeForm(EditionForm):
         ]
 
     def metric_rows(self) -> list[tuple[BoundWidget, BoundWidget]]:
-        """Each metric of utility with its two boxes: whether it is measured, and whether it ranks."""
+        """Return each metric of utility with its two boxes: whether it is measured, and whether it ranks."""
         return list(zip(self["utilities"], self["ranked_by"], strict=True))
 
     def rare_fields(self) -> list[BoundField]:
-        """The fields that hardly anybody changes."""
+        """Return the fields that hardly anybody changes."""
         return [self[name] for name in RARE if name in self.fields]
 
     def has_rare_errors(self) -> bool:
-        """Whether one of them has an error, so that all are shown."""
+        """Return whether one of them has an error, so that all are shown."""
         return any(field.errors for field in self.rare_fields())
 
     def shown_recipe(self) -> Recipe | None:
-        """The recipe as the form has it now; None where it cannot be read yet."""
+        """Return the recipe as the form has it now; None where it cannot be read yet."""
         if self.rules_name in shipped_editions():
             return load_recipe(self.rules_name)
         text = str(self["recipe_text"].value() or "") if "recipe_text" in self.fields else self.made_recipe
@@ -365,7 +365,7 @@ class ChallengeForm(EditionForm):
 
     @property
     def has_wrong_rules(self) -> bool:
-        """Whether a field has an error that the recipe is made of, which is then not what was filled in."""
+        """Return whether a field has an error that the recipe is made of, which is then not what was filled in."""
         return self.is_bound and bool(set(RECIPE) & self.errors.keys())
 
     def forgive_title(self) -> None:
@@ -416,7 +416,7 @@ class ChallengeForm(EditionForm):
         return {"protocol": "", "recipe_text": self.made_recipe}
 
     def _chosen(self, given: dict[str, Any]) -> Choices | None:
-        """What was chosen; None, with errors of the form, where it does not fit together."""
+        """Return what was chosen; None, with errors of the form, where it does not fit together."""
         engines = {"attacker", "recognizer", "training", "further"} & self.fields.keys()
         by = given.get("by", "")
         if by == "teams":  # what is chosen of engines says nothing then

@@ -18,7 +18,8 @@ from portal.editions.views import go_on, warn_of_past_deadline
 
 @organizer_page
 def new_edition(request: HttpRequest) -> HttpResponse:
-    """First speech and rules, then everything else; both stand in the address, so that a reload shows the same."""
+    """Return first speech and rules, then everything else; both stand in the address, so that a reload shows the
+    same."""
     if request.method == "POST":
         return _take_challenge(request)
     start = StartForm(request.GET if "protocol" in request.GET else None, user=request.user, **_wish(request))
@@ -43,12 +44,13 @@ def _take_challenge(request: HttpRequest) -> HttpResponse:
 
 
 def _wish(request: HttpRequest) -> dict[str, str]:
-    """The corpus that an address asks for, such as after its import."""
+    """Return the corpus that an address asks for, such as after its import."""
     return {"corpus": request.GET.get("corpus", "").replace("\0", "")}
 
 
 def _start_page(user: Any, form: StartForm) -> dict[str, Any]:
-    """What is offered next to the first step: the import that brings the speech, and the shipped recipes as files."""
+    """Return what is offered next to the first step: the import that brings the speech, and the shipped recipes as
+    files."""
     wanted = str(form["corpus"].value() or "")
     known = form.fields["corpus"].queryset  # type: ignore[attr-defined]
     is_known = known.filter(name=wanted).exists()
@@ -58,7 +60,7 @@ def _start_page(user: Any, form: StartForm) -> dict[str, Any]:
 
 
 def _new_page(form: ChallengeForm) -> dict[str, Any]:
-    """The steps after the first one, with the rules of the recipe as it is now."""
+    """Return the steps after the first one, with the rules of the recipe as it is now."""
     recipe = form.shown_recipe() if form.has_recipe and not form.has_wrong_rules else None
     track = str(form["track"].value() or "") if "track" in form.fields else ""
     rules = None

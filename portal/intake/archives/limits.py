@@ -63,7 +63,7 @@ class ArchiveLimits:
 
     @classmethod
     def for_archives(cls, largest_bytes: int) -> ArchiveLimits:
-        """What is usual, or as much more as an edition takes archives of up to `largest_bytes`."""
+        """Return what is usual, or as much more as an edition takes archives of up to `largest_bytes`."""
         return cls(total_bytes=max(cls.total_bytes, UNPACKED_BYTES_FOR_PACKED * largest_bytes))
 
 

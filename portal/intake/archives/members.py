@@ -124,7 +124,7 @@ def decode(raw: bytes) -> tuple[str, bool]:
 
 
 def safe_path(text: str, limits: ArchiveLimits) -> str:
-    """The path of a member without ``.`` and empty parts; empty for the folder that the archive itself is.
+    """Return the path of a member without ``.`` and empty parts; empty for the folder that the archive itself is.
 
     Raises:
         ProblemFound: the name leaves the archive, hides something or is beyond the limits.
@@ -151,7 +151,8 @@ def safe_path(text: str, limits: ArchiveLimits) -> str:
 
 
 def shown_name(text: str) -> str:
-    """A name for a sentence: control characters, signs of direction and backslashes escaped, cut where it is long."""
+    """Return a name for a sentence: control characters, signs of direction and backslashes escaped, cut where it is
+    long."""
     if not find_hidden_character(text) and len(text) <= _SHOWN_CHARACTERS:
         return text
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_SHOWN_CHARACTERS])
@@ -180,7 +181,7 @@ class KnownPaths:
         return None
 
     def _folder_keys(self, folder: str) -> tuple[bytes, ...]:
-        """The keys of a folder and of those that it lies in."""
+        """Return the keys of a folder and of those that it lies in."""
         if folder != self._last_folder:
             parts = folder.split("/")
             self._last_folder = folder
@@ -198,7 +199,8 @@ def _collision(path: str, earlier: str) -> Problem:
 
 
 def _key(path: str) -> bytes:
-    """The same for names that look the same or that a file system may hold for the same; short, since many are kept."""
+    """Return the same for names that look the same or that a file system may hold for the same; short, since many are
+    kept."""
     if path.isascii():
         folded = path.lower()
     else:

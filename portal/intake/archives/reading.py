@@ -60,7 +60,7 @@ _BZIP2_BLOCKS = (bytes.fromhex("314159265359"), bytes.fromhex("177245385090"))
 def read_archive(
     source: Path, *, name: str, limits: ArchiveLimits, report: Callable[[Problem], None]
 ) -> Iterator[tuple[Member, BinaryIO]]:
-    """Each file of an archive with a stream of its bytes, in the order in which they lie in it.
+    """Yield each file of an archive with a stream of its bytes, in the order in which they lie in it.
 
     A stream is valid until the next step of the iterator; what was not read of it is read then and thrown away, so that
     the whole archive has been checked at the end. Folders are passed over.
@@ -136,7 +136,7 @@ def _check_member(member: MemberBytes, stream: io.BufferedReader[MemberBytes], k
 
 
 def _packed_kind(head: bytes) -> str:
-    """The name of the kind of archive or packed file that begins so; empty for anything else."""
+    """Return the name of the kind of archive or packed file that begins so; empty for anything else."""
     for start, kind in _SIGNATURES.items():
         if head.startswith(start):
             return kind
@@ -154,7 +154,7 @@ def _article(kind: str) -> str:
 def read_folder(
     source: Path, *, limits: ArchiveLimits, report: Callable[[Problem], None]
 ) -> Iterator[tuple[Member, BinaryIO]]:
-    """Each file below a folder with a stream of its bytes, by path, as `read_archive` does for an archive.
+    """Yield each file below a folder with a stream of its bytes, by path, as `read_archive` does for an archive.
 
     Args:
         report: is called with each file that cannot be read, or whose name another one has for people or in an

@@ -64,7 +64,8 @@ def unpack_corpus(
 
 
 def find_corpus(folder: Path) -> Path:
-    """The folder of an unpacked archive that holds the corpus, which most archives have in a folder of its own."""
+    """Return the folder of an unpacked archive that holds the corpus, which most archives have in a folder of its
+    own."""
     entries = list(folder.iterdir())
     while len(entries) == 1 and entries[0].is_dir() and (detect_layout(entries[0]) or not detect_layout(folder)):
         [folder] = entries

@@ -36,7 +36,7 @@ _SET_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")  # it becomes part of addresses
 
 
 def data_set(name: str, role: Role, utterances: Iterable[str]) -> DraftDataSet:
-    """A data set with its utterances in order and the split read off its name."""
+    """Return a data set with its utterances in order and the split read off its name."""
     words = re.split(r"[^a-z]+", name.lower())
     split = next((split for split in ("dev", "test", "train") if split in words), "")
     return DraftDataSet(name, role, split, tuple(sorted(utterances)))
@@ -49,7 +49,7 @@ def split_into_sets(
     *,
     enrolment_share: float,
 ) -> list[DraftDataSet]:
-    """Enrolment and trial sets of a corpus that states none, without speakers whose gender is not known.
+    """Return enrolment and trial sets of a corpus that states none, without speakers whose gender is not known.
 
     Of every speaker with at least 4 utterances, `enrolment_share` (rounded, at least one, never
     all) is enrolment: those with the smallest SHA-256 of their identifier, so that the choice is
@@ -82,7 +82,7 @@ def split_into_sets(
 
 
 def training_sets(corpus: str, utterances: Sequence[DraftUtterance]) -> list[DraftDataSet]:
-    """All utterances as the training set ``<corpus>_train``; nothing where there are none."""
+    """Return all utterances as the training set ``<corpus>_train``; nothing where there are none."""
     names = [utterance.name for utterance in utterances]
     return [data_set(f"{corpus}_train", "training", names)] if names else []
 
@@ -93,7 +93,7 @@ def _chosen(names: Sequence[str], share: float) -> list[str]:
 
 
 def find_enrolment_set(trial_set: str, enrolment_sets: Collection[str]) -> str | None:
-    """The enrolment set that a trial set is compared with.
+    """Return the enrolment set that a trial set is compared with.
 
     Names decide where they follow the challenge; another name goes with the only enrolment set.
     """
@@ -120,7 +120,7 @@ class _TrialLists:
     problems: ProblemList
 
     def product(self, enrolment: DraftDataSet, trial: DraftDataSet) -> DraftTrialList:
-        """Every enrolled speaker against every trial utterance of the same gender, counted only."""
+        """Return every enrolled speaker against every trial utterance of the same gender, counted only."""
         models = {self.speakers[name] for name in enrolment.utterances}
         models_of_gender = Counter(self.genders[model] for model in models if model in self.genders)
         trial_speakers = [self.speakers[name] for name in trial.utterances if self.speakers[name] in self.genders]
@@ -131,7 +131,7 @@ class _TrialLists:
     def given(
         self, enrolment: DraftDataSet, trial: DraftDataSet, parsed: Parsed[tuple[KaldiTrial, ...]], file: str
     ) -> DraftTrialList:
-        """A trial list from a file, its trials checked against speakers, genders and both sets.
+        """Return a trial list from a file, its trials checked against speakers, genders and both sets.
 
         A model or utterance that is not known is one problem, however many lines name it.
         """
@@ -202,7 +202,7 @@ def finish_draft(
     synthetic: bool = False,
     given: Mapping[str, tuple[FilePlace, Parsed[tuple[KaldiTrial, ...]] | None]] | None = None,
 ) -> CorpusDraft:
-    """The draft of a corpus with its trial lists.
+    """Return the draft of a corpus with its trial lists.
 
     Where a row did not come into its set, its problem explains what the sets lack, and no products are made.
 

@@ -118,14 +118,14 @@ class CorpusDraft:
         return bool(self.utterances) and not has_errors(self.problems)
 
     def told(self) -> dict[str, Any]:
-        """The whole draft as JSON can hold it; `from_told` makes it again."""
+        """Return the whole draft as JSON can hold it; `from_told` makes it again."""
         plain = {one: getattr(self, one) for one in ("layout", "synthetic", "licence")}
         rows = {one: [_values(row) for row in getattr(self, one)] for one in _PARTS}
         return plain | rows | {"problems": [asdict(one) for one in self.problems]}
 
     @classmethod
     def from_told(cls, told: Mapping[str, Any]) -> CorpusDraft:
-        """The draft of which `told` came."""
+        """Return the draft of which `told` came."""
         return cls(
             layout=told["layout"] and Layout(told["layout"]),
             speakers=tuple(DraftSpeaker(*row) for row in told["speakers"]),
@@ -155,7 +155,7 @@ def _values(row: Any) -> list[Any]:
 
 
 def empty_draft(layout: Layout | None, problems: tuple[Problem, ...]) -> CorpusDraft:
-    """A draft of a folder that could not be read at all."""
+    """Return a draft of a folder that could not be read at all."""
     return CorpusDraft(layout, (), (), (), (), synthetic=False, licence="", problems=problems)
 
 
@@ -166,7 +166,7 @@ class FilePlace(NamedTuple):
     line: int | None = None
 
     def problem(self, kind: str, /, **values: Any) -> Problem:
-        """A problem at this place, as `portal.intake.problem_codes` describes it."""
+        """Return a problem at this place, as `portal.intake.problem_codes` describes it."""
         return describe(kind, self.file, line=self.line, **values)
 
     def __str__(self) -> str:
@@ -257,7 +257,7 @@ def check_name(kind: str, name: str, place: FilePlace, problems: ProblemList) ->
 
 
 def _gender(speaker: str, rows: list[SourceRow], problems: ProblemList) -> Gender | None:
-    """The gender that most places give, the first of as many; every other place is the one that is wrong."""
+    """Return the gender that most places give, the first of as many; every other place is the one that is wrong."""
     places: dict[Gender, dict[FilePlace, str]] = {}
     for row in rows:
         gender = GENDERS.get(row.gender.lower())

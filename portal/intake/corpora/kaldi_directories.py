@@ -54,7 +54,7 @@ class KaldiSet:
 
 
 def find_directories(folder: Path) -> list[Path]:
-    """The data directories: `folder` itself, or those in it, or those in its ``data``."""
+    """Return the data directories: `folder` itself, or those in it, or those in its ``data``."""
     for places in ([folder], list_folders(folder), list_folders(folder / "data")):
         found = [place for place in places if (place / "utt2spk").is_file()]
         if found:
@@ -128,7 +128,7 @@ class _Directory:
         self._base = "" if path == folder else f"{path.relative_to(folder).as_posix()}/"
 
     def read_rows(self, index: AudioIndex | None) -> dict[str, SourceRow]:
-        """The utterances: those of ``utt2spk``."""
+        """Return the utterances: those of ``utt2spk``."""
         speakers = self._read(kaldi.read_utt2spk, "utt2spk")
         paths = self._read(kaldi.read_wav_scp, "wav.scp")
         genders = self._read(kaldi.read_spk2gender, "spk2gender")
@@ -160,7 +160,7 @@ class _Directory:
         return rows
 
     def read_sets(self, rows: Mapping[str, SourceRow]) -> list[KaldiSet]:
-        """The data sets."""
+        """Return the data sets."""
         name = self._path.resolve().name
         lists = sorted([*self._path.glob("enrolls_*"), *self._path.glob("trials_*")])
         plain = [self._path / word for word in ("enrolls", "trials") if (self._path / word).is_file()]
@@ -186,7 +186,7 @@ class _Directory:
         return KaldiSet(name, "enrolment", chosen, self._place(file))
 
     def _unlisted_set(self, name: str, rows: Mapping[str, SourceRow]) -> list[KaldiSet]:
-        """A directory without lists: its name says the role; sets of unions are left out."""
+        """Return a directory without lists: its name says the role; sets of unions are left out."""
         if name.endswith(("_all", "_asr")):
             self._tell("union-left-out", "utt2spk", name=name)
             return []

@@ -88,7 +88,7 @@ def read_manifest(folder: Path, *, enrolment_share: float) -> CorpusDraft:
 
 
 def _read_lines(path: Path, problems: ProblemList) -> list[Line]:
-    """The data lines with every known column (empty where it is not given), stripped."""
+    """Return the data lines with every known column (empty where it is not given), stripped."""
     text, text_problems = read_text_file(path)
     problems.keep(text_problems)
     lines: list[Line] = []
@@ -179,7 +179,7 @@ def _is_synthetic(place: FilePlace, written: str, problems: ProblemList) -> bool
 
 
 def _corpus_name(folder: Path) -> str:
-    """The folder's name, fit to begin the names of data sets."""
+    """Return the folder's name, fit to begin the names of data sets."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-")[:60] or "corpus"
 
 

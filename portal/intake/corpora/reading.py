@@ -26,7 +26,7 @@ DURATION_TOLERANCE_S = 0.02
 
 
 def detect_layout(folder: Path) -> Layout | None:
-    """The layout of a folder, by the names of its files; None where none fits.
+    """Return the layout of a folder, by the names of its files; None where none fits.
 
     ``utterances.csv`` or ``manifest.csv`` win over everything else, since somebody wrote them for
     this folder; any other CSV file counts only where nothing else fits. A folder that cannot be
@@ -118,7 +118,7 @@ def _content(folder: Path) -> str:
 def check_utterance_audio(
     utterance: DraftUtterance, facts: AudioFacts, expected_rate: int = CHALLENGE_RATE_HZ, resample: bool = False
 ) -> list[Problem]:
-    """Whether a file that decodes is fit for the challenge: rate, channels, length, level."""
+    """Return whether a file that decodes is fit for the challenge: rate, channels, length, level."""
     place = FilePlace(utterance.file or utterance.name)
     problems = []
     if facts.rate_hz != expected_rate and not resample:
@@ -148,7 +148,7 @@ def _check_duration(utterance: DraftUtterance, duration_s: float, place: FilePla
 
 
 def check_duplicates(sha256_by_utterance: Mapping[str, str]) -> list[Problem]:
-    """Files of the same bytes under several utterances: one warning for each such group.
+    """Return files of the same bytes under several utterances: one warning for each such group.
 
     Args:
         sha256_by_utterance: `AudioFacts.sha256` of every utterance, by its name.

@@ -79,7 +79,7 @@ class PolicyForm(forms.Form):
             )
 
     def clean_minimum_eers(self) -> list[float]:
-        """Numbers with commas, semicolons or spaces between them."""
+        """Return numbers with commas, semicolons or spaces between them."""
         parts = [part for part in re.split(r"[,;\s]+", self.cleaned_data["minimum_eers"].strip()) if part]
         try:
             return [float(part.removesuffix("%")) for part in parts if part != "%"]
@@ -87,7 +87,7 @@ class PolicyForm(forms.Form):
             raise forms.ValidationError("Write numbers with commas between them, such as 15, 20, 25, 30.") from None
 
     def clean(self) -> dict[str, Any]:
-        """The policy as a whole; what it cannot have is an error of its field."""
+        """Return the policy as a whole; what it cannot have is an error of its field."""
         cleaned = cast("dict[str, Any]", super().clean())
         if self.errors:
             return cleaned

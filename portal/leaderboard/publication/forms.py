@@ -28,7 +28,7 @@ class FreezeForm(forms.Form):
         self.fields["at"].widget.attrs["max"] = f"{now:%Y-%m-%dT%H:%M}"
 
     def clean_at(self) -> datetime | None:
-        """A time that is still to come is an error here, where it was typed."""
+        """Return a time that is still to come is an error here, where it was typed."""
         at = cast("datetime | None", self.cleaned_data["at"])
         if at is not None and at > self.now:
             raise forms.ValidationError(f"{FUTURE} It is {self.now:%Y-%m-%d %H:%M} UTC.")
@@ -36,7 +36,7 @@ class FreezeForm(forms.Form):
 
     @property
     def chosen(self) -> datetime:
-        """The time of a valid form."""
+        """Return the time of a valid form."""
         return cast("datetime", self.cleaned_data["at"] or self.now)
 
     def freeze(self, *, edition: Edition, by: Any) -> Edition:

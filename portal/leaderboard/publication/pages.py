@@ -52,7 +52,8 @@ def again_page(edition: Edition, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _published_tests(edition: Edition) -> str:
-    """The listening tests whose published results are public only while the leaderboard is, as words; else empty."""
+    """Return the listening tests whose published results are public only while the leaderboard is, as words; else
+    empty."""
     tests = edition.studies.filter(results_published_at__isnull=False).order_by("results_published_at", "pk")
     return " and ".join(f"“{title}”" for title in tests.values_list("title", flat=True))
 

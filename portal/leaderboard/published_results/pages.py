@@ -77,18 +77,18 @@ class PublishedChoice:
 
     @cached_property
     def measures(self) -> list[tuple[str, str]]:
-        """Those of which any line has a number."""
+        """Return those of which any line has a number."""
         return [key for key in list_measures(self.task) if any(key in line.values for line in self.lines)]
 
     @property
     def query(self) -> str:
-        """The end of the address."""
+        """Return the end of the address."""
         named = {"edition": self.task.key, "split": self.split, "set": self.data_set, "attack": self.attack}
         return urlencode(named)
 
 
 def read_choice(given: QueryDict) -> PublishedChoice:
-    """What an address asks for; whatever it names that is not there is as if it were not named."""
+    """Return what an address asks for; whatever it names that is not there is as if it were not named."""
     tasks = {one.key: one for one in list_tasks()}
     task = tasks.get(given.get("edition", ""), tasks[FIRST])
     split = given.get("split", "") if given.get("split") in SPLITS else SPLITS[0]
@@ -99,12 +99,12 @@ def read_choice(given: QueryDict) -> PublishedChoice:
 
 
 def list_sets(task: PublishedTask, split: str) -> list[str]:
-    """The average where the edition has one, then the sets of a split."""
+    """Return the average where the edition has one, then the sets of a split."""
     return [*([AVERAGE] if task.track.averages else []), *list_trial_sets(task, split)]
 
 
 def published_page(choice: PublishedChoice) -> dict[str, Any]:
-    """Everything on the page."""
+    """Return everything on the page."""
     drawing = draw_plane(choice)
     return {
         "choice": choice,
@@ -152,7 +152,7 @@ def list_sources(choice: PublishedChoice) -> list[str]:
 
 
 def published_rows(choice: PublishedChoice) -> Iterator[tuple[Any, ...]]:
-    """The printed numbers behind the page, with their sources, the names of the columns first."""
+    """Yield the printed numbers behind the page, with their sources, the names of the columns first."""
     yield COLUMNS
     systems = [line.system for line in choice.lines]
     for one in select_numbers(choice.task, systems, choice.split, choice.data_set, choice.attack):
@@ -207,12 +207,13 @@ def _rounded(value: float, unit: str) -> str:
 
 
 def _short(text: str) -> str:
-    """A printed number with a true minus; one with very many digits in three, as the official scripts print it."""
+    """Return a printed number with a true minus; one with very many digits in three, as the official scripts print
+    it."""
     return text.replace("-", "−") if len(text.partition(".")[2]) <= DIGITS + 1 else fixed(float(text), DIGITS)
 
 
 def _notes(choice: PublishedChoice) -> Iterator[str]:
-    """What a reader has to know before comparing."""
+    """Yield what a reader has to know before comparing."""
     task = choice.task
     if choice.attack:
         yield explain_attack(choice.attack)
@@ -238,7 +239,7 @@ def _attack_of(value: PublishedValue) -> str:
 
 
 def _printed_attack(choice: PublishedChoice) -> str:
-    """The attack model that the sources say of the numbers of systems; where some say none, both."""
+    """Return the attack model that the sources say of the numbers of systems; where some say none, both."""
     own = [line for line in choice.lines if line.system != ORIGINAL]
     return " or ".join(
         dict.fromkeys(_attack_of(one) for line in own for key, one in line.values.items() if key[0] in ATTACKED)
@@ -246,7 +247,7 @@ def _printed_attack(choice: PublishedChoice) -> str:
 
 
 def _figure(choice: PublishedChoice, drawing: Drawing) -> dict[str, Any]:
-    """A figure as `components/figure.html` takes it."""
+    """Return a figure as `components/figure.html` takes it."""
     mark = figure_key(drawing.description(), "svg").rpartition("/")[2][:12]
 
     def address(extension: str, **form: str) -> str:

@@ -53,7 +53,7 @@ class Box:
 
 
 def draw_pipeline(method: Anonymizer | None) -> dict[str, Any] | None:
-    """What the template draws; None of a method that is not put together of parts."""
+    """Return what the template draws; None of a method that is not put together of parts."""
     parts: Sequence[Block] = getattr(method, "pipeline", ())
     if method is None or not parts:
         return None
@@ -114,12 +114,13 @@ def _down(upper: Box, lower: Box) -> str:
 
 
 def _to(x: int, start: int, end: int) -> str:
-    """The path of an arrow that points down."""
+    """Return the path of an arrow that points down."""
     return f"M{x} {start}V{end - 1}M{x - 4} {end - 6}l4 5l4 -5"
 
 
 def list_measured(method: Anonymizer | None) -> dict[str, Any] | None:
-    """What was measured of the method on real speech, beside the original speech; None where nobody measured it."""
+    """Return what was measured of the method on real speech, beside the original speech; None where nobody measured
+    it."""
     found = find_measured(method) if method else None
     if method is None or found is None:
         return None

@@ -82,38 +82,40 @@ class Offer:
 
     @property
     def ready(self) -> list[DataSetRow]:
-        """The data sets that can be anonymised."""
+        """Return the data sets that can be anonymised."""
         return [row for row in self.rows if 0 < row.utterances == row.with_audio]
 
     @property
     def without_audio(self) -> list[DataSetRow]:
-        """The data sets that lack audio."""
+        """Return the data sets that lack audio."""
         return [row for row in self.rows if not 0 < row.utterances == row.with_audio]
 
     @property
     def untried(self) -> list[str]:
-        """The methods that could run here, of whose pace nothing is known and that are not being tried."""
+        """Return the methods that could run here, of whose pace nothing is known and that are not being tried."""
         tried = {name for job in self.trials for name in job.parameters["methods"]}
         return [name for name, missing in self.missing.items() if not missing and name not in {*self.paces, *tried}]
 
     def asked_by(self, edition: Edition) -> list[str]:
-        """The data sets of an edition's lists."""
+        """Return the data sets of an edition's lists."""
         asked = {one.name for one in expected_sets(edition)}
         return [row.data_set.name for row in self.rows if row.data_set.name in asked]
 
     def cost_of(self, method: str) -> float | None:
-        """Seconds that anonymising and measuring a second of speech take; None where nothing tells one of the two."""
+        """Return seconds that anonymising and measuring a second of speech take; None where nothing tells one of the
+        two."""
         pace = self.paces.get(method)
         return None if pace is None or self.measuring is None else pace.work_per_second + self.measuring
 
 
 def editions_for(corpus: Corpus, by: Any) -> QuerySet[Edition]:
-    """The editions of a corpus that this person organises, the newest first."""
+    """Return the editions of a corpus that this person organises, the newest first."""
     return managed_editions_for(by).filter(corpus=corpus, archived_at=None).order_by("-created_at", "-pk")
 
 
 def make_offer(corpus: Corpus, by: Any, network: NetworkSeed | None = None) -> Offer:
-    """What this person may choose from on this corpus, of methods those that read a network where one is given."""
+    """Return what this person may choose from on this corpus, of methods those that read a network where one is
+    given."""
     known: dict[str, Anonymizer] = {method.name: method for method in methods()}
     refused: dict[str, str] = {}
     if network is not None:
@@ -146,32 +148,33 @@ class MethodCard:
 
     @property
     def plans_voices(self) -> bool:
-        """Whether its voices are mixtures, or vectors, that it plans itself."""
+        """Return whether its voices are mixtures, or vectors, that it plans itself."""
         return plans_voices(self.method)
 
     @property
     def makes_vectors(self) -> bool:
-        """Whether it makes its voices of the recordings."""
+        """Return whether it makes its voices of the recordings."""
         return makes_vectors(self.method)
 
     @property
     def needed(self) -> list[BoundField]:
-        """Those without which it does not run: of methods with targets."""
+        """Return those without which it does not run: of methods with targets."""
         return self.options[: len(self.options) - len(self.method.options)]
 
     @property
     def usual(self) -> list[BoundField]:
-        """Those whose first values suit most runs."""
+        """Return those whose first values suit most runs."""
         return self.options[len(self.needed) :]
 
     @property
     def is_wrong(self) -> bool:
-        """Whether one of the usual options has an error."""
+        """Return whether one of the usual options has an error."""
         return any(one.errors for one in self.usual)
 
     @property
     def pace_text(self) -> str:
-        """How many seconds of speech a second of work anonymises here, and what tells so; empty where nothing does."""
+        """Return how many seconds of speech a second of work anonymises here, and what tells so; empty where nothing
+        does."""
         if self.pace is None:
             return ""
         ratio = 1 / self.pace.work_per_second if self.pace.work_per_second else float("inf")
@@ -194,17 +197,17 @@ def option_name(method: Anonymizer, option: Option) -> str:
 
 
 def option_fields(known: Iterable[Anonymizer]) -> dict[str, forms.Field]:
-    """The fields of all options of these methods, by name."""
+    """Return the fields of all options of these methods, by name."""
     return {option_name(method, option): _field(option) for method in known for option in method.options}
 
 
 def target_field_names(method: Anonymizer) -> tuple[str, str]:
-    """Names of the fields of a method with targets: their data set and their selection."""
+    """Return names of the fields of a method with targets: their data set and their selection."""
     return f"{method.name}__target_set", f"{method.name}__target_selection"
 
 
 def target_fields(known: Iterable[Anonymizer], data_sets: Sequence[DataSet]) -> dict[str, forms.Field]:
-    """The fields of all methods with targets, by name. data_sets: what may lend them."""
+    """Return the fields of all methods with targets, by name. data_sets: what may lend them."""
     fields: dict[str, forms.Field] = {}
     for method in filter(takes_targets, known):
         of_set, of_selection = target_field_names(method)
@@ -229,7 +232,7 @@ def target_fields(known: Iterable[Anonymizer], data_sets: Sequence[DataSet]) -> 
 def chosen_targets(
     method: Anonymizer, cleaned: Mapping[str, Any], data_sets: Iterable[DataSet]
 ) -> tuple[TargetRequest | None, dict[str, str]]:
-    """The targets that a cleaned form chose for a method, and by field what is wrong."""
+    """Return the targets that a cleaned form chose for a method, and by field what is wrong."""
     if not takes_targets(method):
         return None, {}
     of_set, of_selection = target_field_names(method)
@@ -262,7 +265,7 @@ def _field(option: Option) -> forms.Field:
 
 
 def chosen_options(method: Anonymizer, cleaned: Mapping[str, Any]) -> tuple[dict[str, OptionValue], dict[str, str]]:
-    """The options that a cleaned form chose for a method, and by field what is wrong with others."""
+    """Return the options that a cleaned form chose for a method, and by field what is wrong with others."""
     options: dict[str, OptionValue] = {}
     wrong: dict[str, str] = {}
     for option in method.options:
@@ -363,13 +366,13 @@ class BaselineForm(forms.Form):
 
     @property
     def _lenders(self) -> list[DataSet]:
-        """The data sets whose speakers may be targets."""
+        """Return the data sets whose speakers may be targets."""
         return [row.data_set for row in self.offer.ready]
 
     # What the page shows -----------------------------------------------------------------------------
 
     def method_choices(self) -> Iterator[MethodCard]:
-        """The radio button of each method that can run here, with all that is known of it."""
+        """Yield the radio button of each method that can run here, with all that is known of it."""
         for button, method in zip(self["method"], self.offer.known.values(), strict=True):
             if self.offer.missing[method.name]:
                 continue
@@ -378,7 +381,7 @@ class BaselineForm(forms.Form):
             yield MethodCard(button, method, pace, self.offer.cost_of(method.name), fields)
 
     def method_parts(self) -> list[MethodPart]:
-        """The first methods, and the rest, which is folded until one of it is chosen."""
+        """Return the first methods, and the rest, which is folded until one of it is chosen."""
         cards = list(self.method_choices())
         rest = cards[METHODS_SHOWN:]
         is_open = any(card.method.name == self["method"].value() for card in rest)
@@ -389,20 +392,20 @@ class BaselineForm(forms.Form):
         return parts
 
     def other_corpora(self) -> QuerySet[Corpus]:
-        """Those on which the same network could run."""
+        """Return those on which the same network could run."""
         return corpora_for(self.by).filter(archived_at=None).exclude(pk=self.corpus.pk).order_by("name")
 
     def warnings(self) -> list[str]:
-        """What a reader of evaluations must know of the network on this corpus."""
+        """Return what a reader of evaluations must know of the network on this corpus."""
         return warn_of_speakers(self.offer.network, self.corpus) if self.offer.network else []
 
     def seldom_changed(self) -> list[BoundField]:
-        """Fields whose first values suit most runs."""
+        """Return fields whose first values suit most runs."""
         return [self[name] for name in ("label", "name", "seed") if name != "label" or self.offer.editions]
 
     @property
     def opens_more(self) -> bool:
-        """Whether one of the folded fields has an error."""
+        """Return whether one of the folded fields has an error."""
         return any(one.errors for one in (self["level"], *self.seldom_changed()))
 
     def missing_groups(self) -> list[Missing]:
@@ -410,18 +413,18 @@ class BaselineForm(forms.Form):
         return group_missing((one.title, self.offer.missing[one.name]) for one in self.offer.known.values())
 
     def data_set_choices(self) -> Iterator[tuple[BoundWidget, DataSetRow]]:
-        """Each ready data set's checkbox with its numbers, in the order of the corpus page."""
+        """Yield each ready data set's checkbox with its numbers, in the order of the corpus page."""
         buttons = {int(str(button.data["value"])): button for button in self["data_sets"]}
         yield from ((buttons[row.data_set.pk], row) for row in self.offer.ready)
 
     def edition_choices(self) -> Iterator[tuple[BoundWidget, Edition | None, str]]:
-        """Each edition's radio button, none first, with the names of the data sets that its teams anonymise."""
+        """Yield each edition's radio button, none first, with the names of the data sets that its teams anonymise."""
         for button, edition in zip(self["edition"], [None, *self.offer.editions], strict=True):
             yield button, edition, ", ".join(self.offer.asked_by(edition)) if edition else ""
 
     @property
     def asks_about_missing(self) -> bool:
-        """Whether data sets of the edition's lists are missing among those chosen."""
+        """Return whether data sets of the edition's lists are missing among those chosen."""
         return bool(self.is_bound and self.errors and self.missing_sets)
 
     # What it takes -----------------------------------------------------------------------------------
@@ -485,7 +488,7 @@ class BaselineForm(forms.Form):
 
     @cached_property
     def missing_sets(self) -> list[str]:
-        """Data sets of the lists of the chosen edition that were not chosen."""
+        """Return data sets of the lists of the chosen edition that were not chosen."""
         edition = self.cleaned_data.get("edition") if self.is_bound else None
         if edition is None:
             return []

@@ -81,7 +81,7 @@ def run_page(request: HttpRequest, view: View, data_set: str) -> dict[str, Any]:
 
 
 def _targets_text(run: AnonymizationRun) -> str:
-    """Where the targets of a run come from and by which rule they were given; empty for a run without."""
+    """Return where the targets of a run come from and by which rule they were given; empty for a run without."""
     if run.target_set is None:
         return ""
     rule = SELECTIONS.get(run.target_selection)
@@ -91,7 +91,7 @@ def _targets_text(run: AnonymizationRun) -> str:
 
 
 def find_voices(view: View, data_set: str) -> tuple[AnonymizationRun, list[str]]:
-    """A run and the names of the parameters of its voices, or "not found"."""
+    """Return a run and the names of the parameters of its voices, or "not found"."""
     run = get_run(view.submission, data_set)
     method = find_method(run)
     if method is None:
@@ -102,7 +102,7 @@ def find_voices(view: View, data_set: str) -> tuple[AnonymizationRun, list[str]]
 
 
 def _voices_page(request: HttpRequest, run: AnonymizationRun) -> Page[Any]:
-    """The speakers or utterances of the data set, a part of them."""
+    """Return the speakers or utterances of the data set, a part of them."""
     if run.level == AnonymizationRun.Level.UTTERANCE:
         members = run.data_set.utterances.order_by("name").values_list("speaker__name", "speaker__gender", "name")
         return Paginator(members, PAGE_SIZE).get_page(request.GET.get("page"))
@@ -112,7 +112,7 @@ def _voices_page(request: HttpRequest, run: AnonymizationRun) -> Page[Any]:
 
 
 def _voice_rows(run: AnonymizationRun, method: Anonymizer, members: Sequence[Any]) -> list[dict[str, Any]]:
-    """Each voice: whose it is, and its parameters with their values; none where the plan of the run lacks it."""
+    """Return each voice: whose it is, and its parameters with their values; none where the plan of the run lacks it."""
     is_utterance = run.level == AnonymizationRun.Level.UTTERANCE
     return [
         {
@@ -174,7 +174,7 @@ def _find_voice(run: AnonymizationRun, method: Anonymizer, speaker: str, utteran
 
 
 def _mixture_text(mixture: Mapping[str, float]) -> str:
-    """The largest shares of a mixture; empty for a voice that is none."""
+    """Return the largest shares of a mixture; empty for a voice that is none."""
     largest = sorted(mixture.items(), key=lambda each: -each[1])[:SHARES_SHOWN]
     rest = len(mixture) - len(largest)
     return ", ".join(f"{name} {decimals(share, 2)}" for name, share in largest) + (f", {rest} more" if rest > 0 else "")

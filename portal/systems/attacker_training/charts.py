@@ -188,7 +188,7 @@ def _table(title: str, x_label: str, series: Sequence[Series], digits: int) -> T
 
 
 def _in_words(series: Sequence[Series], levels: Sequence[Level], digits: int) -> str:
-    """The ends of the lines, for those who cannot see them."""
+    """Return the ends of the lines, for those who cannot see them."""
     ends = [
         f"{one.label}: {one.points[0][1]:.{digits}f} at {one.points[0][0]:g}, {one.points[-1][1]:.{digits}f} at "
         f"{one.points[-1][0]:g}."

@@ -132,17 +132,18 @@ class TrainingForm(forms.Form):
 
     @property
     def can_make(self) -> bool:
-        """Whether the portal's own method made this submission, so that missing training data can be made, too."""
+        """Return whether the portal's own method made this submission, so that missing training data can be made,
+        too."""
         return self.submission.anonymization_runs.exists()
 
     @cached_property
     def usable(self) -> list[Material]:
-        """The sets that can be trained on, now or once they are anonymised."""
+        """Return the sets that can be trained on, now or once they are anonymised."""
         return [one for one in self.material if not one.problem or (self.can_make and not one.is_complete)]
 
     @cached_property
     def knows_targets(self) -> bool:
-        """Whether targets are known of at least one of the sets, or will be once it is made."""
+        """Return whether targets are known of at least one of the sets, or will be once it is made."""
         if any(one.targets for one in self.material):
             return True
         like = self.submission.anonymization_runs.order_by("pk").first()
@@ -150,7 +151,7 @@ class TrainingForm(forms.Form):
 
     @cached_property
     def has_gpu(self) -> bool:
-        """Whether a living worker has a graphics card."""
+        """Return whether a living worker has a graphics card."""
         return has_card(read_clock())
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, Material]]:

@@ -71,7 +71,7 @@ def list_page(view: View) -> dict[str, Any]:
 
 
 def sweep_chart(runs: Iterable[EvaluationRun], reports: Mapping[int, TrainingReport]) -> Chart | None:
-    """The final VER_S against the epochs without a reversed gradient, as figure 4 of the paper.
+    """Return the final VER_S against the epochs without a reversed gradient, as figure 4 of the paper.
 
     Of the trainings that differ in E alone; None where there are not two values of E.
     """
@@ -129,7 +129,7 @@ def training_page(view: View, training: int) -> dict[str, Any]:
 
 
 def live_part(view: View, run: EvaluationRun, recipe: TrainingRecipe | None = None) -> dict[str, Any]:
-    """What is renewed while a training runs: how far it is, and its curves."""
+    """Return what is renewed while a training runs: how far it is, and its curves."""
     recipe = recipe or read_recipe_of_run(run)
     epochs = list_epochs([run])[run.pk]
     if run.job is not None:
@@ -151,7 +151,7 @@ def live_part(view: View, run: EvaluationRun, recipe: TrainingRecipe | None = No
 
 
 def make_charts(by_seed: Mapping[int, Sequence[TrainingEpoch]], recipe: TrainingRecipe) -> list[Chart]:
-    """The curves of a training: validation errors (figure 3 of the paper), losses, learning rate, weight."""
+    """Return the curves of a training: validation errors (figure 3 of the paper), losses, learning rate, weight."""
     extent = (1.0, float(max(2, recipe.epochs)))
     several = len(by_seed) > 1
 
@@ -231,7 +231,7 @@ def _chances(by_seed: Mapping[int, Sequence[TrainingEpoch]]) -> list[Level]:
 
 
 def report_cells(report: TrainingReport, error_rates: Mapping[str, Spread]) -> list[tuple[str, str, str]]:
-    """The row of the report: error rates of the attack by trial set, then what the recogniser knows.
+    """Return the row of the report: error rates of the attack by trial set, then what the recogniser knows.
 
     Each is a label, mean and deviation over the seeds, per cent, and what a guess would reach.
     """
@@ -249,7 +249,7 @@ def report_cells(report: TrainingReport, error_rates: Mapping[str, Spread]) -> l
 
 
 def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread]:
-    """The EERs of the attacks with these attackers, shares, over the seeds of each trial set."""
+    """Return the EERs of the attacks with these attackers, shares, over the seeds of each trial set."""
     names = {scoring: describe_scoring(run, scoring) for scoring in list_scorings(run)}
     engines = {name_attacker(run, one.seed, scoring): names[scoring] for one in report.seeds for scoring in names}
     values = MetricValue.objects.filter(
@@ -282,7 +282,7 @@ def _error_rates(run: EvaluationRun, report: TrainingReport) -> dict[str, Spread
 
 
 def _warnings(report: TrainingReport, tested: int) -> list[tuple[str, str]]:
-    """What a reader must know before they believe the report: title and text."""
+    """Return what a reader must know before they believe the report: title and text."""
     found = [("The attacker was trained on speakers that it has to find", warn_of_tested(tested))] if tested else []
     first = report.first
     if first is not None and report.is_anti_prediction:

@@ -23,7 +23,7 @@ PERCENT_DIGITS = 1
 
 
 def percent(share: float | None) -> str:
-    """A share in per cent, without the sign."""
+    """Return a share in per cent, without the sign."""
     return decimals(None if share is None else 100 * share, PERCENT_DIGITS)
 
 
@@ -61,7 +61,7 @@ def _training(view: View, run: EvaluationRun, report: TrainingReport) -> list[Ce
 
 
 def report_table(run: EvaluationRun, report: TrainingReport, cells: Sequence[tuple[str, str, str]]) -> Table | None:
-    """The report of a training beside what a guess would reach; None before a seed has ended.
+    """Return the report of a training beside what a guess would reach; None before a seed has ended.
 
     Args:
         cells: each column's heading, mean and deviation, and what a guess would reach.
@@ -84,7 +84,7 @@ def report_table(run: EvaluationRun, report: TrainingReport, cells: Sequence[tup
 
 
 def seeds_table(report: TrainingReport) -> Table | None:
-    """The numbers of each seed; None where there is one at most, which the report tells already."""
+    """Return the numbers of each seed; None where there is one at most, which the report tells already."""
     if len(report.seeds) < 2:
         return None
     names = ("source_error", "target_error", "target_probe", "target_probe_other_sources")

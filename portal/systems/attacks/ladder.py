@@ -108,7 +108,7 @@ class LadderReading:
 
 
 def read_ladders(ladders: Sequence[Ladder]) -> LadderReading:
-    """What the ladders of a system say together, and what of each has to be known."""
+    """Return what the ladders of a system say together, and what of each has to be known."""
     whole = [ladder for ladder in ladders if len(ladder.rungs) > 1]
     notes = [note for ladder in ladders for note in _notes(ladder)]
     return LadderReading(_summary(whole), tuple(notes), _missing(ladders))
@@ -176,7 +176,7 @@ def _naming(less: Rung, more: Rung) -> str:
 
 
 def _reasons(less: Rung, more: Rung, ladder: Ladder) -> Iterator[str]:
-    """What the numbers give for an attacker that errs more than one that knows less."""
+    """Yield what the numbers give for an attacker that errs more than one that knows less."""
     overlaps, speakers = _overlap(less, more), ladder.speakers
     if less.is_near_chance and more.is_near_chance:
         yield "both are near 50 %, where the attacker guesses, so their order means nothing"

@@ -66,7 +66,7 @@ VOICES = (("gain_of_voice_distinctiveness", "official"), ("de_identification", "
 
 
 def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
-    """Everything about the attacks on a submission; those who may not see its jobs get numbers only."""
+    """Return everything about the attacks on a submission; those who may not see its jobs get numbers only."""
     found = list_attacks(view.submission, as_of=view.as_of)
     runs = list_unfinished(view, ATTACK)
     if not found and not view.is_own:
@@ -107,7 +107,8 @@ def attack_page(request: HttpRequest, view: View) -> dict[str, Any]:
 
 
 def training_attacks(view: View, training: EvaluationRun) -> dict[str, Any]:
-    """What the page of a training shows of the attacks with its attackers: EERs by each seed and way of comparing."""
+    """Return what the page of a training shows of the attacks with its attackers: EERs by each seed and way of
+    comparing."""
     found = list_attacks(view.submission, as_of=view.as_of)
     estimator = estimator_for(view)
     every = list_attackers(found, None, estimator)
@@ -117,7 +118,8 @@ def training_attacks(view: View, training: EvaluationRun) -> dict[str, Any]:
 
 
 def strength_table(attackers: Sequence[AttackerResults]) -> Table:
-    """Whether each trained attacker is strong enough, by trial set: a word, what speaks against it, what is unknown."""
+    """Return whether each trained attacker is strong enough, by trial set: a word, what speaks against it, what is
+    unknown."""
     columns = [Column("attacker", "Attacker", kind="text"), Column("set", "Data set"), Column("verdict", "Verdict")]
     columns += [Column("why", "Why", kind="text"), Column("unknown", "Not checked", kind="text")]
     rows = (
@@ -135,7 +137,7 @@ def strength_table(attackers: Sequence[AttackerResults]) -> Table:
 
 
 def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> dict[str, Any]:
-    """What the page of a system says of the portal evaluation (systems/_attacked.html and _recognised.html).
+    """Return what the page of a system says of the portal evaluation (systems/_attacked.html and _recognised.html).
 
     A section is left out where there is nothing to say to this reader.
 
@@ -163,7 +165,7 @@ def portal_evaluation_sections(view: View, uploaded: ObjectiveValues | None) -> 
 def _attacked(
     view: View, uploaded: ObjectiveValues | None, runs: list[EvaluationRun], numbers: NumbersOfRuns
 ) -> dict[str, Any]:
-    """The short form for the page of a system."""
+    """Return the short form for the page of a system."""
     found = read_attacks(view.submission, runs, numbers)
     if not found:
         return {}
@@ -175,17 +177,17 @@ def _attacked(
 
 
 def _has_numbers(values: ObjectiveValues | None) -> bool:
-    """Whether the tables of data sets of the page hold them."""
+    """Return whether the tables of data sets of the page hold them."""
     return values is not None and values.run is not None
 
 
 def _is_by_portal(view: View) -> bool:
-    """Whether the numbers of the edition are those of the portal's own attacks."""
+    """Return whether the numbers of the edition are those of the portal's own attacks."""
     return view.system.edition is not None and view.system.edition.recipe.evaluation.by_portal
 
 
 def _reading(view: View, attackers: list[AttackerResults], estimator: str) -> LadderReading:
-    """What the order of the attack models says. Of a method run here it is known who shares a voice."""
+    """Return what the order of the attack models says. Of a method run here it is known who shares a voice."""
     own = [attacker for attacker in attackers if attacker.is_own]
     by_speaker = view.submission.anonymization_runs.filter(level=AnonymizationRun.Level.SPEAKER)
     apart = bool(own) and view.system.is_baseline and by_speaker.exists()
@@ -202,7 +204,8 @@ def _reading(view: View, attackers: list[AttackerResults], estimator: str) -> La
 def list_attackers(
     found: list[AttackValues], uploaded: ObjectiveValues | None, estimator: str = USUAL_ESTIMATOR
 ) -> list[AttackerResults]:
-    """The portal's attackers, and first the one whose scores the team uploaded, if it did so for what they measured."""
+    """Return the portal's attackers, and first the one whose scores the team uploaded, if it did so for what they
+    measured."""
     verdicts = judge_attacks({one.run: one.numbers for one in found}, estimator)
     own = [
         AttackerResults(
@@ -225,7 +228,7 @@ def list_attackers(
 
 
 def estimator_for(view: View) -> str:
-    """Whose equal error rate is shown: that of the edition."""
+    """Return whose equal error rate is shown: that of the edition."""
     edition = view.system.edition
     return estimator_of(edition.recipe if edition else None)
 
@@ -262,7 +265,8 @@ class AttackerResults:
     def number(
         self, place: AttackedSet, metric: str, estimator: str, attack: AttackModel | None = None
     ) -> Number | None:
-        """The number of a data set and gender; of verification that of an attack model, by the evaluator it names."""
+        """Return the number of a data set and gender; of verification that of an attack model, by the evaluator it
+        names."""
         named = NumberIdentity(place.data_set, place.gender, metric, estimator)
         found = [named]
         if attack is not None:
@@ -299,7 +303,7 @@ class AttackedSet:
 
 
 def list_places(attackers: Sequence[AttackerResults], metric: str = "eer") -> list[AttackedSet]:
-    """Data sets and genders with a number of this portal, by name, averages last."""
+    """Return data sets and genders with a number of this portal, by name, averages last."""
     found = {
         AttackedSet(identity.data_set, identity.gender)
         for attacker in attackers
@@ -311,7 +315,7 @@ def list_places(attackers: Sequence[AttackerResults], metric: str = "eer") -> li
 
 
 def eer_table(attackers: Sequence[AttackerResults], estimator: str) -> Table:
-    """EERs side by side: a row for each attack model, a column for each attacker."""
+    """Return EERs side by side: a row for each attack model, a column for each attacker."""
     groups = []
     for place in list_places(attackers):
         rows = []
@@ -332,13 +336,15 @@ def eer_table(attackers: Sequence[AttackerResults], estimator: str) -> Table:
 
 
 def further_table(attackers: Sequence[AttackerResults], estimator: str) -> Table:
-    """All other numbers of speaker verification of the portal's attackers: a row for each attack model and attacker."""
+    """Return all other numbers of speaker verification of the portal's attackers: a row for each attack model and
+    attacker."""
     columns = [(metric, by) for metric, by in FURTHER if (metric, by) != ("eer", estimator)]
     return _attackers_table(attackers, columns, "further", "Further measures")
 
 
 def beyond_tables(attackers: Sequence[AttackerResults]) -> list[Table]:
-    """Privacy beyond the EER by the portal's attackers, rows as in `further_table`: averages, then each trial set.
+    """Return privacy beyond the EER by the portal's attackers, rows as in `further_table`: averages, then each trial
+    set.
 
     Of one trial set only that set; averages without unprotected speech, which each set has; `BEYOND_READ` alone, for
     downloads have every measure.
@@ -385,7 +391,7 @@ def _attackers_table(
 
 
 def voices_table(attackers: Sequence[AttackerResults]) -> Table:
-    """Voice distinctiveness and de-identification by the vectors of each attacker."""
+    """Return voice distinctiveness and de-identification by the vectors of each attacker."""
     known = [
         (metric, by, attacker)
         for metric, by in VOICES
@@ -411,7 +417,7 @@ def voices_table(attackers: Sequence[AttackerResults]) -> Table:
 
 
 def extras_table(attackers: Sequence[AttackerResults]) -> Table:
-    """Gender preservation and the inversion attack, each beside what bounds it: a row for each attacker."""
+    """Return gender preservation and the inversion attack, each beside what bounds it: a row for each attacker."""
     columns = {
         (GENDER, Speech.ANONYMISED): "Gender preservation, %",
         (GENDER, Speech.ORIGINAL): "Same of the originals, %",
@@ -438,7 +444,8 @@ def extras_table(attackers: Sequence[AttackerResults]) -> Table:
 
 
 def make_ladders(attackers: Sequence[AttackerResults], estimator: str, *, drawn_apart: bool = False) -> list[Ladder]:
-    """The ladder of each own attacker on each data set; its semi-informed rung is the best of those trained here."""
+    """Return the ladder of each own attacker on each data set; its semi-informed rung is the best of those trained
+    here."""
     own = [attacker for attacker in attackers if attacker.is_own]
     frozen = [attacker for attacker in own if not attacker.is_trained] or own
     return [
@@ -476,7 +483,7 @@ def _rung(attacker: AttackerResults, place: AttackedSet, estimator: str, attack:
 
 
 def _count(numbers: Iterable[Number | None], place: AttackedSet | None = None) -> int:
-    """What numbers rest on; 0, which is not shown, of averages, whose data sets stand above them."""
+    """Return what numbers rest on; 0, which is not shown, of averages, whose data sets stand above them."""
     return 0 if place and place.is_average else max(number.n for number in numbers if number)
 
 
@@ -487,7 +494,7 @@ def _title_of(place: AttackedSet) -> str:
 
 
 def _cell(number: Number | None) -> Cell:
-    """A number as it is read; one that is nothing but a reported number says so."""
+    """Return a number as it is read; one that is nothing but a reported number says so."""
     if number is None or number.basis is not Basis.REPORTED:
         return number_cell(number)
     return number_cell(number, note="from reported numbers" if number.is_average else "reported")
@@ -496,7 +503,8 @@ def _cell(number: Number | None) -> Cell:
 def _judged(
     cell: Cell, number: Number | None, attacker: AttackerResults, place: AttackedSet, attack: AttackModel
 ) -> Cell:
-    """An EER with what the reversed sign reaches, and the word for a trained attacker that is not strong enough."""
+    """Return an EER with what the reversed sign reaches, and the word for a trained attacker that is not strong
+    enough."""
     turned = attacker.number(place, "better_sign_eer", "", attack)
     return tables.mark_weak(tables.mark_turned(cell, number, turned), attacker.verdicts.get(place.data_set))
 

@@ -26,13 +26,13 @@ from portal.systems.selectors import View
 
 
 def organized_run(view: View, run: int) -> EvaluationRun:
-    """A run of an attacker or recogniser on a system, or "not found"."""
+    """Return a run of an attacker or recogniser on a system, or "not found"."""
     kinds = [one.kind for one in CHAINED_KINDS]
     return get_object_or_404(EvaluationRun, submission__system=view.system, kind__in=kinds, pk=run)
 
 
 def list_unfinished(view: View, kind: RunKind) -> EngineRuns | None:
-    """The runs under way or stopped, for the system's own people."""
+    """Return the runs under way or stopped, for the system's own people."""
     return group_unfinished(list_runs(view.submission, kind.kind)) if view.is_own else None
 
 
@@ -46,7 +46,8 @@ class EngineCard:
 
     @property
     def pace(self) -> str:
-        """How much speech it works through in a second, by what it took here before; empty before it worked here."""
+        """Return how much speech it works through in a second, by what it took here before; empty before it worked
+        here."""
         return f"{1 / self.cost:,.3g} s of speech in a second, by earlier runs here" if self.cost else ""
 
 
@@ -67,7 +68,7 @@ class SetRow:
 
 
 def list_rows(states: Iterable[SetState], note: Callable[[SetState], str]) -> list[SetRow]:
-    """Data sets with their speech, which counts twice: original and anonymised."""
+    """Return data sets with their speech, which counts twice: original and anonymised."""
     parts = {one: [part.pk for part in (one.data_set, one.enrolment) if part] for one in states}
     seconds = sum_speech({key for keys in parts.values() for key in keys})
     return [
@@ -118,11 +119,11 @@ class EngineForm(forms.Form):
     # Of each kind of engine --------------------------------------------------------------------------
 
     def offered_sets(self) -> Sequence[SetRow]:
-        """The data sets of the submission."""
+        """Return the data sets of the submission."""
         raise NotImplementedError
 
     def suits(self, name: str) -> bool:  # noqa: ARG002
-        """Whether an engine can go over all of these data sets, so that it is proposed."""
+        """Return whether an engine can go over all of these data sets, so that it is proposed."""
         return True
 
     def start_run(self, engine: str, data_sets: Sequence[str]) -> EvaluationRun:
@@ -132,7 +133,7 @@ class EngineForm(forms.Form):
     # What the page shows -----------------------------------------------------------------------------
 
     def engine_cards(self) -> Iterator[EngineCard]:
-        """The radio button of each engine that can run here."""
+        """Yield the radio button of each engine that can run here."""
         for button, (name, engine) in zip(self["engine"], self.engines.items(), strict=True):
             if not self.missing[name]:
                 yield EngineCard(button, engine, self.costs[name])
@@ -142,12 +143,12 @@ class EngineForm(forms.Form):
         return group_missing((engine.title, self.missing[name]) for name, engine in self.engines.items())
 
     def set_choices(self) -> Iterator[tuple[BoundWidget, SetRow]]:
-        """Each ready data set's checkbox with what it is."""
+        """Yield each ready data set's checkbox with what it is."""
         yield from zip(self["data_sets"], self.ready, strict=True)
 
     @property
     def refused(self) -> list[SetRow]:
-        """The data sets that cannot be chosen."""
+        """Return the data sets that cannot be chosen."""
         return [row for row in self.rows if row.problem]
 
     # What it takes -----------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ class NetworkTrainingForm(forms.Form):
 
     @cached_property
     def has_card(self) -> bool:
-        """Whether a living worker has a graphics card."""
+        """Return whether a living worker has a graphics card."""
         return has_card(read_clock())
 
     def recipe_cards(self) -> Iterator[RecipeCard]:

@@ -104,7 +104,8 @@ def _training(training: NetworkTraining) -> list[Cell | str]:
 
 
 def _reached(seeds: Sequence[NetworkSeed]) -> Cell:
-    """The number that tells most of a training, mean over its seeds: on speakers held out, else the first loss."""
+    """Return the number that tells most of a training, mean over its seeds: on speakers held out, else the first
+    loss."""
     cards = [one.card for one in seeds]
     for name in ("rmse_semitones", "cosine", "phone_error_rate"):
         found = [card["held_out"][name] for card in cards if card.get("held_out", {}).get(name) is not None]
@@ -149,8 +150,8 @@ def training_page(user: Any, training: NetworkTraining) -> dict[str, Any]:
 
 
 def _list_readers(user: Any, training: NetworkTraining, ended: Sequence[NetworkSeed]) -> dict[str, Any]:
-    """The methods that can run with networks of these seeds of a training, which fit the same decoder. Of a decoder
-    also those that need a network for it besides, and the trainings of such."""
+    """Return the methods that can run with networks of these seeds of a training, which fit the same decoder. Of a
+    decoder also those that need a network for it besides, and the trainings of such."""
     found, refused = list_readers(ended[0]) if ended and may_see_decoder(user, training) else ({}, {})
     return {
         "readers": [name for name in found if name not in refused],
@@ -160,7 +161,7 @@ def _list_readers(user: Any, training: NetworkTraining, ended: Sequence[NetworkS
 
 
 def live_part(training: NetworkTraining) -> dict[str, Any]:
-    """What is renewed while a training runs: how far it is, and its curves."""
+    """Return what is renewed while a training runs: how far it is, and its curves."""
     jobs, seeds = with_estimates(list_jobs(training)), list(training.seeds.all())
     shown = next((job for job in jobs if job.state != JobState.SUCCEEDED), jobs[-1] if jobs else None)
     return {
@@ -178,7 +179,7 @@ def live_part(training: NetworkTraining) -> dict[str, Any]:
 
 
 def make_charts(seeds: Sequence[NetworkSeed]) -> list[Chart]:
-    """A chart for each loss, with a line for each seed."""
+    """Return a chart for each loss, with a line for each seed."""
     told = [one for one in seeds if len(one.losses) > 1]
     names = told[0].losses[0][1:] if told else []
     several = len(told) > 1
@@ -205,7 +206,7 @@ def make_charts(seeds: Sequence[NetworkSeed]) -> list[Chart]:
 
 
 def cards_table(seeds: Sequence[NetworkSeed]) -> Table | None:
-    """The cards of the seeds that have ended, side by side; None before one has."""
+    """Return the cards of the seeds that have ended, side by side; None before one has."""
     if not seeds:
         return None
     cards = [one.card for one in seeds]

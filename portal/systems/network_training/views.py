@@ -50,7 +50,7 @@ def training_detail(request: HttpRequest, training: int) -> HttpResponse:
 
 @organizer_read
 def training_live(request: HttpRequest, training: int) -> HttpResponse:
-    """The part of `training_detail` that renews itself; at the end the whole page is loaded again."""
+    """Return the part of `training_detail` that renews itself; at the end the whole page is loaded again."""
     live = pages.live_part(training_for(request.user, training))
     if not live["is_active"]:
         return reload_page()
@@ -91,7 +91,7 @@ def losses(request: HttpRequest, training: int, seed: int) -> HttpResponse:
 
 @organizer_read
 def download_weights(request: HttpRequest, training: int, seed: int) -> HttpResponse:
-    """Weights, card, losses and what else a training of the shell leaves in its folder."""
+    """Return weights, card, losses and what else a training of the shell leaves in its folder."""
     found = seed_for(request.user, training, seed)
     packed = pack_files(found.files)
     response = FileResponse(packed, as_attachment=True, filename=f"{found.file_name}.zip")

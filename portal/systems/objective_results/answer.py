@@ -18,7 +18,7 @@ from portal.systems.objective_results.tables import Standing
 def answer(
     values: ObjectiveValues, standing: Standing, track: Track, leaderboard: Leaderboard | None, key: str
 ) -> list[str]:
-    """Privacy, utility and rank in sentences made from the numbers.
+    """Return privacy, utility and rank in sentences made from the numbers.
 
     Args:
         leaderboard: of the edition, where this reader sees it and it shows this submission; None otherwise.
@@ -59,7 +59,7 @@ def _lower(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
 
 
 def _turned(values: ObjectiveValues, policy: LeaderboardPolicy) -> str:
-    """What an attacker reaches who turns the sign, where the EER is above 50 %."""
+    """Return what an attacker reaches who turns the sign, where the EER is above 50 %."""
     attack, decides = AttackModel(policy.attack_model), policy.privacy
     eer = values.average(decides.metric, decides.estimator, split=policy.split, attack_model=attack)
     turned = values.average("better_sign_eer", split=policy.split, attack_model=attack)

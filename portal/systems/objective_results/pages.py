@@ -56,7 +56,7 @@ SHOWN_MISMATCHES = 20
 
 
 def edition_system_page(request: HttpRequest, view: View) -> dict[str, Any]:
-    """The page of a system in an edition, in a fixed number of queries."""
+    """Return the page of a system in an edition, in a fixed number of queries."""
     system, submission = view.system, view.submission
     edition = edition_of(system)
     values = load_numbers(view)
@@ -122,19 +122,20 @@ def listeners_of(request: HttpRequest, view: View, values: ObjectiveValues) -> d
 
 
 def load_numbers(view: View) -> ObjectiveValues:
-    """All objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its time."""
+    """Return all objective numbers of the submission shown; a public page of a frozen leaderboard shows those of its
+    time."""
     found = read_objective_values([view.submission], as_of=view.as_of, runs_at_hand=view.evaluation_runs)
     return found[view.submission.pk]
 
 
 def read_standing(view: View, values: ObjectiveValues) -> Standing:
-    """How the submission shown stands to the conditions of its edition."""
+    """Return how the submission shown stands to the conditions of its edition."""
     edition = edition_of(view.system)
     return find_standing(values, edition.policy, list_reasons(view, values))
 
 
 def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[str]:
-    """Privacy, utility and rank in sentences; none of what was not evaluated."""
+    """Return privacy, utility and rank in sentences; none of what was not evaluated."""
     if not values.run:
         return []
     edition = edition_of(view.system)
@@ -144,7 +145,7 @@ def summarize(view: View, values: ObjectiveValues, standing: Standing) -> list[s
 
 
 def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
-    """Why the submission shown can be ranked in no condition, as the leaderboard says it."""
+    """Return why the submission shown can be ranked in no condition, as the leaderboard says it."""
     edition = edition_of(view.system)
     policy = edition.policy
     of_system = describe_system(view.submission)
@@ -155,7 +156,7 @@ def list_reasons(view: View, values: ObjectiveValues) -> list[str]:
 def beyond_figures(
     request: HttpRequest, values: ObjectiveValues, estimator: str, score_sets: Iterable[ScoreSet], engine: str = ""
 ) -> list[Figure]:
-    """What the EER hides, a figure for each data set on the whole set; none of runs that did not measure it.
+    """Return what the EER hides, a figure for each data set on the whole set; none of runs that did not measure it.
 
     Args:
         engine: what attacked, where the portal did.
@@ -175,7 +176,7 @@ def beyond_figures(
 def det_figures(
     request: HttpRequest, values: ObjectiveValues, estimator: str, score_sets: Iterable[ScoreSet], engine: str = ""
 ) -> list[Figure]:
-    """A figure for each data set whose scores were measured, all of them on the whole set.
+    """Return a figure for each data set whose scores were measured, all of them on the whole set.
 
     Args:
         engine: what attacked, where the portal did.

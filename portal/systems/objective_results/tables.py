@@ -67,7 +67,7 @@ def number_table(
     is_counted: bool = True,
     note: str = "",
 ) -> Table:
-    """A table of numbers by data set; without counts by metric.
+    """Return a table of numbers by data set; without counts by metric.
 
     Args:
         heads: of the columns of numbers.
@@ -92,12 +92,12 @@ def number_table(
 
 
 def number_group(title: str, rows: Iterable[Row], link: str = "") -> Group:
-    """The rows of one data set or metric. `link`: where that is explained."""
+    """Return the rows of one data set or metric. `link`: where that is explained."""
     return Group(tuple(rows), head=Cell(title, link=link))
 
 
 def number_row(of: str, cells: Iterable[Cell], n: int | None = None) -> Row:
-    """A line of numbers. `of`: what they are of. `n`: how many they rest on, None in a table without counts."""
+    """Return a line of numbers. `of`: what they are of. `n`: how many they rest on, None in a table without counts."""
     counted = () if n is None else (Cell(f"{n:,}" if n else "", value=n),)
     return Row((Cell(of), *counted, *cells))
 
@@ -119,13 +119,13 @@ def number_cell(number: Number | None, digits: int | None = None, note: str = ""
 
 
 def add_note(cell: Cell, note: str, *, is_unlike: bool = False) -> Cell:
-    """The cell with one more note."""
+    """Return the cell with one more note."""
     joined = "; ".join(filter(None, [cell.note, note]))
     return replace(cell, note=joined, is_unlike=cell.is_unlike or is_unlike)
 
 
 def metric_label(metric: str, estimator: str) -> str:
-    """What a metric is called above a column, with its unit."""
+    """Return what a metric is called above a column, with its unit."""
     described = find_metric(metric, estimator)
     return f"{described.label}, {described.unit}" if described.unit else described.label
 
@@ -147,12 +147,12 @@ class TableMaker:
     with_reported: bool
 
     def tables(self) -> list[Table]:
-        """All tables of single data sets that have a number."""
+        """Return all tables of single data sets that have a number."""
         made = (self._verification(), self._recognition(), self._voices(), self._naturalness(), self._emotions())
         return [table for table in made if table.groups]
 
     def averages(self, *, of_privacy: bool | None = None) -> Table:
-        """The weighted averages, a column for each split; all, those of privacy, or those of utility."""
+        """Return the weighted averages, a column for each split; all, those of privacy, or those of utility."""
         splits = tuple(dict.fromkeys(split for average in self.track.averages for split in average.weights))
         groups = [
             number_group(
@@ -223,7 +223,7 @@ class TableMaker:
                 yield number_row(title, cells)
 
     def _average_cell(self, average: Average, split: str, test: Mapping[str, Any]) -> Cell:
-        """An average; without it, of which of its data sets there is no number where there are some."""
+        """Return an average; without it, of which of its data sets there is no number where there are some."""
         found = self.values.average(average.metric, average.estimator, split=split, **test)
         if found:
             return self._cell(found, AVERAGE_DECIMALS)
@@ -249,7 +249,7 @@ class TableMaker:
         return number_table("verification", "Privacy: speaker verification", caption, heads, groups, note=note)
 
     def beyond(self) -> Table:
-        """Privacy beyond the EER, a column for each of `BEYOND_SHOWN` that a set has, and one for `SHARES`.
+        """Return privacy beyond the EER, a column for each of `BEYOND_SHOWN` that a set has, and one for `SHARES`.
 
         It has no rows where no run has measured them.
         """
@@ -349,7 +349,7 @@ class TableMaker:
 
 
 def add_chance(cell: Cell, by_chance: Number | None) -> Cell:
-    """A disclosure of ranks with the one that shuffled identities have."""
+    """Return a disclosure of ranks with the one that shuffled identities have."""
     if by_chance is None:
         return cell
     return add_note(cell, f"{decimals(by_chance.value, by_chance.metric.decimals)} by chance")
@@ -364,7 +364,7 @@ def mark_turned(cell: Cell, number: Number | None, turned: Number | None) -> Cel
 
 
 def mark_weak(cell: Cell, verdict: Reliability | None) -> Cell:
-    """An EER with the word for a trained attacker that is not strong enough."""
+    """Return an EER with the word for a trained attacker that is not strong enough."""
     if verdict is None or verdict.is_reliable or not cell.text:
         return cell
     return add_note(cell, verdict.word, is_unlike=True)
@@ -374,7 +374,7 @@ def mark_weak(cell: Cell, verdict: Reliability | None) -> Cell:
 
 
 def list_mismatches(values: ObjectiveValues) -> list[dict[str, str]]:
-    """Every number that is reported otherwise, averages first, in words for the system's own people."""
+    """Return every number that is reported otherwise, averages first, in words for the system's own people."""
     return [
         {
             "what": number_words(one.identity),
@@ -411,12 +411,12 @@ class Standing:
 
     @property
     def average_text(self) -> str:
-        """The average as it is read."""
+        """Return the average as it is read."""
         return self.average.rounded()[0] if self.average else ""
 
 
 def find_standing(values: ObjectiveValues, policy: LeaderboardPolicy, reasons: Sequence[str]) -> Standing:
-    """The conditions and gates of a policy, each met or missed and by how much.
+    """Return the conditions and gates of a policy, each met or missed and by how much.
 
     Args:
         reasons: why the leaderboard does not rank it.
@@ -459,7 +459,7 @@ def _condition_row(average: float, condition: Condition) -> Row:
 
 
 def _held_gate(values: ObjectiveValues, check_gate: Gate, attack: AttackModel) -> tuple[str, Table, list[str]]:
-    """Label of the metric, its groups, and the data sets that lack a value."""
+    """Return label of the metric, its groups, and the data sets that lack a value."""
     metric = find_metric(check_gate.metric, check_gate.estimator)
     known = values.gate_values(check_gate, attack)
     lacking = [name for group in check_gate.groups for name in group if name not in known]

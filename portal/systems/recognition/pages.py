@@ -68,7 +68,7 @@ class AlignedWords:
 
 
 def make_steps(alignment: Iterable[AlignedWord]) -> list[AlignedWords]:
-    """The alignment for people: words that were understood in runs, every error by itself."""
+    """Return the alignment for people: words that were understood in runs, every error by itself."""
     steps: list[AlignedWords] = []
     for is_correct, words in groupby(alignment, key=lambda word: word.is_correct):
         if is_correct:
@@ -110,7 +110,8 @@ class SpokenUtterance:
 
 
 def recognition_page(request: HttpRequest, view: View) -> dict[str, Any]:
-    """Word error rates of each recogniser; for the system's own people the utterances of the one that is chosen."""
+    """Return word error rates of each recogniser; for the system's own people the utterances of the one that is
+    chosen."""
     found = list_recognitions(view.submission, as_of=view.as_of)
     if not view.is_own and not found and not list_retrained(view.submission, as_of=view.as_of):
         raise Http404
@@ -123,13 +124,13 @@ def recognition_page(request: HttpRequest, view: View) -> dict[str, Any]:
 
 
 def retrained(runs: list[EvaluationRun], numbers: NumbersOfRuns) -> dict[str, Any]:
-    """The short form for the page of a system."""
+    """Return the short form for the page of a system."""
     found = read_retrained(runs, numbers)
     return {"tables": [phones_table(one, short=True) for one in found]} if found else {}
 
 
 def recognised(view: View, runs: list[EvaluationRun], numbers: NumbersOfRuns) -> dict[str, Any]:
-    """The short form for the page of a system."""
+    """Return the short form for the page of a system."""
     found = read_recognitions(runs, numbers)
     if not found:
         return {}
@@ -140,7 +141,7 @@ def recognised(view: View, runs: list[EvaluationRun], numbers: NumbersOfRuns) ->
 
 
 def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
-    """Word error rates by data set and gender, the anonymised speech beneath the original; n counts words.
+    """Return word error rates by data set and gender, the anonymised speech beneath the original; n counts words.
 
     Args:
         short: without the genders of a data set of both, without trial sets whose words stand in a set of recognition
@@ -169,7 +170,7 @@ def words_table(one: RecognitionValues, *, short: bool = False) -> Table:
 
 
 def _averages(one: RecognitionValues, width: int) -> list[Group]:
-    """The averages by the weights of the edition, a group for each split."""
+    """Return the averages by the weights of the edition, a group for each split."""
     empty = (Cell(),) * (width - 1)
     found: dict[str, list[Row]] = {}
     for number in sorted(one.averages, key=lambda number: SPEECH_ORDER.index(number.identity.speech)):
@@ -214,7 +215,7 @@ ROWS = {
 
 
 def retrained_section(view: View) -> dict[str, Any]:
-    """Phone error rates of retrained recognisers, their runs, and why none can be trained, for organizers."""
+    """Return phone error rates of retrained recognisers, their runs, and why none can be trained, for organizers."""
     found = list_retrained(view.submission, as_of=view.as_of)
     runs = list_unfinished(view, RETRAINED)
     return {
@@ -225,7 +226,7 @@ def retrained_section(view: View) -> dict[str, Any]:
 
 
 def phones_table(one: RetrainedValues, *, short: bool = False) -> Table:
-    """The three rows of each data set: phone error rate, points above the ceiling, share of them taken back.
+    """Return the three rows of each data set: phone error rate, points above the ceiling, share of them taken back.
 
     Args:
         short: of averages alone, where there are any.
@@ -264,7 +265,8 @@ def _phone_cells(one: RetrainedValues, name: str, row: str, number: Number) -> t
 
 
 def _utterance_list(request: HttpRequest, view: View, found: list[RecognitionValues]) -> dict[str, Any]:
-    """The utterances of the recogniser and the data set that the address names, the worst first, a part of them."""
+    """Return the utterances of the recogniser and the data set that the address names, the worst first, a part of
+    them."""
     chosen = next((one for one in found if one.engine.name == request.GET.get("recogniser", "")), found[0])
     names: list[str] = chosen.run.parameters["data_sets"]
     asked = request.GET.get("data_set", "")
@@ -286,14 +288,14 @@ def _utterance_list(request: HttpRequest, view: View, found: list[RecognitionVal
 
 
 def _unread_sets(view: View) -> set[str]:
-    """The data sets whose words this reader may not have."""
+    """Return the data sets whose words this reader may not have."""
     corpus = view.system.corpus
     sets = corpus.data_sets.all() if corpus else ()
     return {one.name for one in sets if not may_read_words(view.relations, view.system, one)}
 
 
 def _spoken(request: HttpRequest, rows: list[SpokenRow], rule: str, unread: set[str]) -> list[SpokenUtterance]:
-    """The rows with alignment and recordings, in one query."""
+    """Return the rows with alignment and recordings, in one query."""
     wanted = [row.file for row in rows if row.file]
     files = {file.pk: file for file in SubmittedFile.objects.filter(pk__in=wanted).select_related("utterance")}
     return [
@@ -332,7 +334,7 @@ UTTERANCE_COLUMNS = ("system", "version", "recogniser", *(_RENAMED.get(name, nam
 
 
 def rate_rows(view: View) -> Iterable[tuple[Any, ...]]:
-    """A header, then every word error rate of every recogniser, in per cent."""
+    """Yield a header, then every word error rate of every recogniser, in per cent."""
     yield RATE_COLUMNS
     for one in _found(view):
         start = (view.system.name, view.submission.version, one.engine.key, one.rule)
@@ -343,7 +345,7 @@ PHONE_COLUMNS = ("system", "version", "data_set", "recogniser", "training", "spe
 
 
 def phone_rows(view: View) -> Iterable[tuple[Any, ...]]:
-    """A header, then every phone error rate of retrained recognisers, in per cent."""
+    """Yield a header, then every phone error rate of retrained recognisers, in per cent."""
     found = list_retrained(view.submission, as_of=view.as_of)
     if not found:
         raise Http404
@@ -356,7 +358,8 @@ def phone_rows(view: View) -> Iterable[tuple[Any, ...]]:
 
 
 def utterance_rows(view: View) -> Iterable[tuple[Any, ...]]:
-    """A header, then every utterance of every recogniser, the worst of each first; words that teams lack are empty."""
+    """Yield a header, then every utterance of every recogniser, the worst of each first; words that teams lack are
+    empty."""
     yield UTTERANCE_COLUMNS
     unread = _unread_sets(view)
     for one in _found(view):

@@ -105,7 +105,7 @@ MEASURE_COLUMNS = (
 
 
 def find_run(view: View, data_set: str) -> EvaluationRun:
-    """The finished run of a system on a data set, or "not found"."""
+    """Return the finished run of a system on a data set, or "not found"."""
     for run in selectors.list_finished_runs(view.submission):
         if run.measured_set.name == data_set:
             return run
@@ -153,7 +153,7 @@ def _measure_row(measure: UtteranceMeasure) -> dict[str, Any]:
 
 
 def _utterances_table(view: View, rows: list[dict[str, Any]], order: str, query: Mapping[str, str]) -> Table:
-    """The utterances of one page; a heading sorts those of all pages, a name opens both sides.
+    """Return the utterances of one page; a heading sorts those of all pages, a name opens both sides.
 
     Args:
         query: of the address of this page.
@@ -178,7 +178,7 @@ def _utterance_cells(view: View, row: dict[str, Any], order: str) -> list[Cell |
 
 
 def _list_numbers(measure: UtteranceMeasure) -> list[tuple[Metric, float | None]]:
-    """The measures of the columns, whose orders name their fields."""
+    """Return the measures of the columns, whose orders name their fields."""
     fields = {order.column: order.field.removeprefix("-") for order in MEASURE_ORDERS.values()}
     return [(metric, getattr(measure, fields[key])) for key, _, metric in MEASURE_COLUMNS if metric]
 
@@ -190,7 +190,7 @@ def lag_text(measure: UtteranceMeasure) -> str:
 
 
 def _column(key: str, label: str, metric: Metric | None, order: str, query: Mapping[str, str]) -> Column:
-    """A heading that sorts: its next order, and how it sorts now."""
+    """Return a heading that sorts: its next order, and how it sorts now."""
     rising, falling = (name for name, each in MEASURE_ORDERS.items() if each.column == key)
     current = MEASURE_ORDERS[order]
     sorts = current.column == key
@@ -215,7 +215,7 @@ def _line_in_words(minimum: Threshold | None) -> str:
 def _whole_figure(
     request: HttpRequest, run: EvaluationRun, values: selectors.RunValues, minimum: Threshold | None
 ) -> dict[str, Any] | None:
-    """The histogram as the component `figure.html` takes it, its numbers and files beside."""
+    """Return the histogram as the component `figure.html` takes it, its numbers and files beside."""
     drawn = set_figure(request, run, values, minimum)
     if drawn is None:
         return None
@@ -263,7 +263,7 @@ def compare_page(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
 
 
 def _may_offer(relations: tuple[Relation, ...], file: SubmittedFile) -> bool:
-    """Whether this reader can offer the utterance as a sample, and it is none yet."""
+    """Return whether this reader can offer the utterance as a sample, and it is none yet."""
     submission = file.submission
     problem = sharing_problem(
         relations,
@@ -280,7 +280,7 @@ def _player(request: HttpRequest, file: SubmittedFile) -> dict[str, Any]:
 
 
 def _own_table(file: SubmittedFile, measure: UtteranceMeasure | None) -> Table | None:
-    """The measures of an utterance beside mean ± standard deviation of its gender in the data set."""
+    """Return the measures of an utterance beside mean ± standard deviation of its gender in the data set."""
     if measure is None:
         return None
     gender = file.utterance.speaker.get_gender_display()
@@ -302,7 +302,8 @@ def _own_table(file: SubmittedFile, measure: UtteranceMeasure | None) -> Table |
 
 
 def _voice(making: Making, file: SubmittedFile) -> dict[str, Any] | None:
-    """The pseudo-speaker of a file, with the value and the effect of each parameter, and who shares its voice."""
+    """Return the pseudo-speaker of a file, with the value and the effect of each parameter, and who shares its
+    voice."""
     if making.run is None or making.method is None or making.voice is None:
         return None
     found = pair_parameters(making.voice, making.method.parameters)

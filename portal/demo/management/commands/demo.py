@@ -148,7 +148,7 @@ class _Guide:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _accounts(self) -> dict[str, User]:
-        """The accounts of the demo by the first part of their log-in name."""
+        """Return the accounts of the demo by the first part of their log-in name."""
         rights: dict[str, dict[str, bool]] = ROLES | {key: {} for key in TEAMS}
         accounts = {}
         for key, given in rights.items():
@@ -217,7 +217,7 @@ class _Guide:
 
 
 def list_addresses(base: str, journeys: Mapping[str, Pages]) -> list[str]:
-    """The pages of each journey below its heading, in columns: name, address, what it shows."""
+    """Return the pages of each journey below its heading, in columns: name, address, what it shows."""
     pages = [(name, address) for found in journeys.values() for name, (address, _) in found.items()]
     name_width = max(len(name) for name, _ in pages)
     width = max(len(base + address) for _, address in pages)
@@ -230,7 +230,7 @@ def list_addresses(base: str, journeys: Mapping[str, Pages]) -> list[str]:
 
 
 def _list_journeys(edition: Edition) -> dict[str, Pages]:
-    """The ways of the tour, each with the log-ins that it needs."""
+    """Return the ways of the tour, each with the log-ins that it needs."""
     journeys: dict[str, Pages] = {}
     for way in list_ways(edition):
         logged_in = f", logged in as {', '.join(map(_log_in, way.accounts))}" if way.accounts else ", without a log-in"
@@ -244,7 +244,7 @@ def _log_in(email: str) -> str:
 
 
 def _words_for_a_phone(link: str) -> str:
-    """The same link for other machines, or how to get one."""
+    """Return the same link for other machines, or how to get one."""
     if place := network_address(settings.ADDRESS):
         return f"On a phone in the same network: http://{place}{link}"
     return "For a phone in the same network, start with make demo ADDRESS=0.0.0.0:8000"
@@ -265,7 +265,7 @@ def demo_password(email: str) -> str:
 
 
 def _newest(kind: str, name: str) -> Job | None:
-    """An import of this corpus that is still under way, from a run that was interrupted."""
+    """Return an import of this corpus that is still under way, from a run that was interrupted."""
     jobs = Job.objects.filter(kind=kind, state__in=ACTIVE_STATES)
     return next((job for job in jobs if job.parameters["name"] == name), None)
 
