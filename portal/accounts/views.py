@@ -50,7 +50,7 @@ PEOPLE_ON_A_PAGE = 50
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def first_account(request: HttpRequest, secret: str) -> HttpResponse:
-    """Return where the first person makes the account of operator and organizer; not found once that is done."""
+    """Show the form by which the first person makes the account of operator and organizer; not found afterwards."""
     counted = {"config": {"first_account": "30/m/ip"}, "app": "portal.accounts", "action": "first_account"}
     if ratelimit.consume(request, **counted) is None:
         return error_page(request, 429)
@@ -70,7 +70,7 @@ def first_account(request: HttpRequest, secret: str) -> HttpResponse:
 
 
 def _first_account_is_made(request: HttpRequest, secret: str) -> HttpResponse:
-    """Return where the address opens nothing any more: who sent the form twice, by a double click, has the account
+    """Answer where the address opens nothing any more: who sent the form twice, by a double click, has the account
     already."""
     if request.method != "POST" or not was_just_used(secret):
         raise Http404
@@ -82,7 +82,7 @@ def _first_account_is_made(request: HttpRequest, secret: str) -> HttpResponse:
 
 @member_page
 def profile(request: HttpRequest) -> HttpResponse:
-    """Return who one is here and how the account is secured; the name can be changed."""
+    """Show the account of the person and how it is secured; the name can be changed."""
     user: Any = request.user
     form = NameForm(request.POST if request.method == "POST" else None, initial={"name": user.name})
     if form.is_valid():
@@ -95,7 +95,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 
 @member_page
 def token_list(request: HttpRequest) -> HttpResponse:
-    """Return one's access tokens; a new one is answered with its secret, on this one page and never again."""
+    """Show one's access tokens; a new one is answered with its secret, on this one page and never again."""
     user: Any = request.user
     form = TokenForm(request.POST if request.method == "POST" else None, user=user)
     context: dict[str, Any] = {"form": form, "now": timezone.now()}
@@ -124,7 +124,7 @@ def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
 
 @member_page
 def notifications(request: HttpRequest) -> HttpResponse:
-    """Return which mails one wants."""
+    """Show the form that chooses which mails one gets."""
     user: Any = request.user
     form = NotificationsForm(request.POST if request.method == "POST" else None, user=user)
     if form.is_valid():
@@ -172,7 +172,7 @@ def invite_again(request: HttpRequest, pk: int) -> HttpResponse:
 
 @operator_page
 def person(request: HttpRequest, pk: int) -> HttpResponse:
-    """Return one account: its roles, which can be changed, and its state."""
+    """Show an account: its roles, which can be changed, and its state."""
     chosen = selectors.person_with(pk)
     roles = [role for role, has in (("organizer", chosen.is_organizer), ("operator", chosen.is_staff)) if has]
     form = RolesForm(posted(request), initial={"roles": roles})

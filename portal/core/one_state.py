@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 @contextmanager
 def read_one_state() -> Iterator[None]:
-    """Yield all that is read inside is of one moment; no lock is taken, so writers go on. Inside of a transaction
+    """All that is read inside is of one moment; no lock is taken, so writers go on. Inside of a transaction
     nothing is changed: there it is of that transaction already."""
     if connection.in_atomic_block:
         yield

@@ -224,7 +224,7 @@ def _how(code: int) -> str:
 
 
 def web_command(address: str, *, threads: int) -> list[str]:
-    """Return one web server; its starter has run the checks of Django, which load every page: once is enough."""
+    """Return the command of one web server, without the checks of Django, which its starter has run."""
     web = [sys.executable, "-m", "gunicorn", "portal.config.wsgi", "--config", "python:portal.config.gunicorn"]
     return [*web, "--bind", address, "--threads", str(threads)]
 

@@ -30,7 +30,7 @@ def find_demo() -> Edition | None:
 
 
 def list_ways(edition: Edition) -> list[Way]:
-    """Return the ways that lead somewhere by now, of whoever comes to a challenge."""
+    """Return the ways of a reader, evaluator, organizer, team and operator, each with the pages that exist already."""
     studies = Study.objects.filter(edition=edition).order_by("pk")
     study = studies.filter(state=Study.State.OPEN).first()
     named = {"edition": edition.name}

@@ -11,7 +11,7 @@ from portal.demo.tour import find_demo, list_ways
 
 @open_read
 def tour(request: HttpRequest) -> HttpResponse:
-    """Lead whoever has the demo before them; no other portal has this page."""
+    """Show which pages of the demo are for whom; a portal without the demo has no such page."""
     edition = find_demo()
     if edition is None:
         raise Http404

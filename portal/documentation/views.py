@@ -50,7 +50,7 @@ def recipe(request: HttpRequest, name: str) -> HttpResponse:  # noqa: ARG001
 
 @open_read
 def downloads(request: HttpRequest) -> HttpResponse:
-    """Return how to install the program ``vp``."""
+    """Show how to install the program ``vp``."""
     return render(request, "documentation/downloads.html", {"program": describe_program(request)})
 
 

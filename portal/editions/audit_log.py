@@ -104,7 +104,7 @@ def _in_words(value: Any) -> str:
 
 
 def _among(rows: QuerySet[Any], key: str) -> Q:
-    """Return whose subject is one of these rows. Databases write a UUID with or without hyphens; here it has none."""
+    """Return a condition for audit events of these rows; UUIDs are written without hyphens, as some databases do."""
     keys = rows.filter(**{f"{key}__isnull": False}).order_by().values(plain=_plain(Cast(key, CharField())))
     return Q(plain_id__in=keys)
 

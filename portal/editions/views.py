@@ -42,7 +42,7 @@ EVENTS_ON_A_PAGE = 20
 
 @open_read
 def edition_list(request: HttpRequest) -> HttpResponse:
-    """Return the editions that this visitor may see, newest first."""
+    """Show the editions that this visitor may see, newest first."""
     seen = selectors.editions_for(request.user)
     listed = seen.filter(archived_at=None)
     page = Paginator(listed, PAGE_SIZE).get_page(request.GET.get("page"))
@@ -59,7 +59,7 @@ def edition_detail(request: HttpRequest, edition: str) -> HttpResponse:
 
 @open_read
 def data(request: HttpRequest, edition: str) -> HttpResponse:
-    """Return what there is for teams, and for those who may have it the files."""
+    """Show what there is for teams, and for those who may have it the files."""
     chosen = selectors.edition_for(request.user, edition)
     return render(request, "editions/data.html", pages.data_page(request, chosen, timezone.now()))
 

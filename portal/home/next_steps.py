@@ -336,7 +336,7 @@ def newest_submissions(teams: Iterable[Team]) -> dict[int, Submission]:
 
 
 def invitation_steps(invitations: Iterable[Invitation]) -> Iterator[NextStep]:
-    """Return where a member is invited: only the mail holds the link that lets them join."""
+    """Return a step for each invitation of a member: only the mail holds the link that lets them join."""
     return (NextStep("join", "", {"invitation": invitation}) for invitation in invitations)
 
 

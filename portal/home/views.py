@@ -11,7 +11,7 @@ from portal.home.pages import home_page, visitor_page
 
 @open_read
 def home(request: HttpRequest) -> HttpResponse:
-    """Return what matters to this visitor: an organizer's work, the operator's queues, or what the portal is."""
+    """Show what matters to this visitor: an organizer's work, the operator's queues, or what the portal is."""
     if not request.user.is_authenticated:
         return render(request, "home/visitor.html", visitor_page(request.user))
     return render(request, "home/member.html", home_page(request.user))

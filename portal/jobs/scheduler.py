@@ -35,7 +35,7 @@ Task = Callable[[], Any]
 
 
 def sweep(now: datetime | None = None) -> int:
-    """Return one round; returns how many jobs it had to touch. During maintenance it sends none."""
+    """Do one round; return how many jobs it had to touch. During maintenance it sends none."""
     now = now or read_clock()
     touched = take_back_lost_jobs(now)
     workers.forget_silent(now)

@@ -26,7 +26,7 @@ from portal.operations.metrics import CONTENT_TYPE, write_metrics
 @require_safe
 @operator_page
 def operations(request: HttpRequest) -> HttpResponse:
-    """Return queues with the age of their oldest waiting job, and the health of each part."""
+    """Show the queues with the age of their oldest waiting job, and the health of each part."""
     queues = queue_states()
     context: dict[str, Any] = {"queues": queues, "checks": check_all_beside(queues), "version": code_version()}
     context |= {"workers": list_workers(queues), "ended": group_ended(count_ended()), "activity": _describe_activity()}

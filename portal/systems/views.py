@@ -215,7 +215,7 @@ def compare(request: HttpRequest, name: str, pk: int) -> HttpResponse:
 
 @member_read
 def run_detail(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
-    """Return a run of a method on a data set: settings, voices, checks."""
+    """Show a run of a method on a data set: settings, voices, checks."""
     return render(request, "systems/run.html", anonymization.run_page(request, member_view(request, name), data_set))
 
 
@@ -238,13 +238,13 @@ def voices_csv(request: HttpRequest, name: str, data_set: str) -> HttpResponse:
 
 @open_read
 def attacks(request: HttpRequest, name: str) -> HttpResponse:
-    """Return what the portal's attacks reached against a system."""
+    """Show what the portal's attacks reached against a system."""
     return render(request, "systems/attacks.html", attack_pages.attack_page(request, numbers_view(request, name)))
 
 
 @open_read
 def recognition(request: HttpRequest, name: str) -> HttpResponse:
-    """Return what the portal's own recognisers understood of a system."""
+    """Show what the portal's own recognisers understood of a system."""
     page = recognition_pages.recognition_page(request, numbers_view(request, name))
     return render(request, "systems/recognition.html", page)
 

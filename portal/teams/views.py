@@ -87,7 +87,7 @@ def resend_invitation(request: HttpRequest, pk: int, invitation: int) -> HttpRes
 
 @open_page
 def invitation(request: HttpRequest, secret: str) -> HttpResponse:
-    """Return where the link of an invitation leads: people without an account make one and come back here."""
+    """Show the page that the link of an invitation leads to: people without an account make one and come back here."""
     chosen, now = selectors.invitation_by(secret), timezone.now()
     context: dict[str, Any] = {"invitation": chosen, "team": chosen.team, "edition": chosen.team.edition}
     context["is_open"] = invitation_state(chosen, now) is InvitationState.OPEN
@@ -144,7 +144,7 @@ def leave(request: HttpRequest, pk: int) -> HttpResponse:
 
 @member_page
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
-    """Return what goes with a withdrawal; withdraws."""
+    """Show what goes with a withdrawal; a post withdraws."""
     team = selectors.steered_team_for(request.user, pk)
     if request.method != "POST":
         problem = "This team is withdrawn already." if team.state == Team.State.WITHDRAWN else ""

@@ -148,7 +148,7 @@ def _countable(file: ResultFile, recipe: Recipe) -> Iterator[Problem]:
 
 
 def _calibration(file: ResultFile) -> Iterator[Problem]:
-    """Yield the minimum over all calibrations cannot exceed the value of one; rounding keeps the order (protocol
+    """The minimum over all calibrations cannot exceed the value of one; rounding keeps the order (protocol
     2.2)."""
     for entry in file.entries:
         if entry.kind == "cllr" and float(entry.values[0]) > float(entry.values[1]):

@@ -26,7 +26,7 @@ PAGE_SIZE = 25
 
 @staff_read
 def job_list(request: HttpRequest) -> HttpResponse:
-    """Return all jobs, newest first, by state and by what they are for on request."""
+    """Show all jobs, newest first, by state and by what they are for on request."""
     return render(request, "jobs/list.html", _list_context(request))
 
 

@@ -18,7 +18,7 @@ from portal.editions.views import go_on, warn_of_past_deadline
 
 @organizer_page
 def new_edition(request: HttpRequest) -> HttpResponse:
-    """Return first speech and rules, then everything else; both stand in the address, so that a reload shows the
+    """Show first speech and rules, then everything else; both stand in the address, so that a reload shows the
     same."""
     if request.method == "POST":
         return _take_challenge(request)
