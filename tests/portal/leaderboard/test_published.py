@@ -125,8 +125,9 @@ def run_jobs():
 
 
 def printed(values, kind, **speech):
-    """An average of dev and test with the digits of the tables."""
+    """An average of dev and test with the digits of the tables, which agree with those that the team reports."""
     found = [values.average(*METRICS[kind], split=split, **speech) for split in ("dev", "test")]
+    assert [(number.agrees, number.reported_text) for number in found] == [(True, f"{one.value:.3f}") for one in found]
     return " ".join(f"{number.value:.3f}" for number in found)
 
 
@@ -148,7 +149,7 @@ def test_published_files_go_from_upload_to_leaderboard_with_their_averages(editi
     assert [one.errors for one in submissions.values()] == [0, 0, 0]
     for name, submission in submissions.items():
         values = read_values_of_submission(submission)
-        assert (values.missing, values.disagreements) == ((), ())
+        assert (values.missing, values.disagreements, values.is_complete) == ((), (), True)
         assert {kind: printed(values, kind) for kind in METRICS} == TABLES[name]
         assert OF_ORIGINAL[name] == {
             "eer": printed(values, "eer", attack_model=AttackModel.UNPROTECTED),
