@@ -231,12 +231,18 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{self.prog}: {message}. See {self.prog} --help.")
 
+    def run(self, words: Sequence[str] | None) -> int:
+        """Run the command that these words name."""
+        options = self.parse_args(words)
+        code: int = options.run(options)
+        return code
 
-def run_command(read_options: Callable[[], argparse.Namespace], *told: type[Exception]) -> int:
-    """Run the command that the options name as `run`; returns its exit code.
+
+def run_command(command: Callable[[], int], *told: type[Exception]) -> int:
+    """Run a command to its end; returns the exit code.
 
     Args:
-        read_options: may raise `CommandError`.
+        command: reads what was typed, does it and returns the exit code.
         told: exceptions besides `CommandError` whose words are for the person at the terminal.
     """
     for stream in (sys.stdout, sys.stderr):
@@ -244,8 +250,7 @@ def run_command(read_options: Callable[[], argparse.Namespace], *told: type[Exce
             reconfigure(errors="replace")  # a terminal without ρ or “ still gets its numbers and sentences
     expected: tuple[type[Exception], ...] = (CommandError, *told)
     try:
-        options = read_options()
-        code: int = options.run(options)
+        code = command()
         sys.stdout.flush()
     except expected as error:
         print_message(str(error))

@@ -169,10 +169,9 @@ def production_settings(folder: Path) -> None:
     run(f"{block}\n.venv/bin/python manage.py check --deploy --fail-level WARNING", folder)
 
 
-PYTHON = ".venv/bin/python"
+PYTHON, VP = ".venv/bin/python", ".venv/bin/vp"
 PROGRAMS = {
     "evaluation": "evaluation.cli.main",
-    "anonymization": "anonymization.cli.main",
     "listening.analysis": "listening.analysis.cli",
     "listening.design": "listening.design.commands",
     "portal.client": "portal.client.main",
@@ -210,9 +209,14 @@ def working_in(folder: Path, given: str = "", **more: str) -> Iterator[tuple[io.
     problems.writelines(f"{one.filename}:{one.lineno}: {one.category.__name__}: {one.message}\n" for one in warned)
 
 
+def as_module(line: str) -> str:
+    """Return the line with ``vp``, which `make` puts into the environment, as the module that it is here."""
+    return re.sub(rf"^({re.escape(VP)}|vp) ", f"{PYTHON} -m portal.client ", line)
+
+
 def call(line: str, folder: Path, given: str = "", **more: str) -> Answer:
     """Run a command of a program in Python in this process, which has already loaded what each would load again."""
-    python, option, program, *arguments = shlex.split(line)
+    python, option, program, *arguments = shlex.split(as_module(line))
     assert (python, option) == (PYTHON, "-m")
     with working_in(folder, given, **more) as (said, problems):
         code = import_module(PROGRAMS[program]).main(arguments)
@@ -222,7 +226,7 @@ def call(line: str, folder: Path, given: str = "", **more: str) -> Answer:
 def start(line: str, folder: Path, given: str = "", **more: str) -> Answer:
     """Run it as a process of its own."""
     answer = subprocess.run(
-        ["bash", "-c", line.replace(PYTHON, str(ROOT / PYTHON))],
+        ["bash", "-c", as_module(line).replace(PYTHON, str(ROOT / PYTHON))],
         cwd=folder,
         env=environment(folder, PYTHONPATH=str(ROOT), **more),
         input=given,
@@ -366,16 +370,15 @@ def write_answers_of_other_tools(folder: Path) -> None:
         (folder / f"{name}.csv").write_text("\n".join([*lines, ""]))
 
 
-ANONYMIZATION = ".venv/bin/python -m anonymization "
 B2 = "--method mcadams-2022"
 ANONYMIZATION_COMMANDS = (
-    f"{ANONYMIZATION}run {B2} demo/corpus anonymised --seed 2022",
-    f"{ANONYMIZATION}list",
-    f"{ANONYMIZATION}run {B2} demo/corpus louder --seed 2022 --option level=kept --jobs 2",
-    f"{ANONYMIZATION}voices data {B2} --seed 2022 --out voices.csv",
-    f"{ANONYMIZATION}voices {B2} --check voices.csv",
-    f"{ANONYMIZATION}run {B2} data/libri_dev_enrolls enrolled --voices voices.csv",
-    f"{ANONYMIZATION}run {B2} data anon --seed 2022 --suffix _anon",
+    f"{VP} anonymize {B2} demo/corpus anonymised --seed 2022",
+    f"{VP} methods",
+    f"{VP} anonymize {B2} demo/corpus louder --seed 2022 --option level=kept --jobs 2",
+    f"{VP} voices data {B2} --seed 2022 --out voices.csv",
+    f"{VP} voices {B2} --check voices.csv",
+    f"{VP} anonymize {B2} data/libri_dev_enrolls enrolled --voices voices.csv",
+    f"{VP} anonymize {B2} data anon --seed 2022 --suffix _anon",
 )
 
 
@@ -459,8 +462,7 @@ def run_portal(folder: Path) -> None:
         own = {"XDG_CONFIG_HOME": str(folder), **none}
         for number, line in enumerate(TEAM_COMMANDS):
             (folder / "T11.pdf").write_bytes(pdf_of(note=b"draft %d" % number))
-            command = line.replace("vp", f"{PYTHON} -m portal.client", 1)
-            command = command.replace("https://portal.example.org", f"http://{address}")
+            command = line.replace("https://portal.example.org", f"http://{address}")
             with patch.object(os, "cpu_count", return_value=1):  # further processes would compile the method again
                 assert run_beside(command, folder, f"{token}\n", **own).said.strip(), line
     told = [line for line in lines if not re.match(r"(web|worker|light|scheduler) +\| ", line)]
@@ -504,10 +506,10 @@ SESSIONS = {
 }
 PROCESSES = {
     f"{PYTHON} -m evaluation list",
-    f"{ANONYMIZATION}list",
+    f"{VP} methods",
     f"{ANALYSIS}describe ratings",
     CHECK,
-    f"{PYTHON} -m portal.client status",
+    "vp status",
 }
 
 

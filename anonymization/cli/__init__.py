@@ -1,1 +1,1 @@
-"""The command line ``python -m anonymization``: one module for each command, and what they share."""
+"""Commands of ``vp``: one module for each command, and what they share."""

@@ -2,54 +2,75 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Annotated
 
-from anonymization.cli.sources import Reading
+import typer
+
+from anonymization.cli import sources
 from anonymization.methods.contract import Anonymizer, MethodError, Option, OptionValue, complete_options
 from anonymization.methods.registry import explain_missing, find_method
 from anonymization.methods.voices.pseudo_speakers import Level, Role
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS
 from common.errors import CommandError
 
 _YES, _NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        metavar="NAME|FILE.toml",
+        help="A method that “vp methods” shows, or the description of a command of your own.",
+    ),
+]
+MethodOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", metavar="NAME=VALUE", help="A setting of the method (“vp methods” shows them); may be repeated."
+    ),
+]
+Seed = Annotated[int | None, typer.Option(metavar="S", help="Seed of the voices.")]
+VoiceLevel = Annotated[
+    Level | None,
+    typer.Option(help="What has a voice of its own, by default each utterance for training, else each speaker."),
+]
+SpeakerRole = Annotated[Role | None, typer.Option(help="Role of all utterances, by default from lists and names.")]
+Split = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Split, such as dev or test, by default from the name of a Kaldi directory."),
+]
+NamedBy = Annotated[
+    sources.SpeakerFrom | None,
+    typer.Option(help="What names the speaker of a file: its folder, or its name up to the first - or _."),
+]
+Container = Annotated[sources.Container, typer.Option("--format", help="Format of the output.")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Anonymise only the first N utterances, to try it.")
+]
+TargetFolder = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Speech of the target speakers, for methods that need some.")
+]
+TargetSelection = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help=f"Who gets which target: {', '.join(SELECTIONS)}; by default {DEFAULT_SELECTION}."
+    ),
+]
+Genders = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="File spk2gender of the input's speakers, by default the one in the input."),
+]
 
-def add_method(parser: argparse._ActionsContainer) -> None:
-    method_help = "a method that “list” shows, or the description of a command of your own"
-    parser.add_argument("--method", required=True, metavar="NAME|FILE.toml", help=method_help)
 
-
-def add_options(parser: argparse._ActionsContainer, *, listed_by: str = "python -m anonymization list") -> None:
-    option_help = f"a setting of the method; may be repeated ({listed_by} shows them)"
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help=option_help)
-
-
-def add_reading(parser: argparse._ActionsContainer) -> None:
-    """How a source is read, and which voices it gets."""
-    parser.add_argument("--role", choices=get_args(Role), help="role of all utterances (default: from lists and names)")
-    parser.add_argument("--split", help="split, such as dev or test (default: from the name of a Kaldi directory)")
-    level_help = "what has a voice of its own (default: each utterance for training, else each speaker)"
-    parser.add_argument("--level", choices=get_args(Level), help=level_help)
-    speaker_help = "what names the speaker of a file: its folder, or its name up to the first - or _"
-    parser.add_argument("--speaker-from", choices=("folder", "prefix"), help=speaker_help)
-
-
-def read_reading(options: argparse.Namespace) -> Reading:
-    """Return what was said about reading the source.
-
-    Raises:
-        CommandError: an empty split, or a suffix that is no part of a name.
-    """
-    if options.split is not None and not options.split.strip():
+def require_reading(split: str | None, suffix: str = "") -> None:
+    """Raise CommandError for an empty split, or a suffix that is no part of a name."""
+    if split is not None and not split.strip():
         raise CommandError("--split: expected the name of a split, found an empty one.")
-    suffix = getattr(options, "suffix", "")
     if "/" in suffix or "\\" in suffix or "\0" in suffix:
         raise CommandError(f"--suffix: expected an ending for names of folders, found “{suffix}”.")
-    return Reading(options.role, options.split, options.speaker_from, getattr(options, "format", None) or "wav", suffix)
 
 
 def read_options(method: Anonymizer, given: Sequence[str]) -> dict[str, OptionValue]:
@@ -102,27 +123,6 @@ def require_usable(method: Anonymizer) -> None:
     """Raise MethodError where this machine lacks what the method needs."""
     if missing := explain_missing(method):
         raise MethodError(f"{method.name} cannot run here. {missing}")
-
-
-def _whole_number(text: str, pattern: str, expected: str) -> int:
-    if not re.fullmatch(pattern, text):
-        raise argparse.ArgumentTypeError(f"expected {expected}, found “{text[:40]}”")
-    return int(text)
-
-
-def count(text: str) -> int:
-    """Return a number of things, from 1."""
-    return _whole_number(text, "(?=.{1,9}$)0*[1-9][0-9]*", "a number from 1")
-
-
-def seed(text: str) -> int:
-    """Return any whole number that Python reads at a reasonable cost."""
-    return _whole_number(text, "-?[0-9]{1,100}", "a whole number")
-
-
-def jobs(text: str) -> int:
-    """Return a number of processes; 0 for one on each core."""
-    return _whole_number(text, "[0-9]{1,4}", "a number of processes") or len(os.sched_getaffinity(0))
 
 
 def find_description(name: str) -> Path | None:

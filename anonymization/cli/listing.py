@@ -1,8 +1,7 @@
-"""``list``: every method with its parameters and options, and what this machine lacks to run it."""
+"""``vp methods``: every method with its parameters and options, and what this machine lacks to run it."""
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 from typing import Any
 
@@ -16,19 +15,20 @@ from anonymization.methods.contract import (
 )
 from anonymization.methods.measured import find_measured
 from anonymization.methods.registry import broken, explain_missing, methods
+from common.parameters import AsJson
 from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_text
 
-DESCRIPTION = "The methods: built in, and of plug-ins; each with its parameters, its options and what is missing here."
 
+def list_methods(as_json: AsJson = False) -> int:
+    """List the anonymisers, built in and of plug-ins: parameters, options, and what is missing on this machine.
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command has no arguments of its own."""
+    The exit code is 1 where a plug-in is broken.
 
-
-def run(options: argparse.Namespace) -> int:
-    """Print the list; 1 where a plug-in is broken."""
+        vp methods
+        vp methods --json
+    """
     known, faulty = methods(), broken()
-    if options.json:
+    if as_json:
         print_json(
             {"methods": [method_as_dict(method) for method in known], "broken": [asdict(each) for each in faulty]}
         )

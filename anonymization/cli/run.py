@@ -1,17 +1,19 @@
-"""``run``: anonymise everything in a folder, check it, and say what became of it."""
+"""``vp anonymize``: anonymise everything in a folder, check it, and say what became of it."""
 
 from __future__ import annotations
 
-import argparse
 import io
+import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
+
+from typer import Argument, Option
 
 from anonymization.checks.voices import VoiceReport, check_voices_of_method
 from anonymization.cli import arguments, records, voice_assignment
@@ -19,11 +21,13 @@ from anonymization.cli.records import OutputFolder, OutputRow, write_text
 from anonymization.cli.sources import FileToAnonymize, Reading, SourceDataSet, SpeechSource, read_source
 from anonymization.cli.work import FileTask, RunSettings, interruption, outcomes
 from anonymization.methods.content_decoder.retrained import find_retrained
-from anonymization.methods.contract import Anonymizer
+from anonymization.methods.contract import Anonymizer, takes_targets
 from anonymization.methods.voices.assignment import Voices
 from anonymization.methods.voices.files import write_targets_csv
+from anonymization.methods.voices.pseudo_speakers import Level
 from common.errors import CommandError
 from common.hashes import compute_sha256
+from common.parameters import AsJson
 from common.problems import Problem, ProblemList, Severity, join_equal
 from common.terminal import (
     PROBLEMS,
@@ -38,72 +42,118 @@ from common.terminal import (
 from common.wording import counted
 from evaluation.formats import kaldi
 
-DESCRIPTION = (
-    "Anonymise a folder of WAV or FLAC files (any depth), a Kaldi data directory, or a folder of such directories. "
-    "The output folder keeps a record of the run: the same command continues where an earlier call ended, and does "
-    "nothing twice."
-)
-
-
 _COPIED = ("enrolls", "trials")
 # So many failures without one success are no matter of single files.
 _HOPELESS = 10
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    arguments.add_method(parser)
-    parser.add_argument("source", type=Path, metavar="IN", help="folder of audio, Kaldi directory, or folder of those")
-    parser.add_argument("out", type=Path, metavar="OUT", help="new folder, or that of an earlier call to continue")
-    seed_help = "seed of the voices; needed unless --voices is given"
-    parser.add_argument("--seed", type=arguments.seed, help=seed_help)
-    parser.add_argument("--voices", type=Path, metavar="FILE.csv", help="voices to use, instead of drawn ones")
-    voice_assignment.add_targets(parser)
-    arguments.add_reading(parser)
-    arguments.add_options(parser)
-    jobs_help = "number of processes (default 1; 0: one for each core)"
-    parser.add_argument("--jobs", type=arguments.jobs, default=1, metavar="N", help=jobs_help)
-    parser.add_argument("--strict", action="store_true", help="refuse audio that is not mono, 16 bits, 16 kHz")
-    parser.add_argument("--format", choices=("wav", "flac"), help="format of the output (default wav)")
-    suffix_help = "what to add to the names of Kaldi directories, such as _anon"
-    parser.add_argument("--suffix", default="", metavar="TEXT", help=suffix_help)
-    parser.add_argument("--limit", type=arguments.count, metavar="N", help="anonymise only the first N utterances")
+def anonymize(
+    source: Annotated[Path, Argument(metavar="IN", help="Folder of audio, Kaldi data directory, or folder of those.")],
+    out: Annotated[Path, Argument(metavar="OUT", help="New folder, or that of an earlier call to continue.")],
+    method: arguments.MethodName,
+    seed: arguments.Seed = None,
+    voices: Annotated[
+        Path | None, Option(metavar="FILE.csv", help="Voices to use, instead of drawn ones; then without --seed.")
+    ] = None,
+    targets: arguments.TargetFolder = None,
+    target_selection: arguments.TargetSelection = None,
+    genders: arguments.Genders = None,
+    role: arguments.SpeakerRole = None,
+    split: arguments.Split = None,
+    level: arguments.VoiceLevel = None,
+    speaker_from: arguments.NamedBy = None,
+    option: arguments.MethodOptions = None,
+    jobs: Annotated[int, Option(min=0, metavar="N", help="Number of processes; 0: one for each core.")] = 1,
+    is_strict: Annotated[bool, Option("--strict", help="Refuse audio that is not mono, 16 bits, 16 kHz.")] = False,
+    container: arguments.Container = "wav",
+    suffix: Annotated[
+        str, Option(metavar="TEXT", help="What to add to the names of Kaldi directories, such as _anon.")
+    ] = "",
+    limit: arguments.Limit = None,
+    as_json: AsJson = False,
+) -> int:
+    """Anonymise a folder of WAV or FLAC files (any depth), a Kaldi data directory, or a folder of such directories.
+
+    The output folder keeps a record of the run: the same command continues where an earlier call ended, and does
+    nothing twice.
+
+        vp anonymize --method mcadams-2022 recordings anonymised --seed 2022
+        vp anonymize --method mcadams-2022 data anon --seed 1 --suffix _anon
+    """
+    arguments.require_reading(split, suffix)
+    request = AnonymizationRequest(
+        method=method,
+        options=option or (),
+        source=source,
+        out=out,
+        seed=seed,
+        voices=voices,
+        level=level,
+        targets=targets,
+        target_selection=target_selection,
+        genders=genders,
+        reading=Reading(role, split, speaker_from, container, suffix),
+        jobs=jobs or len(os.sched_getaffinity(0)),
+        is_strict=is_strict,
+        limit=limit,
+        as_json=as_json,
+    )
+    return run_on(request, read_source)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Anonymise; the exit code."""
-    return run_on(options, read_source)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnonymizationRequest:
+    """What is to be anonymised, and how; the fields are the parameters of `anonymize`."""
+
+    method: str
+    options: Sequence[str]
+    source: Path
+    out: Path
+    seed: int | None
+    voices: Path | None
+    level: Level | None
+    targets: Path | None
+    target_selection: str | None
+    genders: Path | None
+    reading: Reading
+    jobs: int
+    is_strict: bool
+    limit: int | None
+    as_json: bool
 
 
-def run_on(options: argparse.Namespace, read: Callable[[Path, Reading], SpeechSource]) -> int:
-    """Anonymise what `read` finds in the folder `options.source`; the exit code."""
-    method = arguments.find_named_method(options.method)
+def run_on(request: AnonymizationRequest, read: Callable[[Path, Reading], SpeechSource]) -> int:
+    """Anonymise what `read` finds in the folder `request.source`; the exit code."""
+    method = arguments.find_named_method(request.method)
     arguments.require_usable(method)
-    settings = arguments.read_options(method, options.option)
-    if options.seed is None and options.voices is None:
+    settings = arguments.read_options(method, request.options)
+    if request.seed is None and request.voices is None:
         raise CommandError("--seed: expected a whole number, from which the voices are drawn; found none.")
-    if options.voices and (options.seed is not None or options.level):
-        said = "--seed" if options.seed is not None else "--level"
+    if request.voices and (request.seed is not None or request.level):
+        said = "--seed" if request.seed is not None else "--level"
         raise CommandError(f"--voices: expected no {said}, which draws other voices; found both. Leave one out.")
-    _refuse_nested(options.source, options.out)
-    targeting = voice_assignment.read_targeting(method, options)
-    reading = arguments.read_reading(options)
-    source = read(options.source, reading)
-    if options.voices:
-        voices = voice_assignment.voices_from_file(method, source.utterances, options.voices)
+    _refuse_nested(request.source, request.out)
+    targeting = voice_assignment.read_targeting(method, request.targets, request.target_selection, request.genders)
+    if request.voices and takes_targets(method):
+        raise CommandError(f"--voices: expected drawn voices; {method.name} gives those of --targets.")
+    source = read(request.source, request.reading)
+    if request.voices:
+        voices = voice_assignment.voices_from_file(method, source.utterances, request.voices)
     else:
+        assert request.seed is not None  # noqa: S101 - said above
         voices = voice_assignment.plan_source_voices(
-            method, source, targeting, seed=options.seed, level=options.level, options=settings
+            method, source, targeting, seed=request.seed, level=request.level, options=settings
         )
-    work = RunSettings(options.method, settings, options.out, reading.container, options.strict, options.targets)
-    record = _record(method, options, work) | voice_assignment.describe_targets(targeting)
-    with closing(OutputFolder(options.out, record)) as folder:
-        if not options.json:
+    container = request.reading.container
+    work = RunSettings(request.method, settings, request.out, container, request.is_strict, request.targets)
+    record = _record(method, request, work) | voice_assignment.describe_targets(targeting)
+    with closing(OutputFolder(request.out, record)) as folder:
+        if not request.as_json:
             print_text(f"{method.title}, {counted(len(source.utterances), 'utterance')}.")
             for note in source.notes:
                 print_text(f"  {note}")
             sys.stdout.flush()
-        started = _Run(options, method, source, voices, folder, source.utterances[: options.limit])
+        started = _Run(request, method, source, voices, folder, source.utterances[: request.limit])
         started.anonymize(work)
         return started.finish()
 
@@ -121,27 +171,28 @@ def _refuse_nested(source: Path, out: Path) -> None:
         raise CommandError(f"{out}: expected an output folder of its own, found one that holds the input.")
 
 
-def _record(method: Anonymizer, options: argparse.Namespace, work: RunSettings) -> dict[str, Any]:
+def _record(method: Anonymizer, request: AnonymizationRequest, work: RunSettings) -> dict[str, Any]:
     """Return what decides the output of a run, for `OutputFolder`.
 
     voices: ``planned`` from the seed, or the SHA-256 of the file that they are from. description: SHA-256 of the file
     that describes the method; empty for others. role, split, level, speaker_from: as said, None where they were
     inferred. retrained: SHA-256 of the networks that were trained for the method, where some were.
     """
-    description = arguments.find_description(options.method)
+    description = arguments.find_description(request.method)
     return {
         "method": method.name,
         "version": method.version,
         "description": compute_sha256(description) if description else "",
         "options": work.options,
         **({"retrained": hashes} if (hashes := find_retrained(method)) else {}),
-        "seed": None if options.voices else options.seed,
-        "voices": compute_sha256(options.voices) if options.voices else "planned",
-        "source": str(options.source.resolve()),
+        "seed": None if request.voices else request.seed,
+        "voices": compute_sha256(request.voices) if request.voices else "planned",
+        "source": str(request.source.resolve()),
         "container": work.container,
-        "suffix": options.suffix,
-        "is_strict": options.strict,
-        **{name: getattr(options, name) for name in ("role", "split", "level", "speaker_from")},
+        "suffix": request.reading.suffix,
+        "is_strict": request.is_strict,
+        "level": request.level,
+        **{name: getattr(request.reading, name) for name in ("role", "split", "speaker_from")},
     }
 
 
@@ -149,7 +200,7 @@ def _record(method: Anonymizer, options: argparse.Namespace, work: RunSettings) 
 class _Run:
     """A run under way: what was asked for, and what became of the utterances of this call."""
 
-    options: argparse.Namespace
+    request: AnonymizationRequest
     method: Anonymizer
     source: SpeechSource
     voices: Voices
@@ -191,7 +242,7 @@ class _Run:
             with (
                 interruption() as is_interrupted,
                 ProgressBar(is_kept=True, lines="minutes") as bar,
-                closing(outcomes(tasks, work, min(self.options.jobs, total), is_interrupted)) as finished,
+                closing(outcomes(tasks, work, min(self.request.jobs, total), is_interrupted)) as finished,
             ):
                 bar.show("utterances", 0, total)
                 for count, outcome in enumerate(finished, 1):
@@ -213,7 +264,7 @@ class _Run:
 
     def _remove_parts(self) -> None:
         """Take away what a killed process did not finish; only this process writes here."""
-        out = self.options.out
+        out = self.request.out
         for place in {(out / each.output).parent for each in self.chosen} | {out}:
             for path in place.glob(f".*{records.PART}"):
                 path.unlink()
@@ -235,12 +286,12 @@ class _Run:
         )
         report = self._report(checked)
         with self._keeping():
-            if self.options.targets:
+            if self.request.targets:
                 finished = [each for each in source.utterances if each.output in folder.rows]
                 rows = voice_assignment.list_target_rows(finished, source.data_sets, self.voices)
                 write_text(folder.folder / records.TARGETS, write_targets_csv(rows))
             folder.finish((each.output for each in source.utterances), report)
-        if self.options.json:
+        if self.request.as_json:
             print_json(report)
         else:
             self._say_summary(report, checked)
@@ -301,7 +352,7 @@ class _Run:
             print_text(f"  {f'{times:,} × ' if times > 1 else ''}{note}")
         print_text(checked.sentence())
         files = f"each utterance in {records.JOURNAL}, everything found in {records.REPORT}"
-        print_text(f"In {self.options.out}; {files}.")
+        print_text(f"In {self.request.out}; {files}.")
 
 
 # Lists of Kaldi --------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
-"""``train``: train a network of the methods that convert by content, from speech of many speakers."""
+"""``vp train-network``: train a network of the methods that convert by content, from speech of many speakers."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from typer import Argument, Option
 
 from anonymization.methods.content_decoder.network_files import SHIPPED, NetworkFile
 from anonymization.methods.content_decoder.retrained import DECODER, READ_DECODER, read_training
@@ -14,108 +15,107 @@ from common import terminal
 from common.errors import CommandError
 from common.lock import lock_folder
 from common.packages import missing_packages
+from common.parameters import AsJson
 from evaluation.attackers.training.corpus import read_corpus, require_sound
-from evaluation.cli.arguments import read_change, require_entries
+from evaluation.cli.arguments import read_changes, require_entries
 from evaluation.formats.kaldi import read_text
 from evaluation.recognizer_training import frames
 from speech.model_files.devices import choose_device
 
-DESCRIPTION = (
-    "Trains a network of the methods that convert by content. content-decoder makes spectra from content by Whisper, "
-    "F0 and a speaker vector, for asr-bn and others; f0-regressor estimates F0 and voicing from the codes of a "
-    "decoder and a speaker vector, for t40; recognizer-map expects a speaker vector from what Whisper "
-    "hears, for t18-asr; phone-recognizer says which phone is said when, for private-knn, and needs the words "
-    "(--text); soft-units-decoder makes spectra of soft units, for ssl-content; hn-sinc-nsf makes samples of "
-    "spectra, for b1a; world-decoder makes parameters of the vocoder WORLD, for b1-world; joint-hifigan lets a decoder "
-    "and HiFi-GAN go on learning as one network, for "
-    "the method of that name; joint-nsf-hifigan makes samples of content, F0 and a speaker vector, for b1b, best on a "
-    "graphics card. The folder OUT keeps features and state, so a training that was stopped continues "
-    "with the same command, and then weights, losses as CSV, a card that says what they were made of, and of "
-    "decoders the voices of the speakers."
+_TITLES = "; ".join(f"{each.name}: {each.title}" for each in read_recipes().values())
+_VALUES = "; ".join(
+    each.name + (f" of {', '.join(each.recipes)}" if each.recipes else "") + f": {each.meaning}"
+    for each in explain_values()
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    recipes = read_recipes()
-    titles = "; ".join(f"{one.name}: {one.title}" for one in recipes.values())
-    values = "; ".join(
-        one.name + (f" of {', '.join(one.recipes)}" if one.recipes else "") + f": {one.meaning}"
-        for one in explain_values()
-    )
-    parser.add_argument("recipe", choices=list(recipes), help=titles)
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for features, state, weights and card")
-    parser.add_argument(
-        "--data",
-        required=True,
-        type=Path,
-        metavar="DIR|CSV",
-        help="speech: a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path and speaker, and if known "
-        "utterance_id and gender",
-    )
-    parser.add_argument(
-        "--text",
-        nargs="+",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="its words (Kaldi text), for phone-recognizer, and for content-decoder with phones",
-    )
-    parser.add_argument(
-        "--decoder",
-        type=Path,
-        metavar="FOLDER",
-        help=f"of a finished content-decoder, for {', '.join(READ_DECODER)} (default: the decoder that ships)",
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that chance decides (default 1)")
-    parser.add_argument("--licence", default="", metavar="TEXT", help="of the speech, with whom to name, for the card")
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        default=[],
-        metavar="NAME=VALUE",
-        help=f"other values of the recipe, such as steps=500; size=full: the sizes of the papers. Values: {values}",
-    )
-    parser.add_argument(
-        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="what computes (auto: a card if there is one)"
-    )
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="of torch (default: as many as it takes)")
+def train_network(
+    recipe: Annotated[str, Argument(metavar="RECIPE", help=f"{_TITLES}.")],
+    out: Annotated[Path, Argument(metavar="OUT", help="Folder for features, state, weights and card.")],
+    data: Annotated[
+        Path,
+        Option(
+            metavar="DIR|CSV",
+            help="Speech: a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path and speaker, and if "
+            "known utterance_id and gender.",
+        ),
+    ],
+    text: Annotated[
+        list[Path] | None,
+        Option(
+            metavar="FILE",
+            help="Its words (Kaldi text), for phone-recognizer, and for content-decoder with phones; may be repeated.",
+        ),
+    ] = None,
+    decoder: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help=f"Of a finished content-decoder, for {', '.join(READ_DECODER)}; by default the one that ships.",
+        ),
+    ] = None,
+    seed: Annotated[int, Option(min=0, metavar="S", help="Of all that chance decides.")] = 1,
+    licence: Annotated[str, Option(metavar="TEXT", help="Of the speech, with whom to name, for the card.")] = "",
+    changes: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help=f"Another value of the recipe, such as steps=500; size=full: the sizes of the papers; may be "
+            f"repeated. Values: {_VALUES}.",
+        ),
+    ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], Option(help="What computes; auto: a graphics card if there is one.")
+    ] = "auto",
+    threads: Annotated[int, Option(min=0, metavar="N", help="Of torch; 0: as many as it takes.")] = 0,
+    as_json: AsJson = False,
+) -> int:
+    """Train a network of the methods that convert by content, from speech of many speakers.
 
+    content-decoder makes spectra from content by Whisper, F0 and a speaker vector, for asr-bn and others; f0-regressor
+    estimates F0 and voicing from the codes of a decoder and a speaker vector, for t40; recognizer-map expects a speaker
+    vector from what Whisper hears, for t18-asr; phone-recognizer says which phone is said when, for private-knn, and
+    needs the words (--text); soft-units-decoder makes spectra of soft units, for ssl-content; hn-sinc-nsf makes samples
+    of spectra, for b1a; world-decoder makes parameters of the vocoder WORLD, for b1-world; joint-hifigan lets a decoder
+    and HiFi-GAN go on learning as one network, for the method of that name; joint-nsf-hifigan makes samples of content,
+    F0 and a speaker vector, for b1b, best on a graphics card.
 
-def run(options: argparse.Namespace) -> int:
-    """Train, report; the exit code."""
+    The folder OUT keeps features and state, so a training that was stopped continues with the same command, and then
+    weights, losses as CSV, a card that says what they were made of, and of decoders the voices of the speakers.
+
+        vp train-network content-decoder decoder --data speech.csv --licence "CC BY 4.0, whom to name"
+        vp train-network f0-regressor regressor --data speech.csv --decoder decoder --set steps=500
+    """
     if sentence := missing_packages("A training", "torch"):
         raise CommandError(sentence)
-    if options.seed < 0 or options.threads < 0:
-        raise CommandError(f"--seed and --threads: expected 0 or more, found {options.seed} and {options.threads}.")
-    changes = dict(read_change(text) for text in options.set)
-    recipe = read_recipes()[options.recipe].changed(**changes)
-    utterances = read_corpus(options.data)
+    if recipe not in read_recipes():
+        raise CommandError(f"RECIPE: expected one of {', '.join(read_recipes())}, found “{recipe}”.")
+    plan = read_recipes()[recipe].changed(**read_changes(changes))
+    utterances = read_corpus(data)
     require_sound(utterances, targets=False)
-    decoder = _find_decoder(options.decoder, recipe)
-    texts = _read_texts(options.text, recipe, [one.identifier for one in utterances])
+    own_decoder = _find_decoder(decoder, plan)
+    texts = _read_texts(text or (), plan, [each.identifier for each in utterances])
     import torch
 
     from anonymization.network_training.loop import CURVE
     from anonymization.network_training.train import CARD, train
 
-    device = choose_device(["torch"]) if options.device == "auto" else options.device
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    with lock_folder(options.out, ".lock"), terminal.ProgressBar(lines="quarters") as bar:
-        card = train(
-            utterances, recipe, options.seed, options.out, options.licence, bar.show, device, texts, decoder=decoder
-        )
-    if options.json:
+    chosen = choose_device(["torch"]) if device == "auto" else device
+    if threads:
+        torch.set_num_threads(threads)
+    with lock_folder(out, ".lock"), terminal.ProgressBar(lines="quarters") as bar:
+        card = train(utterances, plan, seed, out, licence, bar.show, chosen, texts, decoder=own_decoder)
+    if as_json:
         terminal.print_json(card)
         return terminal.FINE
-    data = card["data"]
+    learnt = card["data"]
     terminal.print_text(
-        f"Trained on {data['utterances']} utterances of {data['speakers']} speakers ({data['seconds'] / 60:.0f} min) "
-        f"in {card['training_seconds']:.0f} s; {_describe_result(card)}."
+        f"Trained on {learnt['utterances']} utterances of {learnt['speakers']} speakers "
+        f"({learnt['seconds'] / 60:.0f} min) in {card['training_seconds']:.0f} s; {_describe_result(card)}."
     )
     curve = [CURVE] if "losses" in card else []
-    terminal.print_text(f"{options.out}: {', '.join([*card['sha256'], *curve, CARD])}")
+    terminal.print_text(f"{out}: {', '.join([*card['sha256'], *curve, CARD])}")
     return terminal.FINE
 
 

@@ -8,7 +8,6 @@ folder of those); genders stand in a file ``spk2gender`` of the folder or data d
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from anonymization.methods.contract import (
 from anonymization.methods.voices.assignment import Voices, assign_voices
 from anonymization.methods.voices.files import TargetRow, read_voices
 from anonymization.methods.voices.pseudo_speakers import Assignment, Level, Place, usual_level
-from anonymization.methods.voices.targets import DEFAULT_SELECTION, SELECTIONS, SourceUtterance, plan_targets
+from anonymization.methods.voices.targets import DEFAULT_SELECTION, SourceUtterance, find_selection, plan_targets
 from common.arrays import Samples
 from common.errors import CommandError
 from common.hashes import compute_sha256
@@ -95,38 +94,32 @@ class Targeting:
     genders: dict[str, str]
 
 
-def add_targets(parser: argparse._ActionsContainer) -> None:
-    """The arguments about targets."""
-    targets_help = "speech of the target speakers, for methods that need some"
-    parser.add_argument("--targets", type=Path, metavar="FOLDER", help=targets_help)
-    selection_help = f"who gets which target (default {DEFAULT_SELECTION})"
-    parser.add_argument("--target-selection", choices=tuple(SELECTIONS), help=selection_help)
-    genders_help = f"{GENDERS} file of the input's speakers (default: the one in the input)"
-    parser.add_argument("--genders", type=Path, metavar="FILE", help=genders_help)
-
-
-def read_targeting(method: Anonymizer, options: argparse.Namespace) -> Targeting | None:
+def read_targeting(
+    method: Anonymizer, targets: Path | None, selection: str | None, genders: Path | None
+) -> Targeting | None:
     """Return what was said, the pool read; None for methods without targets.
+
+    Args:
+        targets: folder of the pool. selection: who gets which. genders: file of those of the input's speakers.
 
     Raises:
         CommandError: targets that the method does not take, or none where it needs some.
+        MethodError: an unknown selection.
     """
-    if plans_voices(method) and not options.targets and not options.target_selection:
-        return Targeting("", None, _read_genders(options.genders) if options.genders else {})
+    if plans_voices(method) and not targets and not selection:
+        return Targeting("", None, _read_genders(genders) if genders else {})
     if not takes_targets(method):
-        for said in ("targets", "target_selection", "genders"):
-            if getattr(options, said):
+        for name, value in (("targets", targets), ("target-selection", selection), ("genders", genders)):
+            if value:
                 raise CommandError(
-                    f"--{said.replace('_', '-')}: expected a method whose voices are those of targets; "
-                    f"found {method.name}, which draws its voices."
+                    f"--{name}: expected a method whose voices are those of targets; found {method.name}, which draws "
+                    f"its voices."
                 )
         return None
-    if options.targets is None:
+    if targets is None:
         raise CommandError(f"--targets: expected a folder of speech of target speakers for {method.name}; found none.")
-    if getattr(options, "voices", None):
-        raise CommandError(f"--voices: expected drawn voices; {method.name} gives those of --targets.")
-    genders = _read_genders(options.genders) if options.genders else {}
-    return Targeting(options.target_selection or DEFAULT_SELECTION, read_pool(options.targets), genders)
+    find_selection(selection or DEFAULT_SELECTION)
+    return Targeting(selection or DEFAULT_SELECTION, read_pool(targets), _read_genders(genders) if genders else {})
 
 
 def read_pool(folder: Path) -> TargetPool:

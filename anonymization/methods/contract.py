@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 import numpy as np
 
 from common.arrays import Samples
+from common.errors import InputError
 
 OptionValue = bool | float | str
 Options = Mapping[str, OptionValue]
@@ -25,7 +26,7 @@ Options = Mapping[str, OptionValue]
 MOST_PARAMETERS = 4  # a voice is drawn from a key, which has so many words
 
 
-class MethodError(ValueError):
+class MethodError(InputError):
     """Samples, a parameter or a name that a method cannot use: says what was expected and found."""
 
 

@@ -7,15 +7,21 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from typer import Option
 
 from common import terminal
-from common.errors import CommandError, InputError
+from common.errors import CommandError
 from common.problems import Problem, find_first_error
 from common.tables import csv_lines
 from evaluation.formats.kaldi import Parsed
 
 T = TypeVar("T")
+Changes = Annotated[
+    list[str] | None,
+    Option("--set", metavar="NAME=VALUE", help="Another value of the recipe, such as steps=500; may be repeated."),
+]
 
 
 def number_from(least: int, what: str, most: int = sys.maxsize) -> Callable[[str], int]:
@@ -31,16 +37,17 @@ def number_from(least: int, what: str, most: int = sys.maxsize) -> Callable[[str
     return parse
 
 
-def read_change(text: str) -> tuple[str, str]:
-    """Name and value of NAME=VALUE after ``--set``.
+def read_changes(given: Sequence[str] | None) -> dict[str, str]:
+    """Return what stands after ``--set``, by name.
 
     Raises:
-        InputError: something is missing.
+        CommandError: something is missing.
     """
-    name, sign, value = text.partition("=")
-    if not sign or not value:
-        raise InputError(f"--set: expected NAME=VALUE, found “{text}”.")
-    return name, value
+    changes = [text.partition("=") for text in given or ()]
+    for name, sign, value in changes:
+        if not sign or not value:
+            raise CommandError(f"--set: expected NAME=VALUE, found “{name}{sign}”.")
+    return {name: value for name, _, value in changes}
 
 
 def require_entries(parsed: Parsed[T]) -> T:

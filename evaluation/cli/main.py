@@ -33,7 +33,7 @@ _EPILOGUE = "Exit code: 0 done, 1 problems found, 2 bad usage or unreadable inpu
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    return run_command(lambda: _parser().parse_args(arguments), InputError)
+    return run_command(lambda: _parser().run(arguments), InputError)
 
 
 def _parser() -> Parser:

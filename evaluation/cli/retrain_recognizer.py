@@ -15,7 +15,7 @@ from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.lock import lock_folder
 from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus
-from evaluation.cli.arguments import number_from, read_change, require_entries
+from evaluation.cli.arguments import number_from, read_changes, require_entries
 from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import Speech
 from evaluation.metrics.bootstrap import Interval
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """Train both, recognise, count, report; the exit code."""
     if sentence := frames.missing():
         raise CommandError(sentence)
-    recipe = PhoneRecipe().changed(**dict(read_change(text) for text in options.set))
+    recipe = PhoneRecipe().changed(**read_changes(options.set))
     texts: dict[str, str] = {}
     for path in options.text:
         entries: dict[str, str] = require_entries(read_text(path, str(path)))

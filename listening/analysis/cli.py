@@ -95,7 +95,7 @@ _SCALE = re.compile(r"(?:(?P<task>[a-z]+)[=:])?(?P<low>-?\d+(?:\.\d+)?)(?:-|\.\.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    return run_command(lambda: _parser().parse_args(arguments))
+    return run_command(lambda: _parser().run(arguments))
 
 
 def _parser() -> Parser:

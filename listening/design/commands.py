@@ -109,7 +109,7 @@ PROGRAM = "python -m listening.design"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    return run_command(lambda: _parser().parse_args(arguments), ProblemsError)
+    return run_command(lambda: _parser().run(arguments), ProblemsError)
 
 
 def _parser() -> Parser:

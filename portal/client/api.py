@@ -6,7 +6,6 @@ order. A kept token goes to the server that it was kept for and to no other.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -14,8 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
+
+from typer import Option
 
 from common.errors import CommandError, Refused, Unreachable
 from common.terminal import print_message
@@ -31,23 +32,11 @@ MAX_PAUSE_S = 60
 PARTIAL = 206
 LONGEST_PAUSE_S = 15.0
 PIECE_BYTES = 1 << 20
+Server = Annotated[
+    str | None, Option(metavar="URL", help=f"Address of the portal; else {SERVER}, else that of vp login.")
+]
+Patience = Annotated[float, Option(metavar="SECONDS", help="Time to keep trying without progress.")]
 HOW_TO_LOG_IN = f"Make a token on your account page of the portal, then run vp login or set {TOKEN}."
-
-
-def add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    """The option that says which portal."""
-    parser.add_argument("--server", metavar="URL", help=f"address of the portal; else {SERVER}, else that of vp login")
-
-
-def add_patience(parser: argparse.ArgumentParser) -> None:
-    """The option that says how long to try."""
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=600.0,
-        metavar="SECONDS",
-        help="time to keep trying without progress (default 600)",
-    )
 
 
 def keep_trying(

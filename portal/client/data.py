@@ -6,7 +6,6 @@ another one of its name.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import time
@@ -27,21 +26,23 @@ from common.terminal import FINE, ProgressBar, print_message, print_text
 from common.wording import counted
 from portal.client.api import (
     PIECE_BYTES,
+    Patience,
     Portal,
-    add_patience,
-    add_server_arguments,
+    Server,
     keep_trying,
     open_portal,
 )
-from portal.client.workspace import Workspace, add_edition, find_workspace, not_taking_part, unknown_answer
+from portal.client.workspace import (
+    EditionFolder,
+    EditionName,
+    Workspace,
+    find_workspace,
+    not_taking_part,
+    unknown_answer,
+)
 from portal.intake.archives.limits import ARCHIVE_ENDINGS, ArchiveLimits
 from portal.intake.archives.reading import read_archive
 
-DESCRIPTION = (
-    "Fetch the data of an edition: recordings, Kaldi lists, trials. Each file is checked by its SHA-256. Interrupted "
-    "at any time, the same command continues where it stopped. First accept its terms on the page of the "
-    "edition."
-)
 Note = dict[str, Any]  # by name of a file: its SHA-256, and the paths of what it gave
 ARRIVING, NOTE = ".arriving", ".data.json"
 ASK_EVERY_S = 5.0
@@ -64,23 +65,23 @@ class OfferedFile:
         return self.name.endswith(ARCHIVE_ENDINGS)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    add_edition(parser)
-    add_patience(parser)
-    add_server_arguments(parser)
+def fetch_data(edition: EditionName, to: EditionFolder = None, patience: Patience = 600, server: Server = None) -> int:
+    """Fetch the data of an edition: recordings, Kaldi lists, trials.
 
+    Each file is checked by its SHA-256. Interrupted at any time, the same command continues where it stopped. First
+    accept its terms on the page of the edition.
 
-def run(options: argparse.Namespace) -> int:
-    """Fetch what is not there yet; the exit code."""
-    workspace = find_workspace(options)
-    with open_portal(options.server) as portal:
-        files = keep_trying(lambda: list_files(portal, workspace.edition), patience_s=options.patience, only_busy=True)
+        vp data autumn
+        vp data autumn --to /scratch/autumn
+    """
+    workspace = find_workspace(edition, to)
+    with open_portal(server) as portal:
+        files = keep_trying(lambda: list_files(portal, workspace.edition), patience_s=patience, only_busy=True)
         kept = _read_note(workspace)
         wanted = [one for one in files if not _is_there(workspace, one, kept)]
         _require_space(workspace, wanted)
         try:
-            _bring(portal, workspace, wanted, kept, options.patience)
+            _bring(portal, workspace, wanted, kept, patience)
         except OSError as error:  # of what is written; without a name where the disk is full
             place, remedy = error.filename or workspace.folder, "Make space and repeat the command: it goes on there."
             raise CommandError(f"{place}: it cannot be written, “{error.strerror}”. {remedy}") from error

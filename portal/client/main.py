@@ -1,52 +1,96 @@
-"""The commands of ``vp``, their arguments and how they end.
+"""The program ``vp``: its commands, each loaded when it is asked for, and how they end.
 
 Exit code 0: done; 1: done, but what was looked at has errors; 2: it cannot be done, said in one sentence on standard
-error. A command is a module of this package with `DESCRIPTION`, `add_arguments` and `run`.
+error; 130: interrupted. A command is a function: its parameters are the arguments, its docstring is the help.
 """
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any, cast
 
-from common.errors import Refused, Unreachable
-from common.terminal import Parser, run_command
+from typer import Exit, Typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+from typer.main import get_command
+
+from common.errors import CommandError, InputError, Refused, Unreachable
+from common.packages import describe_missing
+from common.terminal import run_command
+from portal.client.commands import COMMANDS, GROUPS, OURS
 
 PROGRAM = "vp"
-# name: one line for the help
-COMMANDS = {
-    "login": "save the address of a portal and your access token",
-    "data": "fetch the speech and the lists of an edition, check and unpack them",
-    "run": "anonymise the speech by a built-in method or a command of your own",
-    "pack": "make the archive that the edition requires, and check it",
-    "verify": "check an archive or a folder before it is sent: every problem at once",
-    "submit": "send an archive, resuming after any interruption, and read its report",
-    "status": "your submissions, or one of them: timeline, problems, progress",
-    "study": "make a listening test of a folder of recordings, or of the systems of an edition",
-    "results": "the numbers of a system, next to the reported ones",
-}
-_EPILOGUE = "Exit code: 0 fine, 1 errors found, 2 bad usage or something that cannot be read or reached."
+_TARGETS = {f"{PROGRAM} {name}": target for commands in COMMANDS.values() for name, (target, _) in commands.items()}
+_EPILOGUE = "Exit code: 0 fine, 1 problems found, 2 bad usage or something that cannot be read or reached."
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyGroup(TyperGroup):
+    """Commands known by name, of which only the one that runs is imported."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if target := _TARGETS.get(f"{ctx.command_path} {name}"):
+            module, _, function_name = target.partition(":")
+            function = getattr(import_module(module), function_name)
+            app = Typer(add_completion=False, context_settings=_SETTINGS)
+            app.command(name, help=_write_help(inspect.getdoc(function) or ""))(function)
+            command = get_command(app)
+        return name, command, rest
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, or print the help; returns the exit code and never raises for what a person typed or sent."""
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    return run_command(lambda: _parser(given).parse_args(given), Refused, Unreachable)
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    return run_command(lambda: _run(words), InputError, Refused, Unreachable)
 
 
-def _parser(given: Sequence[str]) -> Parser:
-    """Knows the arguments of the command that is asked for; of the others their names, without importing them."""
-    parser = Parser(
-        prog=PROGRAM, description="The VoicePrivacy Portal from the shell.", epilog=_EPILOGUE, allow_abbrev=False
-    )
-    commands = parser.add_subparsers(metavar="command", required=True)
-    for name, line in COMMANDS.items():
-        if name not in given:
-            commands.add_parser(name, help=line)
-            continue
-        module = import_module(f"portal.client.{name}")
-        one = commands.add_parser(name, help=line, description=module.DESCRIPTION, epilog=_EPILOGUE, allow_abbrev=False)
-        module.add_arguments(one)
-        one.set_defaults(run=module.run)
-    return parser
+def _run(words: list[str]) -> int:
+    program = make_program()
+    if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:  # a shell asks what may follow
+        program(prog_name=PROGRAM)
+    try:
+        with program.make_context(PROGRAM, words) as context:
+            code: int = program.invoke(context)
+    except Exit as ended:  # after the help
+        return ended.exit_code
+    except ModuleNotFoundError as error:  # vp as one file brings what most commands need
+        if str(error.name).partition(".")[0] in OURS:
+            raise
+        raise CommandError(describe_missing(f"{PROGRAM} {words[0]}", str(error.name).partition(".")[0])) from error
+    except TyperException as error:
+        asked = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
+        sentence = error.format_message()
+        end = "" if sentence.endswith((".", "?")) else "."
+        raise CommandError(f"{asked}: {sentence}{end} See {asked} --help.") from error
+    return code
+
+
+def make_program() -> TyperGroup:
+    """Return the program with all commands by their names."""
+    about = "The VoicePrivacy Portal from the shell."
+    app = Typer(cls=LazyGroup, help=about, context_settings=_SETTINGS, epilog=_EPILOGUE)
+    groups = {"": app}
+    for panel, commands in COMMANDS.items():
+        for name, (_, line) in commands.items():
+            group, _, own_name = name.rpartition(" ")
+            if group not in groups:
+                groups[group] = Typer(cls=LazyGroup, context_settings=_SETTINGS, epilog=_EPILOGUE)
+                app.add_typer(groups[group], name=group, help=GROUPS[group], rich_help_panel=panel)
+            groups[group].command(own_name, help=line, rich_help_panel=panel)(_stand_in)
+    return cast("TyperGroup", get_command(app))
+
+
+def _write_help(docstring: str) -> str:
+    """Return the docstring with one line for each paragraph, which terminals wrap, and a heading of the examples."""
+    parts = docstring.split("\n\n")
+    lines = [f"Examples:\n{part}" if part[:1] == " " else part.replace("\n", " ") for part in parts]
+    return "\n\n".join([*lines, _EPILOGUE])
+
+
+def _stand_in() -> None:
+    """Hold the place of a command whose module is not imported yet."""

@@ -7,12 +7,14 @@ they hold its seed and its voices.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from typer import Argument, Option
 
 from anonymization.cli.records import LOCK
 from common.errors import CommandError, ProblemsError
@@ -21,21 +23,23 @@ from common.problems import Problem
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
 from evaluation.formats.audio_pairs import describe_droppings
 from evaluation.objective_results.results.forms import HEAD_BYTES
-from portal.client.api import PIECE_BYTES, add_server_arguments, open_portal
+from portal.client.api import PIECE_BYTES, Server, open_portal
 from portal.client.status import name_first
 from portal.client.submit import list_systems, suggest_system
 from portal.client.verify import fetch_expected, say_findings, verify
-from portal.client.workspace import AskedArchive, add_edition, edition_by, fetch_requirements, find_workspace
+from portal.client.workspace import (
+    FOLDER_HELP,
+    AskedArchive,
+    EditionName,
+    edition_by,
+    fetch_requirements,
+    find_workspace,
+)
 from portal.intake.contents import Content, classify
 from portal.intake.documents import unused_by_name
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.utterances import Names
 
-DESCRIPTION = (
-    "Make the archive that the edition requires from the anonymised speech in DIR and the files of --add. DIR holds "
-    "what vp run wrote, or WAV and FLAC files under the names of their originals, in any folders. It is checked first "
-    "as the portal does; with an error there is no archive."
-)
 _SPEECH = frozenset({Content.SPEECH})
 _BESIDE = frozenset({Content.DESCRIPTION, Content.TARGETS})
 _RESULTS = frozenset({Content.RESULTS, Content.SCORES, Content.HYPOTHESES, Content.SIMILARITY})
@@ -43,44 +47,57 @@ _MOST_NAMED = 5
 _MOMENT = (2020, 1, 1, 0, 0, 0)  # the same files give the same archive
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    add_edition(parser, folder="DIR")
-    add_help = "a description (PDF), results directories or hypotheses; a file or a folder, may be repeated"
-    parser.add_argument("--add", action="append", default=[], type=Path, metavar="PATH", help=add_help)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the archive (default: EDITION.zip in DIR)")
-    system_help = (
-        "check it as a further version of this system, such as T11-p1: everything in DIR is packed all the same, and "
-        "what DIR lacks is inherited"
-    )
-    parser.add_argument("--system", metavar="NAME", help=system_help)
-    add_server_arguments(parser)
+def pack(
+    edition: EditionName,
+    folder: Annotated[Path | None, Argument(metavar="DIR", help=FOLDER_HELP)] = None,
+    add: Annotated[
+        list[Path] | None,
+        Option(
+            metavar="PATH",
+            help="A description (PDF), results directories or hypotheses; a file or a folder, may be repeated.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="The archive, by default EDITION.zip in DIR.")] = None,
+    system: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="Check it as a further version of this system, such as T11-p1: everything in DIR is packed all the "
+            "same, and what DIR lacks is inherited.",
+        ),
+    ] = None,
+    server: Server = None,
+) -> int:
+    """Make the archive that the edition requires from the anonymised speech in DIR and the files of --add.
 
+    DIR holds what vp run wrote, or WAV and FLAC files under the names of their originals, in any folders. It is checked
+    first as the portal does; with an error there is no archive.
 
-def run(options: argparse.Namespace) -> int:
-    """Check and pack; the exit code."""
-    workspace = find_workspace(options)
+        vp pack autumn --add T11.pdf
+        vp pack autumn --add T11.pdf --system T11-p1
+    """
+    workspace = find_workspace(edition, folder)
     source = workspace.anonymised if workspace.anonymised.is_dir() else workspace.folder
-    out: Path = options.out or workspace.archive
+    out = out or workspace.archive
+    added = add or []
     if out.suffix.lower() != ".zip":
         raise CommandError(f"--out: expected a name that ends in .zip, found {out.name}.")
-    for path in (source, *options.add):
+    for path in (source, *added):
         if not path.exists():
             remedy = f"Use vp run {workspace.edition} first, or name DIR." if path == source else "Check the path."
             raise CommandError(f"{path}: expected a file or a folder, found nothing there. {remedy}")
-    with open_portal(options.server) as portal:
+    with open_portal(server) as portal:
         asked = fetch_requirements(portal, workspace.edition)
-        edition = edition_by(portal, workspace.edition)
-        team = edition["your_team"]
-        has_choice = team and not options.system
-        known = suggest_system(list_systems(portal, edition, team), team) if has_choice else ""
-    expected = fetch_expected(workspace.edition, options.server, options.system)
+        found = edition_by(portal, workspace.edition)
+        team = found["your_team"]
+        known = suggest_system(list_systems(portal, found, team), team) if team and not system else ""
+    expected = fetch_expected(workspace.edition, server, system)
     with tempfile.TemporaryDirectory(prefix="vp-pack-") as place:
-        folder = Path(place) / out.name
-        folder.mkdir()
+        linked = Path(place) / out.name
+        linked.mkdir()
         try:
-            left = _link(source, options.add, folder, asked, expected)
-            report = verify(folder, expected, workspace)
+            left = _link(source, added, linked, asked, expected)
+            report = verify(linked, expected, workspace)
         except ProblemsError as error:
             raise CommandError(str(error)) from error
         say_findings(report, expected)
@@ -94,10 +111,9 @@ def run(options: argparse.Namespace) -> int:
             lacks_description = any(cause["code"] == "missing-description" for cause in report.summary())
             print_text("Nothing was packed." + (" Name the description: --add FILE.pdf." if lacks_description else ""))
             return PROBLEMS
-        size = _pack(folder, out, asked.largest_archive_bytes)
+        size = _pack(linked, out, asked.largest_archive_bytes)
     print_text(f"Packed: {out}, {format_size(size)}.")
-    system = options.system or known
-    again = f" --system {system}" if system else ""
+    again = f" --system {system or known}" if system or known else ""
     print_text(f"Next: vp submit {out} --edition {workspace.edition}{again}")
     if known:
         print_text(

@@ -2,59 +2,59 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from typer import Argument, Option
 
 from common.errors import CommandError
+from common.parameters import require_one
 from common.rounding import fixed, round_to_interval
 from common.terminal import FINE, NONE, PROBLEMS, print_json, print_paragraph, print_table, print_text
 from evaluation.metrics.catalogue import find_metric
-from portal.client.api import Portal, add_server_arguments, open_portal
+from portal.client.api import Portal, Server, open_portal
 from portal.client.status import HOW_NAMED, WHOSE, find_submission
 
-DESCRIPTION = (
-    "Show the objective numbers of a system, averages first, then those of each data set with unit, condition and "
-    "interval; of your own systems also what the submission reports, and whether that agrees."
-)
 WITHDRAWN = ": withdrawn"
 AVERAGE = "average"  # begins the names of weighted averages
 DECIMALS_OF_UNKNOWN = 4  # of a metric that this program does not know
 AGREES = {True: "agrees", False: "DISAGREES", None: ""}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("system", metavar="SYSTEM", help=f"{HOW_NAMED}, or number of a submission")
-    parser.add_argument("--version", dest="wanted_version", type=int, metavar="N", help="version (default: the newest)")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument(
-        "--all", action="store_true", dest="shows_all", help="every measure, and from what it was computed"
-    )
-    form.add_argument("--csv", action="store_true", help="all numbers with every digit, as CSV")
-    form.add_argument("--json", action="store_true", help="all numbers with every digit, as JSON")
-    add_server_arguments(parser)
+def show_results(
+    system: Annotated[str, Argument(metavar="SYSTEM", help=f"{HOW_NAMED}, or number of a submission.")],
+    version: Annotated[int | None, Option(metavar="N", help="Version, by default the newest.")] = None,
+    shows_all: Annotated[bool, Option("--all", help="Every measure, and from what it was computed.")] = False,
+    csv: Annotated[bool, Option("--csv", help="All numbers with every digit, as CSV.")] = False,
+    as_json: Annotated[bool, Option("--json", help="All numbers with every digit, as JSON.")] = False,
+    server: Server = None,
+) -> int:
+    """Show the objective numbers of a system: averages first, then those of each data set.
 
+    Each has its unit, condition and interval; of your own systems also what the submission reports, and whether that
+    agrees. The exit code is 1 where a reported number disagrees with the recomputed one.
 
-def run(options: argparse.Namespace) -> int:
-    """Ask and say; the exit code is 1 where a reported number disagrees with the recomputed one."""
-    with open_portal(options.server) as portal:
-        query = {} if options.wanted_version is None else {"version": options.wanted_version}
-        if options.system.isdecimal():
-            submission = find_submission(portal, options.system)
+        vp results T11-p1
+        vp results vpc2022-t11-p1 --version 2 --csv
+    """
+    require_one({"--all": shows_all, "--csv": csv, "--json": as_json}, is_required=False)
+    with open_portal(server) as portal:
+        query = {} if version is None else {"version": version}
+        if system.isdecimal():
+            submission = find_submission(portal, system)
             name, query = submission["system"], {"version": submission["version"]} | query
         else:
-            name = find_name(portal, options.system)
+            name = find_name(portal, system)
         path = f"systems/{name}/values"
-        if options.csv:
+        if csv:
             sys.stdout.write(portal.text(path, "text/csv", **query))
             return FINE
         values = portal.get(path, **query)
-    if options.json:
+    if as_json:
         print_json(values)
         return FINE
-    return _say_values(values, shows_all=options.shows_all)
+    return _say_values(values, shows_all=shows_all)
 
 
 def find_name(portal: Portal, wanted: str) -> str:

@@ -1,13 +1,12 @@
 """``vp run``: the data of an edition anonymised by a built-in method or by the team's own command.
 
-It is ``python -m anonymization run`` with what the edition knows filled in: which data sets, their roles and splits, by
+It is ``vp anonymize`` with what the edition knows filled in: which data sets, their roles and splits, by
 which voices are planned, and the folders that ``vp pack`` reads. Training speech gets a voice for each utterance, all
 else one for each speaker, unless told otherwise.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -18,102 +17,142 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast, get_args
+from typing import Annotated, cast
 
-from anonymization.cli import arguments, listing
+from typer import Option
+
+from anonymization.cli import arguments
 from anonymization.cli.records import RECORD
-from anonymization.cli.run import run_on
+from anonymization.cli.run import AnonymizationRequest, run_on
 from anonymization.cli.sources import UNDIVIDED, Reading, SpeechSource, read_directories
-from anonymization.cli.voice_assignment import add_targets
-from anonymization.methods.contract import MethodError
 from anonymization.methods.external.description import PLACEHOLDER, SHELL
 from anonymization.methods.external.method import has_graphics_card
 from anonymization.methods.external.sandbox import explain_missing_bubblewrap, list_program_folders
-from anonymization.methods.voices.pseudo_speakers import Level, Role
+from anonymization.methods.voices.pseudo_speakers import Role
 from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.hashes import compute_sha256
+from common.parameters import require_one
 from common.seeds import LARGEST_SEED
 from common.terminal import FINE, print_text
-from portal.client.api import add_server_arguments, open_portal
+from portal.client.api import Server, open_portal
 from portal.client.workspace import (
-    AskedArchive,
+    EditionFolder,
+    EditionName,
     ExpectedSet,
     Workspace,
-    add_edition,
     fetch_requirements,
     find_workspace,
 )
 
-DESCRIPTION = (
-    "Anonymise the data that vp data fetched, by a built-in method or by a command of your own, into the folders that "
-    "vp pack reads. Interrupted at any time, the same command continues where it stopped."
-)
 COMMAND_FILE = "command.toml"
-LIST = "vp run --list"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    add_edition(parser)
-    how = parser.add_mutually_exclusive_group(required=True)
-    method_help = f"such as mcadams-2022 ({LIST} shows all), or the description of a command"
-    how.add_argument("--method", metavar="NAME|FILE.toml", help=method_help)
-    command_help = "your own program, as you type it in this folder, such as “sox {input} {output} pitch 300”: called "
-    command_help += "for each recording with two WAV files, or with {input_folder} {output_folder} for many at once; "
-    command_help += "relative paths begin in this folder, new files beside {output} are not kept"
-    how.add_argument("--command", metavar="TEXT", help=command_help)
-    reads_help = "confine the command: it starts in this folder, reads it and the system's alone, and has no network; "
-    reads_help += "repeat it for more folders, such as models (default: it reads what you may read)"
-    parser.add_argument("--reads", action="append", default=[], type=Path, metavar="FOLDER", help=reads_help)
-    arguments.add_options(parser, listed_by=LIST)
-    parser.add_argument("--list", action=_ListMethods, nargs=0, help="show the built-in methods with their options")
-    add_targets(parser)
-    seed_help = "seed of the voices (default: that of an earlier call, else a new one)"
-    parser.add_argument("--seed", type=arguments.seed, help=seed_help)
-    level_help = "what has a voice of its own (default: each utterance for training, else each speaker)"
-    parser.add_argument("--level", choices=get_args(Level), help=level_help)
-    out_help = "folder of the anonymised speech, one for each system; "
-    out_help += "a relative path begins in the current folder (default: anonymised in DIR)"
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help=out_help)
-    optional_help = "also anonymise data sets that an archive may leave out, such as training speech"
-    parser.add_argument("--all", action="store_true", dest="takes_all", help=optional_help)
-    jobs_help = "number of processes (default: one for each core, one for a command of folders)"
-    parser.add_argument("--jobs", type=arguments.jobs, metavar="N", help=jobs_help)
-    parser.add_argument("--format", choices=("wav", "flac"), help="format of the output (default wav)")
-    parser.add_argument("--limit", type=arguments.count, metavar="N", help="only the first N utterances, to try it")
-    add_server_arguments(parser)
+def anonymize_edition(
+    edition: EditionName,
+    to: EditionFolder = None,
+    method: Annotated[
+        str | None,
+        Option(
+            metavar="NAME|FILE.toml",
+            help="Such as mcadams-2022 (“vp methods” shows all), or the description of a command.",
+        ),
+    ] = None,
+    command: Annotated[
+        str | None,
+        Option(
+            metavar="TEXT",
+            help="Your own program, as you type it in this folder, such as “sox {input} {output} pitch 300”: called "
+            "for each recording with two WAV files, or with {input_folder} {output_folder} for many at once; relative "
+            "paths begin in this folder, new files beside {output} are not kept.",
+        ),
+    ] = None,
+    reads: Annotated[
+        list[Path] | None,
+        Option(
+            metavar="FOLDER",
+            help="Confine the command: it starts in this folder, reads it and the system's alone, and has no network; "
+            "repeat it for more folders, such as models. Without it, the command reads what you may read.",
+        ),
+    ] = None,
+    option: arguments.MethodOptions = None,
+    targets: arguments.TargetFolder = None,
+    target_selection: arguments.TargetSelection = None,
+    genders: arguments.Genders = None,
+    seed: Annotated[
+        int | None, Option(metavar="S", help="Seed of the voices, by default that of an earlier call, else a new one.")
+    ] = None,
+    level: arguments.VoiceLevel = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER",
+            help="Folder of the anonymised speech, one for each system; a relative path begins in the current folder. "
+            "By default anonymised in DIR.",
+        ),
+    ] = None,
+    takes_all: Annotated[
+        bool,
+        Option("--all", help="Also anonymise data sets that an archive may leave out, such as training speech."),
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        Option(
+            min=0,
+            metavar="N",
+            help="Number of processes, by default one for each core, one for a command of folders.",
+        ),
+    ] = None,
+    container: arguments.Container = "wav",
+    limit: arguments.Limit = None,
+    server: Server = None,
+) -> int:
+    """Anonymise the data that vp data fetched, by a built-in method or by a command of your own.
 
+    The speech comes into the folders that vp pack reads. Interrupted at any time, the same command continues where it
+    stopped.
 
-class _ListMethods(argparse.Action):
-    """Prints the methods and ends, as ``--help`` does: no edition is needed."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        parser.exit(listing.run(argparse.Namespace(json=False)))
-
-
-def run(options: argparse.Namespace) -> int:
-    """Anonymise; the exit code."""
-    workspace = find_workspace(options)
-    with open_portal(options.server) as portal:
+        vp run autumn --method mcadams-2022
+        vp run autumn --command "sox {input} {output} pitch 300" --limit 5
+    """
+    require_one({"--method": method, "--command": command})
+    workspace = find_workspace(edition, to)
+    with open_portal(server) as portal:
         asked = fetch_requirements(portal, workspace.edition)
-    wanted = {one.name: one for one in asked.data_sets if one.is_required or options.takes_all}
-    given = _complete(options, workspace, asked)
+    wanted = {one.name: one for one in asked.data_sets if one.is_required or takes_all}
+    if reads and command is None:
+        raise CommandError("--reads: expected with --command; the description of a command names its folders itself.")
+    place = out or workspace.anonymised
+    known_seed = seed if seed is not None else _kept_seed(place)
+    request = AnonymizationRequest(
+        method=method or str(_describe_command(workspace, command or "", reads or ())),
+        options=option or (),
+        source=workspace.data,
+        out=place,
+        seed=secrets.randbelow(LARGEST_SEED + 1) if known_seed is None else known_seed,
+        voices=None,
+        level=level,
+        targets=targets,
+        target_selection=target_selection,
+        genders=genders,
+        reading=Reading(container=container, suffix=asked.suffix),
+        jobs=jobs or (1 if "{input_folder}" in (command or "") else os.cpu_count() or 1),
+        is_strict=False,
+        limit=limit,
+        as_json=False,
+    )
 
     def read(_: Path, reading: Reading) -> SpeechSource:
         source = read_data(workspace, wanted, reading)
-        if options.command is not None:
-            source.notes.append(_say_what_it_reads(options.reads))
+        if command is not None:
+            source.notes.append(_say_what_it_reads(reads or ()))
         return source
 
-    try:
-        code = run_on(given, read)
-    except MethodError as error:
-        raise CommandError(str(error)) from error
-    if code == FINE and options.limit is None:
-        place = options.out or (workspace.folder if options.folder else None)
+    code = run_on(request, read)
+    if code == FINE and limit is None:
+        named = out or (workspace.folder if to else None)
         added = " --add DESCRIPTION.pdf" if asked.description_required else ""
-        print_text(f"Next: vp pack {workspace.edition}{f' {place}' if place else ''}{added}")
+        print_text(f"Next: vp pack {workspace.edition}{f' {named}' if named else ''}{added}")
     return code
 
 
@@ -154,29 +193,6 @@ def read_data(workspace: Workspace, wanted: Mapping[str, ExpectedSet], reading: 
     return source
 
 
-def _complete(options: argparse.Namespace, workspace: Workspace, asked: AskedArchive) -> argparse.Namespace:
-    """Return the same as arguments of ``python -m anonymization run``."""
-    out = options.out or workspace.anonymised
-    is_command = options.command is not None
-    if options.reads and not is_command:
-        raise CommandError("--reads: expected with --command; the description of a command names its folders itself.")
-    method = str(_describe_command(workspace, options)) if is_command else options.method
-    seed = options.seed if options.seed is not None else _kept_seed(out)
-    return argparse.Namespace(
-        **{name: getattr(options, name) for name in ("option", "level", "format", "limit")},
-        **{name: getattr(options, name) for name in ("targets", "target_selection", "genders")},
-        method=method,
-        source=workspace.data,
-        out=out,
-        seed=secrets.randbelow(LARGEST_SEED + 1) if seed is None else seed,
-        jobs=options.jobs or (1 if is_command and "{input_folder}" in options.command else os.cpu_count() or 1),
-        suffix=asked.suffix,
-        **dict.fromkeys(("voices", "role", "split", "speaker_from")),
-        strict=False,
-        json=False,
-    )
-
-
 def _kept_seed(out: Path) -> int | None:
     """Return the seed of an earlier call, so that the next one goes on with it."""
     try:
@@ -186,9 +202,9 @@ def _kept_seed(out: Path) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path:
+def _describe_command(workspace: Workspace, command: str, confined: Sequence[Path]) -> Path:
     """Write the description of the command that was typed; equal commands of equal programs give equal files."""
-    line: str = options.command.strip()
+    line = command.strip()
     if not {"input", "input_folder"} & set(PLACEHOLDER.findall(line)):
         example = "--command 'sox {input} {output} pitch 300'"
         raise CommandError(f"--command: expected {{input}} and {{output}}, as in {example}; found “{line}”.")
@@ -203,12 +219,12 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
             where = "is not there or not executable" if "/" in program else "is in no folder of PATH"
             remedy = "Correct its name, or give a path, such as ./ours.sh or python3 ours.py."
             raise CommandError(f"--command: expected a program, found “{program}”, which {where}. {remedy}")
-    if options.reads and (reason := explain_missing_bubblewrap()):
+    if confined and (reason := explain_missing_bubblewrap()):
         raise CommandError(
             f"--reads: the command cannot be confined here: {reason}. Without --reads it runs unconfined."
         )
-    folder, *reads = [each.resolve() for each in options.reads] or [Path.cwd()]
-    if options.reads and found.startswith("/"):  # a confined command is not told the PATH of this terminal
+    folder, *reads = [each.resolve() for each in confined] or [Path.cwd()]
+    if confined and found.startswith("/"):  # a confined command is not told the PATH of this terminal
         line = shlex.quote(found) + line.removeprefix(program)
         reads += [each for each in list_program_folders(Path(found)) if each.exists()]
     lines = {
@@ -218,10 +234,10 @@ def _describe_command(workspace: Workspace, options: argparse.Namespace) -> Path
         "reference": "the team's own",
         "command": line,
         "is_deterministic": False,
-        "isolation": "full" if options.reads else "none",
+        "isolation": "full" if confined else "none",
         "folder": str(folder),
         "reads": [str(each) for each in reads],
-        "needs_gpu": bool(options.reads) and has_graphics_card(),
+        "needs_gpu": bool(confined) and has_graphics_card(),
     }
     limits = {"time_limit_s": 10**6, "memory_mb": 10**6, "file_size_mb": 10**5, "disk_mb": 10**6, "processes": 1000}
     # JSON writes texts, lists and numbers as TOML has them.

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
+
+from typer import Argument, Option
 
 from common.errors import CommandError, Refused, Unreachable
 from common.problems import Severity
 from common.terminal import FINE, PROBLEMS, print_json, print_message, print_paragraph, print_table, print_text
-from portal.client.api import Portal, add_server_arguments, open_portal
+from portal.client.api import Portal, Server, open_portal
 from portal.intake.report import IntakeReport, describe_kept
 
 NOT_CHECKED = {"received", "checking"}
 LONGEST_PAUSE_S = 10.0
-DESCRIPTION = "Show your submissions, the newest first, or one of them: timeline, problems and progress."
 SHOWN = 3
 BAD = {"refused", "failed"}
 WHOSE = "vp status lists your own."
-HOW_NAMED = "name or label of a system, such as vpc2022-t11-p1 or T11-p1"
+HOW_NAMED = "Name or label of a system, such as vpc2022-t11-p1 or T11-p1"
 
 
 def follow(portal: Portal, number: int) -> int:
@@ -94,25 +94,30 @@ def describe_outcome(submission: dict[str, Any]) -> str:
     return f"{name} is {submission['state']}: vp results {submission['label']}."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    help_text = f"number of a submission, or {HOW_NAMED} for its newest version"
-    parser.add_argument("submission", nargs="?", metavar="SUBMISSION", help=help_text)
-    parser.add_argument("--edition", metavar="NAME", help="only submissions to this edition")
-    parser.add_argument("--json", action="store_true", help="everything, as JSON")
-    add_server_arguments(parser)
+def show_status(
+    submission: Annotated[
+        str | None,
+        Argument(metavar="SUBMISSION", help=f"{HOW_NAMED}, for its newest version; or number of a submission."),
+    ] = None,
+    edition: Annotated[str | None, Option(metavar="NAME", help="Only submissions to this edition.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Everything, as JSON.")] = False,
+    server: Server = None,
+) -> int:
+    """Show your submissions, the newest first, or one of them: timeline, problems and progress.
 
+    The exit code is 1 where the one that was named was refused or could not be evaluated.
 
-def run(options: argparse.Namespace) -> int:
-    """Ask and say; the exit code is 1 where the submission asked for was refused or could not be evaluated."""
-    with open_portal(options.server) as portal:
-        if options.submission is not None:
-            submission = find_submission(portal, options.submission)
-            (print_json if options.json else _say_all)(submission)
-            return PROBLEMS if submission["state"] in BAD else FINE
-        search = {"edition": options.edition} if options.edition else {}
+        vp status
+        vp status T11-p1
+    """
+    with open_portal(server) as portal:
+        if submission is not None:
+            named = find_submission(portal, submission)
+            (print_json if as_json else _say_all)(named)
+            return PROBLEMS if named["state"] in BAD else FINE
+        search = {"edition": edition} if edition else {}
         found = list(portal.every("submissions/", **search))
-    if options.json:
+    if as_json:
         print_json(found)
     elif not found:
         print_text("Nothing was submitted yet.")

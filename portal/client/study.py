@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 import zipfile
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
 
 from common.errors import CommandError
 from common.terminal import FINE, print_message, print_text
 from common.wording import counted
-from portal.client.api import Portal, add_patience, add_server_arguments, open_portal
+from portal.client.api import Patience, Portal, Server, open_portal
 from portal.client.submit import Sender, hash_archive, open_archive, wait_for
 from portal.client.workspace import Row
 
-DESCRIPTION = (
-    "Make a listening test of the recordings in a folder, CONDITION/ITEM.wav or .flac, as a file in TOML describes it; "
-    "only its title is needed. Without a folder: of the systems of the edition that the file names. The portal checks "
-    "every recording, makes the design and prepares the recordings; then you launch the test on its page. Interrupted "
-    "at any time, the same command continues where it stopped."
-)
 ENDINGS = (".wav", ".flac", ".csv")
 ASK_EVERY_S = 2.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=["new"], help="new: make a test")
-    parser.add_argument("file", type=Path, metavar="FILE", help="the file of the test, such as test.toml")
-    parser.add_argument(
-        "folder", type=Path, nargs="?", metavar="FOLDER", help="the folder with a folder for each condition"
-    )
-    add_patience(parser)
-    add_server_arguments(parser)
+def make_study(
+    file: Annotated[Path, Argument(metavar="FILE", help="The file of the test, such as test.toml.")],
+    folder: Annotated[
+        Path | None, Argument(metavar="FOLDER", help="The folder with a folder for each condition.")
+    ] = None,
+    patience: Patience = 600,
+    server: Server = None,
+) -> int:
+    """Make a listening test of the recordings in a folder, CONDITION/ITEM.wav or .flac, as a file in TOML describes it.
 
+    Only its title is needed. Without a folder: of the systems of the edition that the file names. The portal checks
+    every recording, makes the design and prepares the recordings; then you launch the test on its page. Interrupted at
+    any time, the same command continues where it stopped.
 
-def run(chosen: argparse.Namespace) -> int:
-    """Pack the folder where there is one, send it with the file, and say where the test is and what to look at."""
-    text = _read(chosen.file)
-    with open_portal(chosen.server) as portal:
-        if chosen.folder:
-            made = _send(portal, text, chosen.folder, chosen.patience)
+        vp study new test.toml recordings
+    """
+    text = _read(file)
+    with open_portal(server) as portal:
+        if folder:
+            made = _send(portal, text, folder, patience)
         else:
             made = portal.ask("POST", "/api/studies/", files={"test": (None, text)}).json()
     print_text(f"{made['title']}: {made['address']}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import time
@@ -11,16 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urljoin, urlsplit
+
+from typer import Argument, Option
 
 from common.errors import CommandError, Refused, Unreachable
 from common.memory import format_size
+from common.parameters import require_one
 from common.terminal import FINE, ProgressBar, print_message, print_text
 from portal.client.api import (
+    Patience,
     Portal,
-    add_patience,
-    add_server_arguments,
+    Server,
     keep_trying,
     lengthen_pause,
     open_portal,
@@ -29,10 +31,7 @@ from portal.client.status import follow
 from portal.client.workspace import Row, edition_by
 
 T = TypeVar("T")
-DESCRIPTION = (
-    "Send an archive to an edition and read the report on it. Interrupted at any time, the same command continues "
-    "where it stopped. Without --system and --kind it makes your team's first primary system."
-)
+SystemKind = Literal["primary", "contrastive"]
 PUBLIC_AT_ONCE = (
     "The leaderboard is published: your numbers are public as soon as they are computed. From then on, only the "
     "organizer can withdraw the submission."
@@ -104,40 +103,61 @@ def chosen_system(portal: Portal, edition: Row, team: Row | None, wanted: str | 
     raise CommandError(f"--system: expected a system of this team ({known}), found {wanted}.")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="zip or tar archive")
-    parser.add_argument("--edition", metavar="NAME", required=True, help="name of the edition, as in its address")
-    parser.add_argument("--team", metavar="TEAM", help="label, name or number of the team; else your own")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--system", metavar="NAME", help="a further version of this system, such as T11-p1")
-    what.add_argument("--kind", choices=["primary", "contrastive"], help="a new system of this kind")
-    parser.add_argument("--title", default="", help="title of a new system; an earlier system's is changed on its page")
-    parser.add_argument("--resume", action="store_true", help="only resume an upload; start no new one")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait for the report")
-    add_patience(parser)
-    add_server_arguments(parser)
+def submit(
+    archive: Annotated[Path, Argument(metavar="ARCHIVE", help="Zip or tar archive.")],
+    edition: Annotated[str, Option(metavar="NAME", help="Name of the edition, as in its address.")],
+    team: Annotated[
+        str | None, Option(metavar="TEAM", help="Label, name or number of the team, by default your own.")
+    ] = None,
+    system: Annotated[
+        str | None, Option(metavar="NAME", help="A further version of this system, such as T11-p1.")
+    ] = None,
+    kind: Annotated[SystemKind | None, Option(help="A new system of this kind.")] = None,
+    title: Annotated[
+        str, Option(metavar="TEXT", help="Title of a new system; an earlier system's is changed on its page.")
+    ] = "",
+    only_resume: Annotated[bool, Option("--resume", help="Only resume an upload; start no new one.")] = False,
+    no_wait: Annotated[bool, Option("--no-wait", help="Do not wait for the report.")] = False,
+    patience: Patience = 600,
+    server: Server = None,
+) -> int:
+    """Send an archive to an edition and read the report on it.
 
+    Interrupted at any time, the same command continues where it stopped. Without --system and --kind it makes your
+    team's first primary system.
 
-def run(options: argparse.Namespace) -> int:
-    """Send, then follow; the exit code."""
-    if not options.archive.is_file():
-        remedy = (
-            "Pack the folder first; vp verify reads folders too." if options.archive.is_dir() else "Check the path."
-        )
-        raise CommandError(f"{options.archive}: expected a file, found none. {remedy}")
-    with open_portal(options.server) as portal, open_archive(options.archive) as archive:
-        waiting: dict[str, Any] = {"patience_s": options.patience, "only_busy": True}
-        edition, team = wait_for(lambda: _find_sender(portal, options), **waiting)
-        sha256 = hash_archive(archive)
-        metadata = wait_for(lambda: _metadata(portal, options, edition, team, sha256), **waiting)
-        sender = Sender(portal, archive, metadata, patience_s=options.patience)
-        submission = sender.send()
-        is_here = "was submitted before" if sender.was_submitted else "arrived completely"
-        print_text(
-            f"{options.archive.name} {is_here}: submission {submission}, {portal.address}/submissions/{submission}/"
-        )
-        return FINE if options.no_wait else wait_for(lambda: follow(portal, submission), patience_s=options.patience)
+        vp submit autumn/autumn.zip --edition autumn --title "Our system"
+        vp submit autumn/autumn.zip --edition autumn --system T11-p1
+    """
+    require_one({"--system": system, "--kind": kind}, is_required=False)
+    if not archive.is_file():
+        remedy = "Pack the folder first; vp verify reads folders too." if archive.is_dir() else "Check the path."
+        raise CommandError(f"{archive}: expected a file, found none. {remedy}")
+    with open_portal(server) as portal, open_archive(archive) as opened:
+
+        def find_sender() -> tuple[Row, Row | None]:
+            found = edition_by(portal, edition)
+            return found, chosen_team(portal, found, team)
+
+        def describe() -> dict[str, str]:
+            begun = _find_begun(portal, found, sender, sha256)
+            if only_resume and begun is None:
+                raise CommandError(
+                    f"{archive}: there is no unfinished upload of it to this edition. Leave --resume out to begin."
+                )
+            if begun is None:
+                _say_other_content(portal, found, sender, archive.name)
+            metadata = {"filename": archive.name, "edition": found["name"], "sha256": sha256}
+            return metadata | _describe_system(portal, found, sender, begun, system=system, kind=kind, title=title)
+
+        waiting: dict[str, Any] = {"patience_s": patience, "only_busy": True}
+        found, sender = wait_for(find_sender, **waiting)
+        sha256 = hash_archive(opened)
+        sending = Sender(portal, opened, wait_for(describe, **waiting), patience_s=patience)
+        number = sending.send()
+        is_here = "was submitted before" if sending.was_submitted else "arrived completely"
+        print_text(f"{archive.name} {is_here}: submission {number}, {portal.address}/submissions/{number}/")
+        return FINE if no_wait else wait_for(lambda: follow(portal, number), patience_s=patience)
 
 
 def wait_for(action: Callable[[], T], **waiting: Any) -> T:
@@ -155,40 +175,31 @@ def wait_for(action: Callable[[], T], **waiting: Any) -> T:
         raise CommandError(f"{error} {AGAIN}") from error
 
 
-def _find_sender(portal: Portal, options: argparse.Namespace) -> tuple[Row, Row | None]:
-    """Return the edition, and the team that sends; None for its organizers."""
-    edition = edition_by(portal, options.edition)
-    return edition, chosen_team(portal, edition, options.team)
-
-
-def _metadata(
-    portal: Portal, options: argparse.Namespace, edition: Row, team: Row | None, sha256: str
+def _describe_system(
+    portal: Portal,
+    edition: Row,
+    team: Row | None,
+    begun: Row | None,
+    *,
+    system: str | None,
+    kind: SystemKind | None,
+    title: str,
 ) -> dict[str, str]:
-    """Return what the archive becomes; without --system and --kind what it was begun or submitted for."""
-    before = _find_begun(portal, edition, team, sha256)
-    if options.resume and before is None:
-        raise CommandError(
-            f"{options.archive}: there is no unfinished upload of it to this edition. Leave --resume out to begin."
-        )
-    if before is None:
-        _say_other_content(portal, edition, team, options.archive.name)
+    """Return team and system of an upload; without --system and --kind what it was begun or submitted for."""
     if edition.get("public_at_once"):  # an older portal does not say it
         print_text(PUBLIC_AT_ONCE)
     if team and not team["members_frozen_at"]:
         _say_ending_invitations(portal, team["id"])
-    metadata = {"filename": options.archive.name, "edition": edition["name"], "sha256": sha256}
-    if team:
-        metadata["team"] = str(team["id"])
-    if before is not None and options.system is None and options.kind is None:
-        known = ("system",) if before["system"] else ("system_kind", "system_title")
-        return metadata | {name: before[name] for name in known}
-    system = chosen_system(portal, edition, team, options.system, options.kind)
-    if system:
-        if options.title:
-            place = f"{portal.address}/systems/{system}/"
+    metadata = {"team": str(team["id"])} if team else {}
+    if begun is not None and system is None and kind is None:
+        known = ("system",) if begun["system"] else ("system_kind", "system_title")
+        return metadata | {name: begun[name] for name in known}
+    if name := chosen_system(portal, edition, team, system, kind):
+        if title:
+            place = f"{portal.address}/systems/{name}/"
             print_text(f"The system keeps its title: --title is for a new one. Change it on its page, {place}.")
-        return metadata | {"system": system}
-    return metadata | {"system_kind": options.kind or "primary", "system_title": options.title}
+        return metadata | {"system": name}
+    return metadata | {"system_kind": kind or "primary", "system_title": title}
 
 
 def _find_begun(portal: Portal, edition: Row, team: Row | None, sha256: str) -> Row | None:

@@ -5,68 +5,71 @@ What the edition expects comes from the portal, or without a connection as a fil
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 import tempfile
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import quote
 
+from typer import Argument, Option
+
 from common.errors import CommandError, InputError, ProblemsError, Refused
+from common.parameters import require_one
 from common.tables import csv_lines
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_text
-from portal.client.api import add_server_arguments, open_portal
+from portal.client.api import Server, open_portal
 from portal.client.status import say_report
 from portal.client.workspace import Workspace, not_taking_part
 from portal.intake.check import ArchiveCheck
 from portal.intake.expectation import ExpectedSubmission
 from portal.intake.report import IntakeReport
 
-DESCRIPTION = (
-    "Check an archive, or the folder that it will be made of, as the portal will: every utterance decoded and "
-    "compared with the lists of the edition, result and score files read, scores held against the trials that vp data "
-    "has put into the folder of the edition. Nothing is sent."
-)
 
+def verify_archive(
+    archive: Annotated[Path, Argument(metavar="ARCHIVE", help="Zip or tar archive, or a folder.")],
+    expected: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="What the edition expects, downloaded from its page on the portal (JSON)."),
+    ] = None,
+    edition: Annotated[str | None, Option(metavar="NAME", help="Ask the portal what this edition expects.")] = None,
+    system: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Check a further version of this system, such as T11-p1, with what it inherits."),
+    ] = None,
+    server: Server = None,
+    csv: Annotated[
+        Path | None, Option(metavar="FILE", help="Write every problem as CSV; - for standard output.")
+    ] = None,
+    as_json: Annotated[
+        Path | None, Option("--json", metavar="FILE", help="Write the whole report; - for standard output.")
+    ] = None,
+) -> int:
+    """Check an archive, or the folder that it will be made of, as the portal will.
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="zip or tar archive, or a folder")
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--expected",
-        type=Path,
-        metavar="FILE",
-        help="what the edition expects, downloaded from its page on the portal (JSON)",
-    )
-    source.add_argument("--edition", metavar="NAME", help="ask the portal what this edition expects")
-    parser.add_argument(
-        "--system", metavar="NAME", help="check a further version of this system, such as T11-p1, with what it inherits"
-    )
-    add_server_arguments(parser)
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write every problem as CSV; - for standard output")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report; - for standard output")
+    Every utterance is decoded and compared with the lists of the edition, result and score files are read, scores are
+    held against the trials that vp data has put into the folder of the edition. Nothing is sent.
 
-
-def run(options: argparse.Namespace) -> int:
-    """Check and report; the exit code."""
-    if not options.archive.exists():
-        raise CommandError(f"{options.archive}: expected an archive or a folder, found nothing there.")
-    wanted = options.edition
-    if options.system and not wanted:
+        vp verify autumn/autumn.zip --edition autumn
+        vp verify autumn/anonymised --expected autumn.json --csv report.csv
+    """
+    require_one({"--expected": expected, "--edition": edition})
+    if not archive.exists():
+        raise CommandError(f"{archive}: expected an archive or a folder, found nothing there.")
+    if system and not edition:
         remedy = "Give --edition, or a file of --expected that the portal made for this system."
-        raise CommandError(f"--system: expected what {options.system} inherits, found none. {remedy}")
-    expected = fetch_expected(wanted, options.server, options.system) if wanted else read_expected(options.expected)
+        raise CommandError(f"--system: expected what {system} inherits, found none. {remedy}")
+    wanted = read_expected(expected) if expected else fetch_expected(edition or "", server, system)
     try:
-        report = verify(options.archive, expected)
+        report = verify(archive, wanted)
     except ProblemsError as error:
         raise CommandError(str(error)) from error
-    outputs = {"csv": options.csv, "json": options.json}
+    outputs = {"csv": csv, "json": as_json}
     for kind, place in outputs.items():
         if place:
             _write(report, kind, place)
     if Path("-") not in outputs.values():
-        say_findings(report, expected)
+        say_findings(report, wanted)
     return PROBLEMS if report.has_errors else FINE
 
 

@@ -19,14 +19,14 @@ from functools import cache
 from pathlib import Path
 
 from portal.client import RELEASE
+from portal.client.commands import COMMANDS, OURS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "voiceprivacy_vp"
-OURS = frozenset({"common", "speech", "portal", "evaluation", "anonymization"})
-# Started by name and not imported.
+# Started by name and not imported, as the commands are.
 _STARTED = ("anonymization.methods.external.supervisor",)
-_LEFT_OUT = "portal.client.wheel"
-# What is imported, and the package that brings it with the versions that the portal itself takes.
+# What most commands import, and the package that brings it with the versions that the portal itself takes. Others say
+# what to install.
 REQUIRES: Mapping[str, str] = {
     "backports.zstd": "backports.zstd>=1.2; python_version < '3.14'",
     "httpx": "httpx>=0.28",
@@ -39,6 +39,7 @@ REQUIRES: Mapping[str, str] = {
     "soundfile": "soundfile>=0.13",
     "soxr": "soxr>=0.5",
     "threadpoolctl": "threadpoolctl>=3.5",
+    "typer": "typer>=0.29",
 }
 PYTHON = "3.11"  # or newer
 _MOMENT = (2020, 1, 1, 0, 0, 0)
@@ -93,8 +94,8 @@ def build_wheel() -> Wheel:
 
 def find_modules() -> tuple[dict[str, Path], frozenset[str]]:
     """Return every module of ours that ``vp`` may load with its file, and the names of all else that these import."""
-    commands = (f"portal.client.{path.stem}" for path in Path(__file__).parent.glob("*.py"))
-    waiting = [name for name in commands if name != _LEFT_OUT] + list(_STARTED)
+    commands = [target.partition(":")[0] for part in COMMANDS.values() for target, _ in part.values()]
+    waiting = ["portal.client.__main__", *commands, *_STARTED]
     found: dict[str, Path] = {}
     others: set[str] = set()
     while waiting:

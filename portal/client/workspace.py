@@ -7,18 +7,22 @@ anonymised speech is the edition's.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
+
+from typer import Argument, Option
 
 from common.errors import CommandError, Refused
 from evaluation.protocols.recipes import Recipe
 from portal.client.api import Portal
 
 Row = dict[str, Any]
+EditionName = Annotated[str, Argument(metavar="EDITION", help="Name of the edition, as in its address.")]
+FOLDER_HELP = "Folder of the edition on this machine, by default one with the name of the edition, here."
+EditionFolder = Annotated[Path | None, Option("--to", metavar="DIR", help=FOLDER_HELP)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +89,11 @@ class AskedArchive:
     largest_archive_bytes: int
 
 
-def add_edition(parser: argparse.ArgumentParser, *, folder: str = "--to") -> None:
-    """Which edition, and where its files lie."""
-    parser.add_argument("edition", metavar="EDITION", help="name of the edition, as in its address")
-    folder_help = "folder of the edition on this machine (default: one with the name of the edition, here)"
-    if folder.startswith("--"):
-        parser.add_argument(folder, dest="folder", type=Path, metavar="DIR", help=folder_help)
-    else:
-        parser.add_argument("folder", nargs="?", type=Path, metavar=folder, help=folder_help)
-
-
-def find_workspace(options: argparse.Namespace) -> Workspace:
+def find_workspace(edition: str, folder: Path | None) -> Workspace:
     """Return the folder that was named, or the usual one."""
-    edition: str = options.edition
     if not edition or "/" in edition or edition.startswith("."):
         raise CommandError(f"EDITION: expected the name of an edition, as in its address, found “{edition}”.")
-    return Workspace(edition, options.folder or Path(edition))
+    return Workspace(edition, folder or Path(edition))
 
 
 def edition_by(portal: Portal, name: str) -> Row:

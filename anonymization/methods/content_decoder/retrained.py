@@ -1,6 +1,6 @@
 """A method of this folder with networks of a training of the operator or user.
 
-A TOML description names the method and the folders that `python -m anonymization train` left; `docs/anonymizers.md`
+A TOML description names the method and the folders that `vp train-network` left; `docs/anonymizers.md`
 explains its keys. All that does not fit is told at once. Shapes are compared with those of what ships, by the headers
 of the files, so that no torch is loaded to list a method. Weights are files of safetensors, which run no code.
 """
@@ -250,14 +250,14 @@ def _list_mismatches(method: ContentMethod, trainings: Mapping[str, FinishedTrai
         if training is None and own is not None:
             found.append(
                 f"{method.name} also needs the {recipe} of {own.folder}: that which ships was trained for another "
-                f"decoder. Train one: python -m anonymization train {recipe} OUT --decoder {own.folder} --data …"
+                f"decoder. Train one: vp train-network {recipe} OUT --decoder {own.folder} --data …"
             )
         elif training is not None and training.card.get("decoder_sha256") != decoder.sha256:
             whose = str(own.folder) if own else "the decoder that ships"
             option = f" --decoder {own.folder}" if own else ""
             found.append(
                 f"{training.folder}: expected a {recipe} that was trained for {whose}, found one for another decoder. "
-                f"Train one: python -m anonymization train {recipe} OUT{option} --data …"
+                f"Train one: vp train-network {recipe} OUT{option} --data …"
             )
     return found
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.cli.main import main
+from portal.client.main import main
 from tests.evaluation.commands import Answer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,7 +39,7 @@ class Shell:
 def start(*arguments: object, **how: object) -> subprocess.Popen[str]:
     """The program as a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "anonymization", *map(str, arguments)],
+        [sys.executable, "-m", "portal.client", *map(str, arguments)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

@@ -33,7 +33,7 @@ def test_output_folder_that_cannot_be_is_refused(shell, source, tmp_path, out, s
     (tmp_path / "full").mkdir()
     (tmp_path / "full/letter.txt").write_text("mine")
     before = contents(tmp_path)
-    assert sentence in refusal(shell("run", *B2, source, tmp_path / out, "--seed", 1))
+    assert sentence in refusal(shell("anonymize", *B2, source, tmp_path / out, "--seed", 1))
     assert contents(tmp_path) == before
 
 
@@ -47,13 +47,13 @@ def test_output_folder_that_cannot_be_is_refused(shell, source, tmp_path, out, s
 def test_input_without_audio_is_refused(shell, tmp_path, name, sentence):
     write_speech(tmp_path, "a.wav")
     (tmp_path / "empty").mkdir()
-    assert sentence in refusal(shell("run", *B2, tmp_path / name, tmp_path / "out", "--seed", 1))
+    assert sentence in refusal(shell("anonymize", *B2, tmp_path / name, tmp_path / "out", "--seed", 1))
     assert not (tmp_path / "out").exists()
 
 
 def test_two_recordings_for_one_output_are_refused(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "a/x.flac")
-    sentence = refusal(shell("run", *B2, source, tmp_path / "out", "--seed", 1))
+    sentence = refusal(shell("anonymize", *B2, source, tmp_path / "out", "--seed", 1))
     assert "x.wav: expected a name of its own, found that" in sentence
     assert "x.flac would be written to a/x.wav too" in sentence
 
@@ -68,7 +68,7 @@ def test_two_recordings_for_one_output_are_refused(shell, tmp_path):
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(shell, source, tmp_path, arguments, sentence):
-    answer = shell("run", *B2, source, tmp_path / "out", *arguments)
+    answer = shell("anonymize", *B2, source, tmp_path / "out", *arguments)
     assert sentence in refusal(answer)
     assert not (tmp_path / "out").exists()
 
@@ -76,7 +76,7 @@ def test_arguments_that_cannot_be_used_are_refused(shell, source, tmp_path, argu
 def test_names_that_steer_a_terminal_are_not_obeyed(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x\x1b[31m.wav", "a/weiß ☂.wav")
     (source / "a/x\x1b[31m.wav").write_bytes(b"no audio")
-    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1)
+    answer = shell("anonymize", *B2, source, tmp_path / "out", "--seed", 1)
     assert answer.code == 1
     assert "\x1b" not in answer.out + answer.err
     assert (tmp_path / "out/a/weiß ☂.wav").is_file()
@@ -90,7 +90,7 @@ def test_names_that_are_no_utf8_are_anonymised_and_continued(shell, tmp_path):
         (source / "a/stereo.wav").rename(source / odd)
     except OSError:
         pytest.skip("this file system takes UTF-8 only")
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 1)
+    arguments = ("anonymize", *B2, source, tmp_path / "out", "--seed", 1)
     assert "2 finished" in shell(*arguments).out
     assert (tmp_path / "out" / odd).is_file()
     assert "2 of them by an earlier call" in shell(*arguments).out
@@ -106,7 +106,7 @@ def test_what_looks_like_audio_and_is_none_is_told(shell, source, tmp_path):
     (source / "a/endless.wav").symlink_to("/dev/zero")
     os.mkfifo(source / "a/pipe.wav")
     write_speech(source, "a/.hidden.wav", ".hid/h.wav")
-    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1, "--json")
+    answer = shell("anonymize", *B2, source, tmp_path / "out", "--seed", 1, "--json")
     assert (answer.code, answer.json["finished"]) == (1, 2)
     told = {os.path.relpath(each["file"], source): each["severity"] for each in answer.json["problems"]}
     errors = ("c", "a/dead.wav", "a/loop.wav", "a/endless.wav", "a/pipe.wav")
@@ -116,13 +116,13 @@ def test_what_looks_like_audio_and_is_none_is_told(shell, source, tmp_path):
 def test_folder_of_linked_folders_is_refused_and_they_are_named(shell, source, tmp_path):
     (tmp_path / "links").mkdir()
     (tmp_path / "links/a").symlink_to(source / "a")
-    sentence = refusal(shell("run", *B2, tmp_path / "links", tmp_path / "out", "--seed", 1))
+    sentence = refusal(shell("anonymize", *B2, tmp_path / "links", tmp_path / "out", "--seed", 1))
     assert "links/a: expected a folder, found a link to" in sentence
 
 
 def test_names_that_the_output_cannot_have_cost_only_their_files(shell, source, tmp_path):
     write_speech(source, f"a/{'n' * 251}.wav", "anonymization.jsonl/j.wav", "report.json/r.wav")
-    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1, "--format", "flac")
+    answer = shell("anonymize", *B2, source, tmp_path / "out", "--seed", 1, "--format", "flac")
     assert answer.code == 1
     assert "2 finished" in answer.out
     assert "File name too long" in answer.err
@@ -135,7 +135,7 @@ def test_names_that_the_output_cannot_have_cost_only_their_files(shell, source, 
 def test_standard_output_that_is_full_ends_in_a_sentence():
     with open("/dev/full", "w") as full:  # noqa: PTH123
         answer = subprocess.run(
-            [sys.executable, "-m", "anonymization", "list"],
+            [sys.executable, "-m", "portal.client", "methods"],
             cwd=ROOT,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -144,5 +144,5 @@ def test_standard_output_that_is_full_ends_in_a_sentence():
         )
     assert answer.returncode == 2
     assert answer.stderr == (
-        "Standard output: expected space for what is printed, found “No space left on device”. Make space.\n"
+        "Standard output: expected space for it, found “No space left on device”. Make space and repeat the command.\n"
     )

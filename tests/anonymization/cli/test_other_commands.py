@@ -16,7 +16,7 @@ from tests.evaluation.commands import refusal
 HEAVY = ("django", "matplotlib", "numba", "pandas", "parselmouth", "pyworld", "scipy", "soundfile", "torch")
 IMPORT_ALL = """
 import importlib, pkgutil, sys
-import anonymization.cli, anonymization.__main__
+import anonymization.cli
 for _, name, _ in pkgutil.iter_modules(anonymization.cli.__path__, "anonymization.cli."):
     importlib.import_module(name)
 print(*sorted(sys.modules))
@@ -68,11 +68,11 @@ def test_voices_of_nothing_are_refused(shell, arguments, sentence):
 
 
 def test_list_names_every_method_with_parameters_and_options(shell):
-    answer = shell("list")
+    answer = shell("methods")
     assert answer.code == 0
     for method in methods():
         assert f"  {method.name}  {method.title}" in answer.out
-    listed = shell("list", "--json").json
+    listed = shell("methods", "--json").json
     assert [row["name"] for row in listed["methods"]] == [method.name for method in methods()]
     assert {option["name"] for option in listed["methods"][0]["options"]} >= {"level", "keep_digital_silence"}
     assert listed["broken"] == []

@@ -93,7 +93,7 @@ def test_run_plans_by_gender_goes_on_where_it_was_and_takes_its_own_file_of_voic
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         soundfile.write(source / name, make_vowel(16_000, 0.4 + 0.1 * number), 16_000)
     (source / "spk2gender").write_text("a f\nb m\n")
-    run = ("run", "--method", "slower", source)
+    run = ("anonymize", "--method", "slower", source)
     answer = shell(*run, tmp_path / "out", "--seed", 1, "--limit", 1)
     assert (answer.code, answer.err) == (0, "")
     answer = shell(*run, tmp_path / "out", "--seed", 1)
@@ -158,7 +158,7 @@ def test_vectors_are_planned_with_the_options_written_read_and_used_again(shell,
     for number, name in enumerate(("a/a-1.wav", "a/a-2.wav", "b/b-1.wav")):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         soundfile.write(source / name, make_vowel(16_000, 0.4 + 0.1 * number), 16_000)
-    run = ("run", "--method", "tilted", source)
+    run = ("anonymize", "--method", "tilted", source)
     answer = shell(*run, tmp_path / "out", "--seed", 1, "--option", "gain=2")
     assert (answer.code, answer.err) == (0, "")
     rows = [json.loads(line) for line in (tmp_path / "out" / "anonymization.jsonl").read_text().splitlines()]

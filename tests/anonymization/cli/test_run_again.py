@@ -61,7 +61,7 @@ def wait_for_end(processes: list[int]) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system has no /proc")
 def test_killed_run_is_continued_and_nothing_is_done_twice(shell, many, tmp_path):
-    arguments = ("run", *B2, many, tmp_path / "out", "--seed", 2)
+    arguments = ("anonymize", *B2, many, tmp_path / "out", "--seed", 2)
     process = start(*arguments, "--jobs", 2)
     wait_for_rows(tmp_path / "out", 10)
     workers = children_of(process.pid)
@@ -80,7 +80,7 @@ def test_killed_run_is_continued_and_nothing_is_done_twice(shell, many, tmp_path
     assert f"{LINKS:,} finished" in answer.out
     assert f"{len(finished):,} of them by an earlier call" in answer.out
     assert {path: path.stat().st_mtime_ns for path in finished} == {path: written[path] for path in finished}
-    shell("run", *B2, many, tmp_path / "clean", "--seed", 2)
+    shell("anonymize", *B2, many, tmp_path / "clean", "--seed", 2)
     again, clean = contents(tmp_path / "out"), contents(tmp_path / "clean")
     assert again.keys() == clean.keys()
     # The report says how many were kept, the record which code made them.
@@ -90,7 +90,7 @@ def test_killed_run_is_continued_and_nothing_is_done_twice(shell, many, tmp_path
 
 def test_output_that_was_cut_or_removed_is_made_again(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "a/y.wav", "a/z.wav")
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
+    arguments = ("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     shell(*arguments)
     before = contents(tmp_path / "out")
     (tmp_path / "out/a/x.wav").write_bytes((tmp_path / "out/a/x.wav").read_bytes()[:-100])
@@ -103,7 +103,7 @@ def test_output_that_was_cut_or_removed_is_made_again(shell, tmp_path):
 
 def test_changed_input_is_anonymised_again(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "a/y.wav")
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
+    arguments = ("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     shell(*arguments)
     before = contents(tmp_path / "out")
     (source / "a/x.wav").write_bytes((source / "a/y.wav").read_bytes())
@@ -114,7 +114,7 @@ def test_changed_input_is_anonymised_again(shell, tmp_path):
 
 def test_input_that_broke_leaves_no_output_of_before(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "a/y.wav")
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
+    arguments = ("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     shell(*arguments)
     (source / "a/x.wav").write_bytes(b"RIFF")
     assert shell(*arguments).code == 1
@@ -123,7 +123,7 @@ def test_input_that_broke_leaves_no_output_of_before(shell, tmp_path):
 
 def test_originals_that_are_gone_are_told(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "a/y.wav")
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
+    arguments = ("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     shell(*arguments)
     (source / "a/x.wav").unlink()
     answer = shell(*arguments)
@@ -133,7 +133,7 @@ def test_originals_that_are_gone_are_told(shell, tmp_path):
 
 def test_line_that_a_kill_cut_costs_only_its_utterance(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "a/y.wav")
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
+    arguments = ("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     shell(*arguments)
     journal = tmp_path / "out/anonymization.jsonl"
     whole = journal.read_bytes()
@@ -155,34 +155,34 @@ def test_line_that_a_kill_cut_costs_only_its_utterance(shell, tmp_path):
 )
 def test_other_run_in_the_folder_is_refused(shell, tmp_path, changes, sentence):
     source = write_speech(tmp_path / "in", "a/x.wav")
-    shell("run", *B2, source, tmp_path / "out", "--seed", 2)
+    shell("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     before = contents(tmp_path / "out")
-    assert sentence in refusal(shell("run", *B2, source, tmp_path / "out", *changes))
+    assert sentence in refusal(shell("anonymize", *B2, source, tmp_path / "out", *changes))
     assert contents(tmp_path / "out") == before
 
 
 def test_other_method_and_other_input_are_refused(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav")
-    shell("run", *B2, source, tmp_path / "out", "--seed", 2)
-    other = shell("run", "--method", "mcadams-2024", source, tmp_path / "out", "--seed", 2)
+    shell("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
+    other = shell("anonymize", "--method", "mcadams-2024", source, tmp_path / "out", "--seed", 2)
     assert 'method is "mcadams-2022" there and "mcadams-2024" now' in refusal(other)
     elsewhere = write_speech(tmp_path / "elsewhere", "a/x.wav")
-    assert "source is" in refusal(shell("run", *B2, elsewhere, tmp_path / "out", "--seed", 2))
+    assert "source is" in refusal(shell("anonymize", *B2, elsewhere, tmp_path / "out", "--seed", 2))
 
 
 def test_folder_that_another_process_writes_is_refused(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav")
-    shell("run", *B2, source, tmp_path / "out", "--seed", 2)
+    shell("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     with (tmp_path / "out/.anonymization.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        answer = shell("run", *B2, source, tmp_path / "out", "--seed", 2)
+        answer = shell("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     assert "expected to be the only writer, found another process" in refusal(answer)
 
 
 def test_folder_is_not_free_before_the_workers_of_a_killed_run_ended(shell, tmp_path, monkeypatch):
     """A process of its own stands for the worker: a lock on a byte is no obstacle to its holder."""
     source = write_speech(tmp_path / "in", "a/x.wav")
-    arguments = ("run", *B2, source, tmp_path / "out", "--seed", 2)
+    arguments = ("anonymize", *B2, source, tmp_path / "out", "--seed", 2)
     shell(*arguments)
     code = (
         "import sys; from pathlib import Path; from anonymization.cli.records import hold_as_worker\n"

@@ -19,7 +19,7 @@ from tests.evaluation.commands import refusal
 
 def test_run_anonymises_each_file_with_the_voice_of_its_speaker(shell, tmp_path):
     write_speech(tmp_path / "in", "a/x.wav", "a/deep/a-y.flac", "b/z.wav")
-    answer = shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3)
+    answer = shell("anonymize", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3)
     assert (answer.code, answer.err) == (0, "")
     assert "Speakers are read off folders: 2, such as a of a/x.wav." in answer.out
     method = get_method("mcadams-2022")
@@ -33,7 +33,7 @@ def test_run_anonymises_each_file_with_the_voice_of_its_speaker(shell, tmp_path)
 
 def test_run_at_utterance_level_draws_a_voice_for_each(shell, tmp_path):
     write_speech(tmp_path / "in", "a/x.wav", "a/y.wav")
-    shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3, "--role", "training", "--split", "train")
+    shell("anonymize", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3, "--role", "training", "--split", "train")
     method = get_method("mcadams-2022")
     for name in ("a/x", "a/y"):
         samples, rate = read_pcm16(tmp_path / "in" / f"{name}.wav")
@@ -45,7 +45,7 @@ def test_run_at_utterance_level_draws_a_voice_for_each(shell, tmp_path):
 def test_run_takes_options_container_and_limit(shell, tmp_path):
     write_speech(tmp_path / "in", "a/x.wav", "a/y.wav", "a/z.wav")
     arguments = ("--seed", 3, "--option", "level=kept", "--format", "flac", "--limit", 2)
-    answer = shell("run", *B2, tmp_path / "in", tmp_path / "out", *arguments, "--json")
+    answer = shell("anonymize", *B2, tmp_path / "in", tmp_path / "out", *arguments, "--json")
     assert (answer.json["finished"], answer.json["not_tried"], answer.json["utterances"]) == (2, 1, 3)
     assert {path.name for path in (tmp_path / "out").rglob("*.flac")} == {"x.flac", "y.flac"}
     original, _ = read_pcm16(tmp_path / "in/a/x.wav")
@@ -59,7 +59,7 @@ def test_run_gives_the_same_bytes_with_two_processes(shell, tmp_path):
     for path in sorted(DEMO.glob("d0[12]/*.flac"))[::6]:
         (source / path.parent.name).mkdir(parents=True, exist_ok=True)
         (source / path.parent.name / path.name).symlink_to(path)
-    answers = [shell("run", *B2, source, tmp_path / f"out{n}", "--seed", 3, "--jobs", n) for n in (1, 2)]
+    answers = [shell("anonymize", *B2, source, tmp_path / f"out{n}", "--seed", 3, "--jobs", n) for n in (1, 2)]
     assert [answer.code for answer in answers] == [0, 0]
     assert contents(tmp_path / "out1") == contents(tmp_path / "out2")
 
@@ -70,12 +70,12 @@ def test_run_says_what_was_changed_before(shell, tmp_path):
     soundfile.write(tmp_path / "in/a-stereo.wav", np.stack([buzz(120)] * 2, axis=1), RATE_HZ)
     soundfile.write(tmp_path / "in/a-u8.wav", buzz(120) / 32768, RATE_HZ, subtype="PCM_U8")
     soundfile.write(tmp_path / "in/a-float.wav", buzz(120) / 32768, RATE_HZ, subtype="FLOAT")
-    answer = shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3)
+    answer = shell("anonymize", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3)
     assert answer.code == 0
     assert "  changed before, of 1 utterance: resampled from 8,000 Hz to 16,000 Hz by soxr" in answer.out
     assert "  changed before, of 1 utterance: 2 channels averaged to one" in answer.out
     assert soundfile.info(tmp_path / "out/a-8k.wav").samplerate == RATE_HZ
-    strict = shell("run", *B2, tmp_path / "in", tmp_path / "strict", "--seed", 3, "--strict")
+    strict = shell("anonymize", *B2, tmp_path / "in", tmp_path / "strict", "--seed", 3, "--strict")
     assert strict.code == 1
     assert strict.err.count("wav: expected mono 16-bit samples at 16,000 Hz, found audio that would be changed") == 4
     assert not list((tmp_path / "strict").rglob("*.wav"))
@@ -88,7 +88,7 @@ def test_run_tells_every_bad_file_and_does_the_others(shell, tmp_path):
     (source / "a/cut.wav").write_bytes((source / "a/cut.wav").read_bytes()[:-500])
     soundfile.write(source / "a/nothing.wav", np.zeros(0, np.int16), RATE_HZ)
     soundfile.write(source / "a/nan.wav", np.array([0.1, np.nan]), RATE_HZ, subtype="FLOAT")
-    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 3)
+    answer = shell("anonymize", *B2, source, tmp_path / "out", "--seed", 3)
     assert answer.code == 1
     assert "1 finished (0 s of speech), 5 failed." in answer.out
     for sentence in ("a file of 0 bytes", "found text", "cut or damaged", "at least one sample", "NaN or infinity"):
@@ -101,8 +101,8 @@ def test_run_tells_every_bad_file_and_does_the_others(shell, tmp_path):
 def test_run_with_voices_of_a_file_repeats_the_run_that_they_are_of(shell, tmp_path):
     source = write_speech(tmp_path / "in", "a/x.wav", "b/y.wav")
     shell("voices", source, *B2, "--seed", 3, "--out", tmp_path / "voices.csv")
-    shell("run", *B2, source, tmp_path / "drawn", "--seed", 3)
-    answer = shell("run", *B2, source, tmp_path / "given", "--voices", tmp_path / "voices.csv")
+    shell("anonymize", *B2, source, tmp_path / "drawn", "--seed", 3)
+    answer = shell("anonymize", *B2, source, tmp_path / "given", "--voices", tmp_path / "voices.csv")
     assert answer.code == 0
     for name in ("a/x.wav", "b/y.wav"):
         assert (tmp_path / "drawn" / name).read_bytes() == (tmp_path / "given" / name).read_bytes()
@@ -126,7 +126,7 @@ def test_speakers_are_read_off_names(shell, tmp_path, names, arguments, speakers
 def test_speakers_are_those_of_utt2spk_where_there_is_one(shell, tmp_path):
     source = write_speech(tmp_path / "in", "x/one.wav", "x/two.wav", "x/three.wav")
     (source / "utt2spk").write_text("one s1\ntwo s2\n")
-    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1, "--json")
+    answer = shell("anonymize", *B2, source, tmp_path / "out", "--seed", 1, "--json")
     assert answer.code == 1
     assert (answer.json["finished"], answer.json["voices"]["n_speakers"]) == (2, 2)
     [problem] = answer.json["problems"]
@@ -135,7 +135,7 @@ def test_speakers_are_those_of_utt2spk_where_there_is_one(shell, tmp_path):
 
 def test_speakers_that_cannot_be_told_are_asked_for(shell, tmp_path):
     write_speech(tmp_path / "in", "one.wav", "two.wav")
-    sentence = refusal(shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 1))
+    sentence = refusal(shell("anonymize", *B2, tmp_path / "in", tmp_path / "out", "--seed", 1))
     assert "expected the speaker of every file" in sentence
     assert "found one.wav. Add utt2spk, or name the rule: --speaker-from folder or prefix." in sentence
 
@@ -146,7 +146,7 @@ def test_program_of_a_team_runs_from_its_description(shell, tmp_path):
     make_command(tmp_path / "own", "copy()")
     source = write_speech(tmp_path / "in", "a/x.wav", "a/y.wav", "b/z.wav")
     description = tmp_path / "own/anonymizer.toml"
-    answer = shell("run", "--method", description, source, tmp_path / "out", "--seed", 3, "--jobs", 2)
+    answer = shell("anonymize", "--method", description, source, tmp_path / "out", "--seed", 3, "--jobs", 2)
     assert answer.code == 0
     for name in ("a/x.wav", "a/y.wav", "b/z.wav"):
         original, written = (read_pcm16(folder / name)[0] for folder in (source, tmp_path / "out"))
@@ -154,7 +154,7 @@ def test_program_of_a_team_runs_from_its_description(shell, tmp_path):
     record = json.loads((tmp_path / "out/anonymization.json").read_text())
     assert record["method"] == "hush"
     description.write_text(description.read_text() + "\n# changed\n")
-    answer = shell("run", "--method", description, source, tmp_path / "out", "--seed", 3)
+    answer = shell("anonymize", "--method", description, source, tmp_path / "out", "--seed", 3)
     assert "out: hush has changed since this folder was begun (another version, or another command" in refusal(answer)
 
 
@@ -170,7 +170,7 @@ def test_program_that_fails_on_one_utterance_does_the_others(shell, tmp_path):
     make_command(tmp_path / "own", code)
     source = write_speech(tmp_path / "in", "a/x.wav", "a/y.wav")
     soundfile.write(source / "a/short.wav", buzz(120, 0.2), RATE_HZ)
-    answer = shell("run", "--method", tmp_path / "own/anonymizer.toml", source, tmp_path / "out", "--seed", 3)
+    answer = shell("anonymize", "--method", tmp_path / "own/anonymizer.toml", source, tmp_path / "out", "--seed", 3)
     assert answer.code == 1
     assert "2 finished (1 s of speech), 1 failed." in answer.out
     assert "short.wav" in answer.err
@@ -183,7 +183,7 @@ def test_program_that_fails_on_one_utterance_does_the_others(shell, tmp_path):
 def test_output_that_is_its_input_is_an_error(shell, tmp_path):
     make_command(tmp_path / "own", "[shutil.copy(path, output) for path in source.iterdir()]")
     source = write_speech(tmp_path / "in", "a/x.wav")
-    arguments = ("run", "--method", tmp_path / "own/anonymizer.toml", source, tmp_path / "out", "--seed", 3)
+    arguments = ("anonymize", "--method", tmp_path / "own/anonymizer.toml", source, tmp_path / "out", "--seed", 3)
     answer = shell(*arguments)
     assert answer.code == 1
     assert "error: identical to original\n  a/x.wav: " in answer.err
@@ -195,7 +195,7 @@ def test_files_that_all_fail_end_the_run_early(shell, tmp_path):
     (tmp_path / "in/a").mkdir(parents=True)
     for number in range(60):
         (tmp_path / f"in/a/{number:02}.wav").write_bytes(b"no audio")
-    answer = shell("run", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3)
+    answer = shell("anonymize", *B2, tmp_path / "in", tmp_path / "out", "--seed", 3)
     assert answer.code == 1
     assert "0 finished (0 s of speech), 10 failed, 50 not tried (as the first ones all failed)." in answer.out
     [sentence] = [line for line in answer.err.splitlines() if "expected" in line]
@@ -209,7 +209,7 @@ def test_folder_of_a_mac_is_read_by_names_as_people_see_them(shell, tmp_path):
     (source / "utt2spk").write_text("a jürgen\nb zoé\n")
     for name in ("Icon\r", "._a.wav", ".DS_Store"):
         (source / name).touch()
-    answer = shell("run", *B2, source, tmp_path / "out", "--seed", 1, "--json")
+    answer = shell("anonymize", *B2, source, tmp_path / "out", "--seed", 1, "--json")
     assert (answer.code, answer.json["finished"]) == (0, 2)
     assert [problem["code"] for problem in answer.json["problems"]] == ["droppings"]
     assert (tmp_path / "out" / "jürgen" / "a.wav").is_file()

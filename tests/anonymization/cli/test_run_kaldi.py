@@ -34,7 +34,7 @@ def data(tmp_path):
 
 
 def test_directories_of_a_challenge_come_back_as_such(shell, data, tmp_path):
-    answer = shell("run", *B2, data, tmp_path / "out", "--seed", 4, "--suffix", "_anon")
+    answer = shell("anonymize", *B2, data, tmp_path / "out", "--seed", 4, "--suffix", "_anon")
     assert (answer.code, answer.err) == (0, "")
     assert "x_dev_enrolls: role enrolment (as it has enrolls), split dev." in answer.out
     assert "x_dev_trials_f: role trial (as it has trials), split dev." in answer.out
@@ -51,7 +51,7 @@ def test_directories_of_a_challenge_come_back_as_such(shell, data, tmp_path):
 
 
 def test_lists_of_the_output_name_files_that_are_there(shell, data, tmp_path):
-    shell("run", *B2, data, tmp_path / "out", "--seed", 4)
+    shell("anonymize", *B2, data, tmp_path / "out", "--seed", 4)
     folder = tmp_path / "out/x_dev_trials_f"
     paths = kaldi.read_wav_scp(folder / "wav.scp").content
     durations = kaldi.read_utt2dur(folder / "utt2dur").content
@@ -68,7 +68,7 @@ def test_lists_of_the_output_name_files_that_are_there(shell, data, tmp_path):
 
 def test_paths_of_the_output_start_where_it_was_named_from(shell, data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shell("run", *B2, "data/x_dev_trials_f", "anon/trials", "--seed", 4)
+    shell("anonymize", *B2, "data/x_dev_trials_f", "anon/trials", "--seed", 4)
     assert kaldi.read_wav_scp(tmp_path / "anon/trials/wav.scp").content["s1-3"] == "anon/trials/wav/s1-3.wav"
     assert (tmp_path / "anon/trials/wav/s1-3.wav").is_file()
 
@@ -91,7 +91,7 @@ def test_voices_are_planned_over_all_directories_of_a_split(shell, data, tmp_pat
 def test_archive_with_lists_for_both_roles_gives_each_utterance_its_role(shell, tmp_path):
     lists = {"enrolls": "".join(f"{name}\n" for name in ENROLLED), "trials_f": TRIALS}
     write_kaldi(tmp_path / "libri_dev", ENROLLED | TRIED, lists=lists)
-    answer = shell("run", *B2, tmp_path / "libri_dev", tmp_path / "out", "--seed", 4, "--json")
+    answer = shell("anonymize", *B2, tmp_path / "libri_dev", tmp_path / "out", "--seed", 4, "--json")
     assert answer.code == 0
     assert answer.json["inferred"] == [
         "libri_dev: role trial (except for the utterances of enrolls, which are enrolment), split dev."
@@ -104,7 +104,7 @@ def test_archive_with_lists_for_both_roles_gives_each_utterance_its_role(shell, 
 def test_utterance_in_both_roles_is_refused(shell, tmp_path):
     lists = {"enrolls": "s1-3\n", "trials_f": TRIALS}
     write_kaldi(tmp_path / "libri_dev", ENROLLED | TRIED, lists=lists)
-    answer = shell("run", *B2, tmp_path / "libri_dev", tmp_path / "out", "--seed", 4)
+    answer = shell("anonymize", *B2, tmp_path / "libri_dev", tmp_path / "out", "--seed", 4)
     assert "found s1-3, which needs a voice for each role" in refusal(answer)
 
 
@@ -119,7 +119,7 @@ def test_commands_of_wav_scp_are_refused_and_not_run(shell, data, tmp_path):
     scp = data / "x_dev_trials_f/wav.scp"
     trap = tmp_path / "trap"
     scp.write_text(scp.read_text().replace("wav/s1-3.flac", f"touch {trap} |"))
-    answer = shell("run", *B2, data, tmp_path / "out", "--seed", 4)
+    answer = shell("anonymize", *B2, data, tmp_path / "out", "--seed", 4)
     assert answer.code == 1
     assert "pipe refused" in answer.err
     assert not trap.exists()
@@ -130,7 +130,7 @@ def test_problems_of_the_lists_are_told_and_the_rest_is_done(shell, data, tmp_pa
     folder = data / "x_dev_trials_f"
     lines = (folder / "wav.scp").read_text().splitlines()
     (folder / "wav.scp").write_text("\n".join([*lines[:1], "s2-2 wav/gone.flac", "../../escape wav/s1-3.flac"]) + "\n")
-    answer = shell("run", *B2, data, tmp_path / "out", "--seed", 4)
+    answer = shell("anonymize", *B2, data, tmp_path / "out", "--seed", 4)
     assert answer.code == 1
     assert "expected the audio of s2-2, found no file “wav/gone.flac”" in answer.err
     assert "expected an utterance id that can be the name of a file, found “../../escape”" in answer.err
@@ -140,7 +140,7 @@ def test_problems_of_the_lists_are_told_and_the_rest_is_done(shell, data, tmp_pa
 
 
 def test_finished_utterances_of_earlier_calls_stay_in_the_lists(shell, data, tmp_path):
-    arguments = ("run", *B2, data, tmp_path / "out", "--seed", 4)
+    arguments = ("anonymize", *B2, data, tmp_path / "out", "--seed", 4)
     shell(*arguments, "--limit", 4)
     assert set(kaldi.read_wav_scp(tmp_path / "out/x_dev_trials_f/wav.scp").content) == {"s1-3"}
     answer = shell(*arguments)
@@ -153,7 +153,7 @@ def test_relative_paths_are_found_from_the_recipe_root(shell, data, tmp_path, mo
     scp = data / "x_dev_trials_f/wav.scp"
     scp.write_text(scp.read_text().replace(" wav/", " data/x_dev_trials_f/wav/"))
     monkeypatch.chdir(ROOT)
-    answer = shell("run", *B2, os.path.relpath(data, ROOT), tmp_path / "out", "--seed", 4)
+    answer = shell("anonymize", *B2, os.path.relpath(data, ROOT), tmp_path / "out", "--seed", 4)
     assert (answer.code, answer.err) == (0, "")
 
 
@@ -168,7 +168,7 @@ def test_recordings_of_one_name_are_told_apart_by_their_folders(shell, tmp_path)
     folder = write_kaldi(tmp_path / "k", {"s1-a": "s1", "s2-a": "s2"})
     move_speech(folder, {"s1-a": "wav/s1/a.flac", "s2-a": "wav/s2/a.flac"})
     (folder / "wav.scp").write_text("s1-a /gone/s1/a.flac\ns2-a /gone/s2/a.flac\n")
-    answer = shell("run", *B2, folder, tmp_path / "out", "--seed", 1)
+    answer = shell("anonymize", *B2, folder, tmp_path / "out", "--seed", 1)
     assert (answer.code, answer.err) == (0, "")
     assert "2 recordings not where wav.scp says, found by name, such as wav/s1/a.flac for /gone/s1/a.flac" in answer.out
     for name, place in {"s1-a": "wav/s1/a.flac", "s2-a": "wav/s2/a.flac"}.items():
@@ -179,7 +179,7 @@ def test_recording_that_may_be_another_one_is_left_out(shell, tmp_path):
     folder = write_kaldi(tmp_path / "k", {"s1-a": "s1", "s2-a": "s2", "s3-a": "s3"})
     move_speech(folder, {"s1-a": "wav/s1/a.flac", "s2-a": "wav/s2/a.flac", "s3-a": "wav/x/b.flac"})
     (folder / "wav.scp").write_text("s1-a wav/s2/a.flac\ns2-a /gone/s3/b.flac\ns3-a /gone/s4/b.flac\n")
-    answer = shell("run", *B2, folder, tmp_path / "out", "--seed", 1)
+    answer = shell("anonymize", *B2, folder, tmp_path / "out", "--seed", 1)
     assert answer.code == 1
     why = "several that “/gone/s3/b.flac” may mean: only wav/x/b.flac, which “/gone/s4/b.flac” means as well"
     assert why in answer.err
@@ -190,7 +190,7 @@ def test_lists_with_problems_lose_no_good_line(shell, data, tmp_path):
     folder = data / "x_dev_trials_f"
     (folder / "text").write_bytes(b"s1-3 caf\xe9\ns2-2 hello\ns2-3 there\nother words\n")
     (folder / "spk2gender").write_text("s1 f\ns2 x y\n")
-    answer = shell("run", *B2, data, tmp_path / "out", "--seed", 4)
+    answer = shell("anonymize", *B2, data, tmp_path / "out", "--seed", 4)
     assert answer.code == 1
     assert "text, line 1: expected UTF-8 text, found the byte 0xE9, perhaps Latin-1. Save it as UTF-8." in answer.err
     assert "found “s2 x y”" in answer.err

@@ -48,7 +48,7 @@ def test_targets_can_be_planned_without_anonymising(shell, source, targets, tmp_
     assert answer.code == 0
     assert shell("voices", *asked, "--out", tmp_path / "targets.csv").code == 0
     assert (tmp_path / "targets.csv").read_text() == answer.out
-    assert shell("run", *asked[1:3], source, tmp_path / "out", *asked[3:]).code == 0
+    assert shell("anonymize", *asked[1:3], source, tmp_path / "out", *asked[3:]).code == 0
     assert (tmp_path / "out" / "targets.csv").read_text() == answer.out
     rows = shell("voices", *asked, "--json").json["assignments"]
     assert [row["target"] for row in rows] == [
@@ -71,14 +71,14 @@ def test_targets_can_be_planned_without_anonymising(shell, source, targets, tmp_
     ],
 )
 def test_what_was_said_about_targets_is_refused_in_words(shell, source, tmp_path, arguments, sentence):
-    assert sentence in refusal(shell("run", source, tmp_path / "out", *arguments))
+    assert sentence in refusal(shell("anonymize", source, tmp_path / "out", *arguments))
     assert not (tmp_path / "out").exists()
 
 
 def test_genders_are_asked_for_where_they_count(shell, source, targets, tmp_path):
     (source / "spk2gender").unlink()
     asked = (
-        "run",
+        "anonymize",
         *METHOD,
         source,
         tmp_path / "out",

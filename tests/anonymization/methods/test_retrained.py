@@ -257,7 +257,7 @@ def test_regressor_learns_from_the_decoder_that_is_named_and_nothing_else_takes_
     shell = Shell(capsys)
     decoder, other = train(tmp_path / "decoder"), train(tmp_path / "map", "recognizer-map")
     assert read_training(decoder).files["decoder"].sha256 == sha256_of(decoder)
-    call = ["train", "f0-regressor", tmp_path / "out", "--data", DEMO, "--decoder"]
+    call = ["train-network", "f0-regressor", tmp_path / "out", "--data", DEMO, "--decoder"]
     assert "expected a folder of content-decoder, found one of recognizer-map" in shell(*call, other).err
     call[1] = "recognizer-map"
     assert "--decoder: recognizer-map reads no decoder" in shell(*call, decoder).err
@@ -299,6 +299,11 @@ def test_job_of_the_portal_anonymises_by_it(folder):
     assert SubmittedFile.objects.count() == run.data_set.utterances.count() > 2
 
 
+def changed(*values: str) -> list[str]:
+    """As options of a command."""
+    return [word for value in values for word in ("--set", value)]
+
+
 @pytest.mark.slow
 def test_speech_is_anonymised_by_networks_that_a_command_trained(tmp_path, capsys):
     """Decoder, then a regressor of its codes, then speech by both and by the decoder alone."""
@@ -311,14 +316,14 @@ def test_speech_is_anonymised_by_networks_that_a_command_trained(tmp_path, capsy
         (speech / speaker).mkdir(parents=True)
         source = sorted((DEMO / speaker).glob("*.flac"))[0]
         (speech / speaker / source.name).write_bytes(source.read_bytes())
-    values = ["--data", speech, "--set", "steps=2", "batch=1", "crop=8", "warm_up=1"]
-    assert shell("train", "content-decoder", tmp_path / "decoder", *values, "variants=0").code == 0
+    values = ["--data", speech, *changed("steps=2", "batch=1", "crop=8", "warm_up=1")]
+    assert shell("train-network", "content-decoder", tmp_path / "decoder", *values, *changed("variants=0")).code == 0
     decoder = ["--decoder", tmp_path / "decoder"]
-    assert shell("train", "f0-regressor", tmp_path / "regressor", *values, *decoder).code == 0
+    assert shell("train-network", "f0-regressor", tmp_path / "regressor", *values, *decoder).code == 0
     outputs = {}
     for method, trained in (("asr-bn", ["decoder"]), ("t40", ["decoder", "regressor"])):
         path, out = describe(tmp_path / f"{method}.toml", method, trained), tmp_path / f"out-{method}"
-        answer = shell("run", speech / "d01", out, "--method", path, "--seed", 1, "--jobs", 1)
+        answer = shell("anonymize", speech / "d01", out, "--method", path, "--seed", 1, "--jobs", 1)
         assert answer.code == 0, answer.err
         [written] = out.rglob("d01-0001.*")
         outputs[method] = soundfile.read(written, dtype="int16")[0]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from anonymization.cli.main import main
 from anonymization.network_training.recipe import explain_values, read_recipes, read_sizes
 from common.errors import InputError
+from portal.client.main import main
 
 torch = pytest.importorskip("torch", reason="training needs torch, which is not installed here")
 
@@ -50,7 +50,7 @@ def test_map_is_measured_on_speakers_who_were_held_out_and_its_card_says_so(tmp_
         folder = tmp_path / "speech" / f"s{number}"
         folder.mkdir()
         soundfile.write(folder / f"u{number}.wav", np.full(16_000 * 4, 100 * (number + 1), np.int16), 16_000)
-    call = ["train", "recognizer-map", str(tmp_path / "out"), "--data", str(tmp_path / "speech")]
+    call = ["train-network", "recognizer-map", str(tmp_path / "out"), "--data", str(tmp_path / "speech")]
     assert main([*call, "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert card["data"] == {"utterances": 12, "speakers": 12, "seconds": 48.0, "licence": ""}

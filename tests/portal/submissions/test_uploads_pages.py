@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from portal.client.main import _parser
 from portal.submissions.models import Submission, Upload
 from portal.submissions.resumable_uploads import upload_path
 from portal.teams.models import Team
+from tests.command_line import read_words
 from tests.pages import read_page
 from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
 
@@ -86,7 +86,7 @@ def test_terminal_lines_are_what_vp_understands(client, team):
         if not line.startswith("vp "):
             continue
         words = line.split()[1:]
-        assert _parser(words).parse_args(words).run
+        assert read_words(words)
 
 
 def test_complete_upload_is_submitted_once_its_reason_is_gone(client, team):
