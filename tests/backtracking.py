@@ -15,7 +15,7 @@ from itertools import product
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-FEW, SOME, MANY = 8, 32, 128
+FEW, SOME, MANY = 5, 20, 80
 MOST_STEPS = 200_000
 _POOL = "a0Z_ \n-é☃"
 _ONE_CHARACTER = {_constants.LITERAL, _constants.NOT_LITERAL, _constants.IN, _constants.ANY}

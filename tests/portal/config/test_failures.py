@@ -5,18 +5,12 @@ from collections import namedtuple
 from datetime import timedelta
 
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import default_storage
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from portal.config.environment import read_environment
 from portal.core import health
 from portal.core.models import Heartbeat
-from portal.jobs import runner, workers
-from portal.jobs.checks import check_workers
-from portal.jobs.models import Job
-from portal.jobs.services import claim_job, create_job
 
 pytestmark = pytest.mark.django_db
 
@@ -44,23 +38,6 @@ def end_scheduler(patch, settings):
     return health.check_scheduler()
 
 
-def make_late_job(**fields):
-    job = create_job(kind="test-done", title="Late", parameters={})
-    Job.objects.filter(pk=job.pk).update(waiting_since=timezone.now() - timedelta(minutes=9), **fields)
-
-
-def have_no_worker(patch, settings):
-    make_late_job(queue="gpu")
-    return check_workers()
-
-
-def have_a_worker_that_hangs(patch, settings):
-    make_late_job()
-    details = {"queues": ["cpu"], "processes": 2}
-    Heartbeat.objects.create(name="box 1", kind=workers.KIND, at=timezone.now(), details=details)
-    return check_workers()
-
-
 def fill_disk(patch, settings):
     patch.setattr(health.shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(5))
     return health.check_disk()
@@ -74,43 +51,15 @@ def lose_files(patch, settings):
     return health.check_files()
 
 
-def take_much_memory(patch, settings):
-    def end(code):
-        raise SystemExit(code)
-
-    patch.setattr(runner.os, "_exit", end)
-    patch.setattr(connection, "close", lambda: None)
-    job = claim_job(create_job(kind="test-done", title="Large", parameters={}).pk)
-    with pytest.raises(SystemExit):
-        runner.Watch(runner.JobContext(job))._end_process(10**9)
-    job.refresh_from_db()
-    return job.failure
-
-
-def misspell_setting(patch, settings):
-    with pytest.raises(ImproperlyConfigured) as raised:
-        read_environment({"PORTAL_DEBUGG": "true"})
-    return str(raised.value).splitlines()[1]
-
-
 FAILURES = {
     lack_migrations: "… migrations are not applied. Run voiceprivacy migrate.",
     lose_database: "The database does not answer (…). Start it or fix PORTAL_DATABASE_URL.",
     lose_queue: "The queue does not answer (…). Start it or fix PORTAL_BROKER_URL.",
     end_scheduler: "The scheduler has been silent for …. Start voiceprivacy scheduler.",
-    have_no_worker: (
-        "A job has waited for … in the queue gpu, which no running worker serves. Start one: voiceprivacy worker "
-        "--queues gpu."
-    ),
-    have_a_worker_that_hangs: (
-        "A job has waited for … in the queue cpu, although … serves it and has room. Start that worker again."
-    ),
     fill_disk: (
         "Only … GB is free in …, and the portal keeps … GB. Make room: uploads are refused, and jobs soon fail."
     ),
     lose_files: "Files cannot be stored (…). Make room or fix the rights of the data folder.",
-    take_much_memory: "Too large: at “…” it held more than … of memory.",
-    misspell_setting: "…: there is no such setting. Did you mean …?",
 }
 
 

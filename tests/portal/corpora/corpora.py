@@ -7,8 +7,6 @@ import numpy as np
 import soundfile
 
 from portal.intake.corpora.draft import KaldiTrial
-from portal.intake.corpora.reading import check_utterance_audio
-from speech.audio.files import AudioError, inspect_audio
 
 SENTENCE = "HE SAID SO"
 
@@ -147,13 +145,3 @@ def trial_pairs(draft, trial_list):
         for name, speaker in trials:
             if gender_of[model] == gender_of[speaker]:
                 yield KaldiTrial(model, name, model == speaker)
-
-
-def check_audio(utterances):
-    """Facts and problems of the audio of each utterance, as an import finds them; no facts where it cannot be used."""
-    for utterance in utterances:
-        try:
-            facts = inspect_audio(utterance.audio)
-            yield facts, check_utterance_audio(utterance, facts)
-        except AudioError as error:
-            yield None, [error.problem(utterance.file)]

@@ -7,7 +7,7 @@ import pytest
 
 from common.problems import Severity
 from portal.intake.corpora.draft import DraftUtterance
-from portal.intake.corpora.reading import check_duplicates, check_utterance_audio, read_corpus
+from portal.intake.corpora.reading import check_duplicates, check_utterance_audio
 from speech.audio.files import AudioFacts, inspect_audio
 from tests.portal.corpora import corpora
 
@@ -42,29 +42,6 @@ def test_unfit_audio_is_reported(changes, code, severity):
 def test_a_stated_duration_may_differ_by_20_ms(stated, expected):
     utterance = dataclasses.replace(UTTERANCE, duration_s=stated)
     assert len(codes(utterance)) == expected
-
-
-def test_every_problem_of_a_corpus_is_found_utterance_by_utterance(tmp_path):
-    rows = corpora.manifest_rows((("a", "F"),), each=6)
-    draft = read_corpus(corpora.manifest(tmp_path, rows))
-    paths = [utterance.audio for utterance in draft.utterances]
-    corpora.write_audio(paths[0])
-    corpora.write_audio(paths[1], channels=2)
-    corpora.write_audio(paths[2], rate=44100)
-    corpora.write_audio(paths[3])
-    paths[3].write_bytes(paths[3].read_bytes()[:5000])
-    paths[4].write_text("not audio at all")
-    checks = list(corpora.check_audio(draft.utterances))
-    assert [[problem.code for problem in problems] for _, problems in checks] == [
-        [],
-        ["not-mono"],
-        ["wrong-rate"],
-        ["truncated"],
-        ["not-audio"],
-        ["empty"],
-    ]
-    assert [facts is None for facts, _ in checks] == [False, False, False, True, True, True]
-    assert checks[3][1][0].file == "a/a_3.flac"
 
 
 def test_files_of_the_same_content_are_one_warning(tmp_path):

@@ -394,9 +394,6 @@ def test_latex_table_is_escaped(edition):
     assert text.startswith("% A_B & 100 % {of} #1")
 
 
-# Sets that are not covered -------------------------------------------------------------------------
-
-
 # Original speech -----------------------------------------------------------------------------------
 
 

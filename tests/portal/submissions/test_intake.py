@@ -80,9 +80,6 @@ def contents(submission):
     return {(data_set, name): (audio, is_inherited) for data_set, name, audio, is_inherited in rows}
 
 
-# What is asked for ---------------------------------------------------------------------------------
-
-
 # What is kept --------------------------------------------------------------------------------------
 
 

@@ -84,9 +84,6 @@ def test_list_tells_files_and_the_state_that_asks_for_attention(organizer, syste
     }
 
 
-# A new system --------------------------------------------------------------------------------------
-
-
 # The page of a system ------------------------------------------------------------------------------
 
 
@@ -185,9 +182,6 @@ def test_system_without_pitch_correlation_has_a_page(organizer, system):
     assert organizer.get("/systems/b2-tones/sets/tones_trials_f/").status_code == 200
     file = system.submissions.get().files.first()
     assert organizer.get(f"/systems/b2-tones/files/{file.pk}/").status_code == 200
-
-
-# Problems --------------------------------------------------------------------------------------------
 
 
 # Downloads -----------------------------------------------------------------------------------------
