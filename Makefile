@@ -28,7 +28,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 at_end = log=$$(mktemp); { $(1); } > $$log 2>&1; code=$$?; cat $$log; rm $$log; exit $$code
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test golden pictures compiled-tests compiled-loops test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements programs
+.PHONY: help demo run test golden pictures test-embedded test-browser test-others test-slow test-random lint audit bench models clean requirements programs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,14 +46,17 @@ run: $(BIN)/vp ## start the portal: web server, worker and scheduler
 # Steps that wait for the network, or use one core only, run in parallel.
 test: ## run the tests
 	@$(MAKE) --no-print-directory --jobs 4 $(VENV)/dev $(VENV)/models programs
-	@$(MAKE) --no-print-directory --jobs 2 compiled-tests compiled-loops
+	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/compiled $(VENV)/loops
 	@$(MAKE) --no-print-directory --jobs 3 test-embedded test-browser test-others
 
-# Everything is compiled once, by one process, and not by all those that run tests: modules, and the loops of anonymisers.
-compiled-tests: $(VENV)/dev
+# What is installed is compiled once, by one process, and not by all those that run tests: modules, and the loops of
+# anonymisers.
+$(VENV)/compiled: $(VENV)/dev
 	@$(PYTEST) --collect-only tests > /dev/null 2>&1 || true
-compiled-loops: $(VENV)/dev
+	@touch $@
+$(VENV)/loops: $(VENV)/dev
 	@$(PYTEST) tests/anonymization/methods/test_every_method.py -k keeps_the_contract > /dev/null 2>&1 || true
+	@touch $@
 
 # They give way to the tests beside them, which wait for something now and then.
 test-embedded: $(VENV)/dev $(VENV)/models programs
