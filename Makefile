@@ -110,7 +110,7 @@ bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
 	@$(BIN)/python -m benchmarks
 
 models: $(VENV)/portal $(VENV)/models ## fetch the models of attackers, recognisers, synthesiser, vocoder (about 470 MB)
-	@$(BIN)/python -m evaluation models
+	@$(BIN)/vp models
 
 clean: ## remove the virtual environment and caches; the portal's data in var/ stays
 	@echo "Removing $(VENV) and caches; the portal's data in var/ stays"
@@ -139,7 +139,7 @@ $(VENV)/bin/python:
 $(VENV)/base: $(VENV)/bin/python requirements.txt
 	@echo "Installing the portal's packages (about 700 MB) into $(VENV)"
 	@$(PINNED) --requirement requirements.txt
-	@$(BIN)/python -m evaluation models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
+	@$(BIN)/vp models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
 	@touch $@
 
 # pyworld comes as source. It is built beside the installation of the other packages, and pip keeps what it built.
@@ -177,10 +177,10 @@ $(VENV)/dev: $(VENV)/portal requirements-dev.txt | $(BIN)/vp
 # Of one team of the demo, which recognises and speaks.
 $(VENV)/synthesis: $(VENV)/base
 	@echo "Fetching Whisper base and Kokoro-82M (240 MB), with which one team of the demo speaks"
-	@$(BIN)/python -m evaluation models fetch whisper-base kokoro-82m || echo "The demo runs without that team."
+	@$(BIN)/vp models fetch whisper-base kokoro-82m || echo "The demo runs without that team."
 	@touch $@
 
 $(VENV)/models: $(VENV)/base
 	@echo "Fetching the models of attackers, recognisers, synthesiser, vocoder (about 470 MB)"
-	@$(BIN)/python -m evaluation models fetch --all || echo "The portal runs without these models; make models tries again."
+	@$(BIN)/vp models fetch --all || echo "The portal runs without these models; make models tries again."
 	@touch $@

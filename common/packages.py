@@ -29,6 +29,11 @@ def python_command() -> str:
     return ".venv/bin/python" if PINS.is_dir() else "python"
 
 
+def vp_command() -> str:
+    """Return how ``vp`` is started, likewise."""
+    return ".venv/bin/vp" if PINS.is_dir() else "vp"
+
+
 def missing_packages(what: str, *packages: str) -> str:
     """Return why something cannot run here, as one sentence that says what to do; empty where all packages are
     installed.

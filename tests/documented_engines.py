@@ -12,20 +12,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "demo" / "corpus"
-EVALUATION = ".venv/bin/python -m evaluation "
+VP = ".venv/bin/vp "
 ATTACK = (
-    f"{EVALUATION}attack --enrolment data/enrolls --trials data/trials_f data/trials_m --original original "
+    f"{VP}attack --enrolment data/enrolls --trials data/trials_f --trials data/trials_m --original original "
     "--anonymised anonymised --out attack"
 )
-RECOGNIZE = (
-    f"{EVALUATION}recognize data/trials_f --engine moonshine-tiny --text data/trials_f/text --out hypotheses.txt"
-)
-NATURALNESS = f"{EVALUATION}naturalness anonymised"
-TRAIN = f"{EVALUATION}train-attacker trained --data training.csv --preset small --seeds 1 2"
+RECOGNIZE = f"{VP}recognize data/trials_f --engine moonshine-tiny --text data/trials_f/text --out hypotheses.txt"
+NATURALNESS = f"{VP}naturalness anonymised"
+TRAIN = f"{VP}train-attacker trained --data training.csv --preset small --seed 1 --seed 2"
 ENGINE_COMMANDS = (ATTACK, RECOGNIZE, TRAIN)
-MODEL_COMMANDS = (f"{EVALUATION}models", NATURALNESS)
+MODEL_COMMANDS = (f"{VP}models", NATURALNESS)
 # So few steps that nothing is learnt: what is tried is the command, not the attacker.
-SHORTER = " --set epochs=1 width=8 aggregated=24 embedding=16 attention=8 batch=8"
+SHORTER = " " + " ".join(
+    f"--set {value}" for value in ("epochs=1", "width=8", "aggregated=24", "embedding=16", "attention=8", "batch=8")
+)
 SPEAKERS_A_GENDER, UTTERANCES = 2, 4
 
 

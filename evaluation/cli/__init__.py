@@ -1,1 +1,1 @@
-"""The command line ``python -m evaluation``: one module for each command, all of them thin."""
+"""Commands of ``vp``: one module for each, all of them thin."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from typer import Option
 
@@ -18,23 +16,11 @@ from common.tables import csv_lines
 from evaluation.formats.kaldi import Parsed
 
 T = TypeVar("T")
+Device = Annotated[Literal["cpu", "cuda"], Option(help="Where it runs.")]
 Changes = Annotated[
     list[str] | None,
     Option("--set", metavar="NAME=VALUE", help="Another value of the recipe, such as steps=500; may be repeated."),
 ]
-
-
-def number_from(least: int, what: str, most: int = sys.maxsize) -> Callable[[str], int]:
-    """Return the type of an argument that is a whole number; `what` says so in the sentence that refuses another
-    one."""
-
-    def parse(text: str) -> int:
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
-        if not least <= number <= most:
-            raise argparse.ArgumentTypeError(f"expected {what}, found “{text}”")
-        return number
-
-    return parse
 
 
 def read_changes(given: Sequence[str] | None) -> dict[str, str]:

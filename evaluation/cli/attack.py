@@ -1,19 +1,20 @@
-"""``attack``: the portal's own attack on files: speaker vectors, scores of all trials, EERs with intervals, G_VD."""
+"""``vp attack``: the portal's own attack on files: speaker vectors, scores of all trials, EERs with intervals, G_VD."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from typer import Option
 
 from common import terminal
 from common.errors import CommandError
 from common.lock import lock_folder
+from common.parameters import AsJson
 from common.problems import Problem, Severity, find_first_error, has_errors
 from evaluation.attackers.back_ends import BackEnd
 from evaluation.attackers.training.trained_attacker import (
@@ -25,6 +26,7 @@ from evaluation.attackers.training.trained_attacker import (
 )
 from evaluation.attackers.traits import MEAN_F0, TRAITS, WORDS, MeanF0, score_words
 from evaluation.attackers.trial_scores import PRESETS
+from evaluation.cli import arguments
 from evaluation.cli.arguments import require_entries
 from evaluation.cli.attack_lists import Lists, find_unknown_models, make_recipe, read_enrolment, read_test
 from evaluation.cli.attack_report import attack_content, print_numbers
@@ -48,97 +50,124 @@ from speech.encoders import registry
 from speech.encoders.contract import Device, EncoderEngine, SpeakerEncoder
 from speech.model_files.devices import load_where_it_can
 
-DESCRIPTION = (
-    "Attack anonymised speech: extract speaker vectors and score every trial as unprotected, ignorant and "
-    "lazy-informed attackers do (with an attacker trained on anonymised speech: semi-informed). Kaldi score files and "
-    "similarity matrices are written in the layout of the challenge and measured. Vectors are kept in OUT. The engines "
-    "mean-f0 and words measure how much the mean F0 or the words alone disclose. Words are read from the file text in "
-    "each directory, or from text files given by --original and --anonymised."
-)
 TRAINED = "trained"
 READY = "ready-vectors"
 LOCK = ".attack.lock"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    known = ", ".join([*registry.engines(), *TRAITS])
-    parser.add_argument("--enrolment", required=True, type=Path, metavar="DIR", help="Kaldi directory with utt2spk")
-    parser.add_argument(
-        "--trials",
-        required=True,
-        type=Path,
-        nargs="+",
-        metavar="DIR_OR_FILE",
-        help="Kaldi directories with trials and utt2spk, or trials files beside their utt2spk",
-    )
-    parser.add_argument("--original", type=Path, metavar="DIR", help="original audio of all these utterances")
-    parser.add_argument("--anonymised", type=Path, metavar="DIR", help="the same, anonymised, under the same names")
-    parser.add_argument(
-        "--vectors",
-        type=Path,
-        nargs=2,
-        metavar=("ORIGINAL.npz", "ANONYMISED.npz"),
-        help="vectors computed before (arrays ids and vectors), instead of audio",
-    )
-    parser.add_argument(
-        "--out", required=True, type=Path, metavar="DIR", help="folder for scores, matrices and vectors"
-    )
-    parser.add_argument("--engine", default=registry.DEFAULT, metavar="NAME", help=f"{known} (default: the first)")
-    parser.add_argument("--trained", type=Path, metavar="DIR", help="result of train-attacker, instead of --engine")
-    parser.add_argument(
-        "--trained-on",
-        choices=[str(Speech.ANONYMISED), str(Speech.ORIGINAL)],
-        help="the speech that it was trained on: anonymised for the semi-informed attack (default), original for the "
-        "others",
-    )
-    parser.add_argument(
-        "--system",
-        default="",
-        metavar="NAME",
-        help="name of the anonymiser that is attacked, to be compared with what train-attacker --system was told",
-    )
-    parser.add_argument(
-        "--preset",
-        choices=list(PRESETS),
-        default="",
-        help="how vectors are compared (default 2024; 2022 if the trained attacker has PLDA)",
-    )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the encoder runs (default cpu)")
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked for; the fields are parameters of `attack`."""
+
+    enrolment: Path
+    trials: Sequence[Path]
+    out: Path
+    original: Path | None
+    anonymised: Path | None
+    vectors: tuple[Path, Path] | None
+    engine: str
+    trained: Path | None
+    trained_on: Literal["anonymised", "original"] | None
+    system: str
+    preset: str
+    device: Device
 
 
-def run(options: argparse.Namespace) -> int:
-    """Extract, score, measure, report; the exit code."""
-    _check_options(options)
-    enrolment = read_enrolment(options.enrolment)
-    tests = [read_test(path) for path in options.trials]
-    names = [one.name for one in (enrolment, *tests)]
+def attack(
+    enrolment: Annotated[Path, Option(metavar="DIR", help="Kaldi directory with utt2spk.")],
+    trials: Annotated[
+        list[Path],
+        Option(
+            metavar="DIR|FILE",
+            help="Kaldi directory with trials and utt2spk, or a file of trials beside its utt2spk; may be repeated.",
+        ),
+    ],
+    out: Annotated[Path, Option(metavar="DIR", help="Folder for scores, matrices and vectors.")],
+    original: Annotated[Path | None, Option(metavar="DIR", help="Original audio of all these utterances.")] = None,
+    anonymised: Annotated[
+        Path | None, Option(metavar="DIR", help="The same, anonymised, under the same names.")
+    ] = None,
+    vectors: Annotated[
+        tuple[Path, Path] | None,
+        Option(
+            metavar="ORIGINAL.npz ANONYMISED.npz",
+            help="Vectors computed before (arrays ids and vectors), instead of audio.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str, Option(metavar="NAME", help=f"What hears speakers: {', '.join([*registry.engines(), *TRAITS])}.")
+    ] = registry.DEFAULT,
+    trained: Annotated[
+        Path | None, Option(metavar="DIR", help="Result of vp train-attacker, instead of --engine.")
+    ] = None,
+    trained_on: Annotated[
+        Literal["anonymised", "original"] | None,
+        Option(
+            help="The speech that it was trained on: anonymised for the semi-informed attack (as usual), original for "
+            "the others."
+        ),
+    ] = None,
+    system: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help="Name of the anonymiser that is attacked, to be compared with what train-attacker --system was told.",
+        ),
+    ] = "",
+    preset: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help=f"How vectors are compared: {', '.join(PRESETS)}. By default 2024; 2022 if the trained attacker has "
+            "PLDA.",
+        ),
+    ] = "",
+    device: arguments.Device = "cpu",
+    as_json: AsJson = False,
+) -> int:
+    """Attack anonymised speech: extract speaker vectors, score every trial, and measure.
+
+    It does so as unprotected, ignorant and lazy-informed attackers do; with an attacker trained on anonymised speech,
+    as a semi-informed one. Kaldi score files and similarity matrices are written in the layout of the challenge.
+    Vectors are kept in OUT. The engines mean-f0 and words measure how much the mean F0 or the words alone disclose.
+    Words are read from the file text in each directory, or from text files given by --original and --anonymised.
+
+        vp attack --enrolment data/enrolls --trials data/trials_f --trials data/trials_m \\
+            --original original --anonymised anonymised --out attack
+    """
+    asked = _Asked(
+        enrolment, trials, out, original, anonymised, vectors, engine, trained, trained_on, system, preset, device
+    )
+    _check_options(asked)
+    lists = read_enrolment(enrolment)
+    tests = [read_test(path) for path in asked.trials]
+    names = [one.name for one in (lists, *tests)]
     if len(set(names)) != len(names):
         raise CommandError(f"--trials: expected directories of different names, found {', '.join(names)}.")
-    training = _training(options)
-    every = [enrolment, *tests]
-    unknown = find_unknown_models(enrolment, tests)
-    if options.engine == WORDS:
-        name, (attacker, problems) = WORDS, _word_attacker(options, every)
+    training = _training(asked)
+    every = [lists, *tests]
+    unknown = find_unknown_models(lists, tests)
+    if asked.engine == WORDS:
+        name, (attacker, problems) = WORDS, _word_attacker(asked, every)
         unusable: list[Problem] = []
-        with lock_folder(options.out, LOCK):
-            objective = _objective(options, attacker, every)
+        with lock_folder(asked.out, LOCK):
+            objective = _objective(asked, attacker, every)
     else:
-        name, key, load = _encoder(options)
-        score = choose_scorer(name, options.preset, _back_end(options))
-        audio, problems = _audio(options, training)
-        with lock_folder(options.out, LOCK):
-            vectors, unusable = _vectors(options, key, load, audio, every)
-            objective = _objective(options, _voice_attacker(options, name, training, vectors, every, score), every)
-    lists = [problem for one in every for problem in one.problems]
-    problems = [*lists, *unknown, *problems, *unusable, *objective.problems]
-    folder = options.out / results_folder(name, training)
+        name, key, load = _encoder(asked)
+        score = choose_scorer(name, asked.preset, _back_end(asked))
+        audio, problems = _audio(asked, training)
+        with lock_folder(asked.out, LOCK):
+            known, unusable = _vectors(asked, key, load, audio, every)
+            objective = _objective(asked, _voice_attacker(asked, name, training, known, every, score), every)
+    of_lists = [problem for one in every for problem in one.problems]
+    problems = [*of_lists, *unknown, *problems, *unusable, *objective.problems]
+    folder = asked.out / results_folder(name, training)
     verdicts, rivals = dict[str, Reliability](), _Rivals()
-    if options.trained and training is Speech.ANONYMISED:
-        with lock_folder(options.out, LOCK):
-            rivals = _attack_by_rivals(options, every, audio)
-        verdicts = _judge(options, objective, tests, rivals)
-    if options.json:
+    if trained and training is Speech.ANONYMISED:
+        with lock_folder(out, LOCK):
+            rivals = _attack_by_rivals(asked, trained, every, audio)
+        verdicts = _judge(asked, trained, objective, tests, rivals)
+    if as_json:
         terminal.print_json(attack_content(name, folder, objective, problems) | _strength_content(verdicts, rivals))
     else:
         print_numbers(objective, tests, training)
@@ -148,7 +177,7 @@ def run(options: argparse.Namespace) -> int:
     return code if objective.numbers or has_errors(problems) else terminal.PROBLEMS
 
 
-def _objective(options: argparse.Namespace, attacker: Attacker, every: Sequence[Lists]) -> Objective:
+def _objective(asked: _Asked, attacker: Attacker, every: Sequence[Lists]) -> Objective:
     """Return the numbers of the attack; its files are in OUT."""
     lists = {one.name: one for one in every}
     recipe = make_recipe(*every)
@@ -158,11 +187,11 @@ def _objective(options: argparse.Namespace, attacker: Attacker, every: Sequence[
         read_trials=lambda one: lists[one.name].trials,
         find_speakers=lambda one: lists[one.name].speakers,
     )
-    return run_attack(options.out, attacker, sources)
+    return run_attack(asked.out, attacker, sources)
 
 
 def _voice_attacker(
-    options: argparse.Namespace,
+    asked: _Asked,
     name: str,
     training: Speech,
     vectors: Mapping[Speech, Vectors],
@@ -179,18 +208,18 @@ def _voice_attacker(
         trials=make_recipe(*every).sets("trial"),
         genders=lambda one: lists[one].genders,
         knows_voices=name not in TRAITS,
-        back_end=_back_end(options),
+        back_end=_back_end(asked),
     )
 
 
-def _word_attacker(options: argparse.Namespace, every: Sequence[Lists]) -> tuple[Attacker, list[Problem]]:
+def _word_attacker(asked: _Asked, every: Sequence[Lists]) -> tuple[Attacker, list[Problem]]:
     """Return who knows what was said alone; without words of the anonymised speech, of the originals only."""
     lists, texts = {one.name: one for one in every}, list[str]()
     places: dict[Speech, dict[str, np.ndarray[Any, np.dtype[np.float32]]]] = {}
     problems: list[Problem] = []
     wanted = {utterance for one in every for utterance in one.speakers}
-    folders = [options.enrolment, *(path if path.is_dir() else path.parent for path in options.trials)]
-    for form, given in ((Speech.ORIGINAL, options.original), (Speech.ANONYMISED, options.anonymised)):
+    folders = [asked.enrolment, *(path if path.is_dir() else path.parent for path in asked.trials)]
+    for form, given in ((Speech.ORIGINAL, asked.original), (Speech.ANONYMISED, asked.anonymised)):
         places[form] = {}
         path = given / "text" if given and given.is_dir() else given  # a folder of recordings, as of other engines
         files = [folder / "text" for folder in folders if form is Speech.ORIGINAL]
@@ -235,36 +264,38 @@ def _word_attacker(options: argparse.Namespace, every: Sequence[Lists]) -> tuple
     return attacker, problems
 
 
-def _check_options(options: argparse.Namespace) -> None:
-    if options.engine in TRAITS and (options.vectors or options.trained or options.preset):
-        raise CommandError(f"{options.engine} is a trait: it takes no --vectors, --trained or --preset.")
-    if options.system and not options.trained:
+def _check_options(asked: _Asked) -> None:
+    if asked.preset and asked.preset not in PRESETS:
+        raise CommandError(f"--preset: expected one of {', '.join(PRESETS)}, found “{asked.preset}”.")
+    if asked.engine in TRAITS and (asked.vectors or asked.trained or asked.preset):
+        raise CommandError(f"{asked.engine} is a trait: it takes no --vectors, --trained or --preset.")
+    if asked.system and not asked.trained:
         raise CommandError("--system is compared with that of a trained attacker: expected --trained, found none.")
-    if options.trained_on and not options.trained:
+    if asked.trained_on and not asked.trained:
         raise CommandError("--trained-on says what an attacker learnt from: expected --trained, found none.")
-    if options.vectors and (options.original or options.anonymised):
+    if asked.vectors and (asked.original or asked.anonymised):
         raise CommandError("Expected audio or --vectors, found both.")
-    is_semi_informed = _training(options) is Speech.ANONYMISED
-    needed = [] if options.vectors else ["anonymised"] + ([] if is_semi_informed else ["original"])
-    for side in needed if options.engine != WORDS else []:
-        if getattr(options, side) is None:
+    is_semi_informed = _training(asked) is Speech.ANONYMISED
+    needed = [] if asked.vectors else ["anonymised"] + ([] if is_semi_informed else ["original"])
+    for side in needed if asked.engine != WORDS else []:
+        if getattr(asked, side) is None:
             raise CommandError(f"Expected --{side} with the {side} audio (or --vectors), found none.")
 
 
 # Vectors -------------------------------------------------------------------------------------------
 
 
-def _encoder(options: argparse.Namespace) -> tuple[str, str, Callable[[], SpeakerEncoder]]:
+def _encoder(asked: _Asked) -> tuple[str, str, Callable[[], SpeakerEncoder]]:
     """Name of the attacker, the key of its vectors, and what loads it; nothing is loaded before it is needed."""
-    device: Device = options.device
-    if options.vectors:
-        return READY, READY, lambda: registry.load(options.engine, device)
-    if options.trained:
-        trained: Path = options.trained
+    device: Device = asked.device
+    if asked.vectors:
+        return READY, READY, lambda: registry.load(asked.engine, device)
+    if asked.trained:
+        trained: Path = asked.trained
         return f"{TRAINED}-{trained.resolve().name}", _trained_key(trained), partial(_load_trained, trained, device)
-    if options.engine == MEAN_F0:
+    if asked.engine == MEAN_F0:
         return MEAN_F0, f"{MEAN_F0}@1", MeanF0
-    engine = registry.find_engine(options.engine)
+    engine = registry.find_engine(asked.engine)
     if sentence := registry.explain_missing(engine):
         raise CommandError(sentence)
     return engine.name, engine.key, lambda: registry.load(engine.name, device)
@@ -279,25 +310,25 @@ def _load_trained(trained: Path, device: Device) -> SpeakerEncoder:
     return attacking_encoder(load_trained(trained, device))
 
 
-def _training(options: argparse.Namespace) -> Speech:
+def _training(asked: _Asked) -> Speech:
     """Return the speech that the attacker learnt from."""
-    usual = Speech.ANONYMISED if options.trained else Speech.ORIGINAL
-    return Speech(options.trained_on) if options.trained_on else usual
+    usual = Speech.ANONYMISED if asked.trained else Speech.ORIGINAL
+    return Speech(asked.trained_on) if asked.trained_on else usual
 
 
-def _back_end(options: argparse.Namespace) -> BackEnd | None:
+def _back_end(asked: _Asked) -> BackEnd | None:
     """The fitted back end of a trained attacker, unless another way of comparing is named."""
-    return _fitted_of(options.trained, options.preset) if options.trained else None
+    return _fitted_of(asked.trained, asked.preset) if asked.trained else None
 
 
 def _fitted_of(trained: Path, preset: str) -> BackEnd | None:
     return read_back_end(trained) if not preset or PRESETS[preset].back_end == "plda" else None
 
 
-def _audio(options: argparse.Namespace, training: Speech) -> tuple[dict[Speech, dict[str, Path]], list[Problem]]:
+def _audio(asked: _Asked, training: Speech) -> tuple[dict[Speech, dict[str, Path]], list[Problem]]:
     """Return the recordings of each form that the attack needs, and what is wrong with their folders; before any
     work."""
-    forms = dict(zip((Speech.ORIGINAL, Speech.ANONYMISED), (options.original, options.anonymised), strict=True))
+    forms = dict(zip((Speech.ORIGINAL, Speech.ANONYMISED), (asked.original, asked.anonymised), strict=True))
     found: dict[Speech, dict[str, Path]] = {}
     problems: list[Problem] = []
     for form, folder in forms.items():
@@ -311,22 +342,22 @@ def _audio(options: argparse.Namespace, training: Speech) -> tuple[dict[Speech, 
 
 
 def _vectors(
-    options: argparse.Namespace,
+    asked: _Asked,
     key: str,
     load: Callable[[], SpeakerEncoder],
     audio: Mapping[Speech, Mapping[str, Path]],
     lists: Sequence[Lists],
 ) -> tuple[dict[Speech, Vectors], list[Problem]]:
-    if options.vectors:
+    if asked.vectors:
         forms = (Speech.ORIGINAL, Speech.ANONYMISED)
-        return {form: read_vectors(path) for form, path in zip(forms, options.vectors, strict=True)}, []
+        return {form: read_vectors(path) for form, path in zip(forms, asked.vectors, strict=True)}, []
     once = cache(load)
     wanted = sorted({utterance for one in lists for utterance in one.speakers})
     found: dict[Speech, Vectors] = {Speech.ORIGINAL: {}}
     problems: list[Problem] = []
     for form, files in audio.items():
         shown: Iterable[str] = terminal.track_progress(wanted, len(wanted), f"{form} utterances")
-        found[form], unusable = extract_vectors(files, shown, once, options.out / f"vectors-{form}-{key}.npz")
+        found[form], unusable = extract_vectors(files, shown, once, asked.out / f"vectors-{form}-{key}.npz")
         problems += unusable
     return found, problems
 
@@ -362,38 +393,38 @@ class _Rivals:
 
 
 def _attack_by_rivals(
-    options: argparse.Namespace, every: Sequence[Lists], audio: Mapping[Speech, Mapping[str, Path]]
+    asked: _Asked, trained: Path, every: Sequence[Lists], audio: Mapping[Speech, Mapping[str, Path]]
 ) -> _Rivals:
     """Attack the same trials by the shipped encoder and by the other seeds that lie beside the trained attacker.
 
     The shipped encoder is lazy-informed and, with the original audio, ignorant as well.
     """
     rivals = _Rivals()
-    if options.vectors:
+    if asked.vectors:
         rivals.why_not.append("The shipped encoder and other seeds need the audio, and --vectors replaces it.")
         return rivals
-    if _back_end(options) is not None:
-        load = partial(_load_trained, options.trained, options.device)
-        vectors, _ = _vectors(options, _trained_key(options.trained), load, audio, every)
+    if _back_end(asked) is not None:
+        load = partial(_load_trained, trained, asked.device)
+        vectors, _ = _vectors(asked, _trained_key(trained), load, audio, every)
         own = vectors[Speech.ANONYMISED]
         rivals.cosine = dict(_eers(every, own, own, choose_scorer(TRAINED)))
     engine = registry.find_engine(registry.DEFAULT)
     if missing := registry.explain_missing(engine):
         rivals.why_not.append(f"The shipped encoder cannot be tried: {missing}")
     else:
-        originals = {Speech.ORIGINAL: list_utterances(options.original)[0]} if options.original else {}
-        load = partial(_load_shipped, engine, options.device)
-        vectors, _ = _vectors(options, engine.key, load, {**audio, **originals}, every)
+        originals = {Speech.ORIGINAL: list_utterances(asked.original)[0]} if asked.original else {}
+        load = partial(_load_shipped, engine, asked.device)
+        vectors, _ = _vectors(asked, engine.key, load, {**audio, **originals}, every)
         for enrolled in vectors:
             for name, eer in _eers(every, vectors[enrolled], vectors[Speech.ANONYMISED], choose_scorer(engine.name)):
                 rivals.frozen[name] = min(eer, rivals.frozen.get(name, eer))
-    others = _list_other_seeds(options.trained)
+    others = _list_other_seeds(trained)
     if not others:
-        rivals.why_not.append(f"No other seed of this training lies beside {options.trained}: train it with several.")
+        rivals.why_not.append(f"No other seed of this training lies beside {trained}: train it with several.")
     for folder in others:
-        load = partial(_load_trained, folder, options.device)
-        vectors, _ = _vectors(options, _trained_key(folder), load, audio, every)
-        score = choose_scorer(TRAINED, options.preset, _fitted_of(folder, options.preset))
+        load = partial(_load_trained, folder, asked.device)
+        vectors, _ = _vectors(asked, _trained_key(folder), load, audio, every)
+        score = choose_scorer(TRAINED, asked.preset, _fitted_of(folder, asked.preset))
         for name, eer in _eers(every, vectors[Speech.ANONYMISED], vectors[Speech.ANONYMISED], score):
             rivals.seeds.setdefault(name, []).append(eer)
     return rivals
@@ -435,14 +466,14 @@ def _list_other_seeds(trained: Path) -> list[Path]:
 
 
 def _judge(
-    options: argparse.Namespace, objective: Objective, tests: Sequence[Lists], rivals: _Rivals
+    asked: _Asked, trained: Path, objective: Objective, tests: Sequence[Lists], rivals: _Rivals
 ) -> dict[str, Reliability]:
     """Return what is known against the trained attacker, by trial set."""
-    description = read_description(options.trained)
+    description = read_description(trained)
     own, system = description.final.own_eer, description.system
     if description.final.own_eer_open:
         rivals.why_not.append(f"The EER on its own training speakers is unknown: {description.final.own_eer_open}.")
-    unheard = 100.0 * (options.system != system) if options.system and system else None
+    unheard = 100.0 * (asked.system != system) if asked.system and system else None
     found = {
         (one.identity.data_set, one.identity.metric, one.identity.estimator): one.value
         for one in objective.numbers.values()

@@ -1,12 +1,15 @@
-"""``compare``: two results side by side, number by number, with their differences."""
+"""``vp compare``: two results side by side, number by number, with their differences."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
 
 from common.errors import CommandError
+from common.parameters import AsJson
 from common.problems import Severity, has_errors
 from common.terminal import FINE, NONE, PROBLEMS, print_json, print_message, print_paragraph, print_table, print_text
 from evaluation.cli import tables
@@ -17,44 +20,42 @@ from evaluation.objective_results.results.folders import SystemResults
 
 Notes = Mapping[TestKey, str]
 
-DESCRIPTION = (
-    "Two results side by side. Each is a result file, a results directory, or FOLDER/SYSTEM for one of several systems "
-    "in a folder. The difference is the second minus the first."
-)
 
+def compare(
+    a: Annotated[Path, Argument(metavar="A", help="First result.")],
+    b: Annotated[Path, Argument(metavar="B", help="Second result.")],
+    metric: Annotated[
+        str | None, Option(metavar="KEY", help="Only this metric, such as eer, wer, pitch_correlation.")
+    ] = None,
+    recipe: tables.RecipeFile = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show two results side by side, with their differences: the second minus the first.
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("first", type=Path, metavar="A", help="first result")
-    parser.add_argument("second", type=Path, metavar="B", help="second result")
-    parser.add_argument("--metric", metavar="KEY", help="only this metric, such as eer, wer, pitch_correlation")
-    tables.add_recipe_argument(parser)
+    Each is a result file, a results directory, or FOLDER/SYSTEM for one of several systems in a folder.
 
-
-def run(options: argparse.Namespace) -> int:
-    """Compare every number; the exit code."""
-    recipe = tables.recipe_at(options.recipe)
-    first, second = tables.one_result_at(options.first, recipe), tables.one_result_at(options.second, recipe)
+        vp compare results/result_for_rank_a results/result_for_rank_b
+    """
+    own = tables.recipe_at(recipe)
+    first, second = tables.one_result_at(a, own), tables.one_result_at(b, own)
     sides = [{reported.identity: reported for reported in one.reported_numbers} for one in (first, second)]
     identities = tables.in_order(dict.fromkeys([*sides[0], *sides[1]]))
-    if options.metric:
-        identities = [
-            one for one in identities if options.metric in (one.metric, find_metric(one.metric, one.estimator).key)
-        ]
+    if metric:
+        identities = [one for one in identities if metric in (one.metric, find_metric(one.metric, one.estimator).key)]
         if not identities:
             known = ", ".join(
                 dict.fromkeys(each.identity.metric for one in (first, second) for each in one.reported_numbers)
             )
-            raise CommandError(f"--metric: expected one of {known}, found “{options.metric}”.")
+            raise CommandError(f"--metric: expected one of {known}, found “{metric}”.")
     if not any(one in sides[0] and one in sides[1] for one in identities):
         raise CommandError(
-            f"{options.first} and {options.second}: expected numbers of the same tests, found none in common "
+            f"{a} and {b}: expected numbers of the same tests, found none in common "
             f"({first.edition} and {second.edition}). Compare results of one edition."
         )
     same = first.system == second.system
-    names = (str(options.first), str(options.second)) if same else (first.system, second.system)
+    names = (str(a), str(b)) if same else (first.system, second.system)
     notes = _find_faulty_tests(first), _find_faulty_tests(second)
-    if options.json:
+    if as_json:
         rows = [
             _row(one, sides[0], sides[1])
             | {
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         _print_all(identities, sides[0], sides[1], names, notes)
     faulty = [name for name, one in zip(names, (first, second), strict=True) if has_errors(one.problems)]
     for name in faulty:
-        print_message(f"{name}: the files have errors, so the numbers may mislead; `verify` names them.")
+        print_message(f"{name}: the files have errors, so the numbers may mislead; `vp verify-results` names them.")
     return PROBLEMS if faulty else FINE
 
 

@@ -1,16 +1,15 @@
-"""``list``: every metric with its unit and definition, every edition, every estimator."""
+"""``vp metrics``: every metric with its unit and definition, every edition, every estimator."""
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 
+from common.parameters import AsJson
 from common.terminal import NONE, print_json, print_paragraph, print_table, print_text
 from evaluation.metrics.catalogue import ALL_METRICS, find_metric
 from evaluation.protocols.recipes import Recipe, load_recipe, shipped_editions
 from speech.pitch.estimators import ESTIMATORS as F0_ESTIMATORS
 
-DESCRIPTION = "Metrics with unit, direction and definition; editions and what they rank by; estimators."
 # of what, name, what it is
 ESTIMATORS = (
     ("EER", "kaldi", "first crossing, k of all targets; ranks 2020 and 2022"),
@@ -30,14 +29,14 @@ ESTIMATORS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command has no arguments of its own."""
+def list_metrics(as_json: AsJson = False) -> int:
+    """List metrics with unit, direction and definition, editions and what they rank by, and estimators.
 
-
-def run(options: argparse.Namespace) -> int:
-    """Print the lists; the exit code is always 0."""
+    vp metrics
+    vp metrics --json
+    """
     recipes = [load_recipe(edition) for edition in shipped_editions()]
-    if options.json:
+    if as_json:
         print_json(
             {
                 "metrics": [asdict(metric) for metric in ALL_METRICS.values()],

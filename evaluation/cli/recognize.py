@@ -1,14 +1,15 @@
-"""``recognize``: what a recogniser understands of some speech, and how much of it is wrong."""
+"""``vp recognize``: what a recogniser understands of some speech, and how much of it is wrong."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 from rich.text import Text
+from typer import Argument, Option
 
 from common import terminal
 from common.arrays import Samples
@@ -16,8 +17,9 @@ from common.errors import CommandError
 from common.file_names import plain_name
 from common.folders import AUDIO_SUFFIXES
 from common.hashes import compute_sha256
+from common.parameters import AsJson
 from common.problems import Problem, find_first_error
-from evaluation.cli.arguments import finish, number_from, require_entries
+from evaluation.cli.arguments import Device, finish, require_entries
 from evaluation.formats.audio_pairs import list_utterances
 from evaluation.formats.hypothesis_file import TextStore
 from evaluation.formats.kaldi import Parsed, read_spk2gender, read_text, read_utt2spk
@@ -26,13 +28,9 @@ from evaluation.metrics.word_errors import AlignedWord
 from evaluation.metrics.word_normalization import CHALLENGE_2022, RULES, WRITTEN, WRITTEN_ENGLISH, find_rule, rule_for
 from evaluation.objective_results.recognition import GROUPS, GroupErrors, RecognitionReport, recognition_report
 from speech.audio.files import AudioError, read_pcm16, resample
-from speech.recognizers.contract import RATE_HZ, Device, RecognizerEngine, check_language
+from speech.recognizers.contract import RATE_HZ, RecognizerEngine, check_language
 from speech.recognizers.registry import DEFAULT, engines, find_engine, load
 
-DESCRIPTION = (
-    "Transcribe WAV or FLAC files, folders or Kaldi directories with a recogniser that runs here, or read the text "
-    "of another recogniser. With transcripts, word errors are counted, with 95 % intervals over speakers."
-)
 LONGEST_S = 4 * 3600.0
 AT_ONCE = {"cpu": 1, "cuda": 32}
 _LISTINGS = {"utt2spk": read_utt2spk, "spk2gender": read_spk2gender}
@@ -57,66 +55,103 @@ class _Listed:
     originals: Mapping[str, str] | None
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    known, count = ", ".join(engines()), number_from(0, "a whole number of 0 or more")
-    parser.add_argument("audio", type=Path, nargs="*", metavar="AUDIO", help="file, folder of audio or Kaldi directory")
-    parser.add_argument("--engine", default=DEFAULT, metavar="NAME", help=f"recogniser: {known} (default {DEFAULT})")
-    parser.add_argument(
-        "--language", default="en", metavar="CODE", help="that is spoken, such as de or ja (default en)"
-    )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs (default cpu)")
-    parser.add_argument(
-        "--hypotheses", type=Path, metavar="FILE", help="text of another recogniser (Kaldi text), instead of audio"
-    )
-    parser.add_argument("--text", type=Path, metavar="FILE", help="transcripts (Kaldi text) to count errors against")
-    parser.add_argument("--originals", type=Path, metavar="FILE", help="hypotheses of the original speech (Kaldi text)")
-    parser.add_argument("--utt2spk", type=Path, metavar="FILE", help="speakers (default: beside the text or the audio)")
-    parser.add_argument(
-        "--spk2gender", type=Path, metavar="FILE", help="genders (default: beside the text or the audio)"
-    )
-    usual = (
-        f"default {WRITTEN_ENGLISH.name}, {WRITTEN.name} in other languages; with --hypotheses, {CHALLENGE_2022.name}"
-    )
-    parser.add_argument("--rule", choices=tuple(RULES), help=f"how texts are made comparable ({usual})")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the hypotheses; those already in it are kept")
-    parser.add_argument("--worst", type=count, default=10, metavar="N", help="worst utterances to show (default 10)")
-    parser.add_argument(
-        "--seed", type=count, metavar="N", help="seed of the resamples (default: names of the speakers)"
-    )
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked for; the fields are parameters of `recognize`."""
+
+    audio: Sequence[Path]
+    engine: str
+    language: str
+    device: Literal["cpu", "cuda"]
+    hypotheses: Path | None
+    originals: Path | None
+    utt2spk: Path | None
+    spk2gender: Path | None
+    rule: str | None
+    out: Path | None
+    seed: int | None
 
 
-def run(options: argparse.Namespace) -> int:
-    """Recognise, count, report; the exit code."""
-    if bool(options.audio) == bool(options.hypotheses):
+def recognize(
+    audio: Annotated[
+        list[Path] | None, Argument(metavar="AUDIO", help="Files, folders of audio or Kaldi directories.")
+    ] = None,
+    engine: Annotated[str, Option(metavar="NAME", help=f"Recogniser: {', '.join(engines())}.")] = DEFAULT,
+    language: Annotated[str, Option(metavar="CODE", help="That is spoken, such as de or ja.")] = "en",
+    device: Device = "cpu",
+    hypotheses: Annotated[
+        Path | None, Option(metavar="FILE", help="Text of another recogniser (Kaldi text), instead of audio.")
+    ] = None,
+    text: Annotated[
+        Path | None, Option(metavar="FILE", help="Transcripts (Kaldi text) to count errors against.")
+    ] = None,
+    originals: Annotated[
+        Path | None, Option(metavar="FILE", help="Hypotheses of the original speech (Kaldi text).")
+    ] = None,
+    utt2spk: Annotated[
+        Path | None, Option(metavar="FILE", help="Speakers, by default beside the text or the audio.")
+    ] = None,
+    spk2gender: Annotated[
+        Path | None, Option(metavar="FILE", help="Genders, by default beside the text or the audio.")
+    ] = None,
+    rule: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help=f"How texts are made comparable: {', '.join(RULES)}. By default {WRITTEN_ENGLISH.name}, "
+            f"{WRITTEN.name} in other languages; with --hypotheses, {CHALLENGE_2022.name}.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, Option(metavar="FILE", help="Write the hypotheses; those already in it are kept.")
+    ] = None,
+    worst: Annotated[int, Option(min=0, metavar="N", help="Worst utterances to show.")] = 10,
+    seed: Annotated[
+        int | None, Option(min=0, metavar="N", help="Seed of the resamples, by default names of the speakers.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Transcribe WAV or FLAC files, folders or Kaldi directories with a recogniser that runs here.
+
+    Or read the text of another recogniser. With transcripts, word errors are counted, with 95 % intervals over
+    speakers.
+
+        vp recognize data/trials_f --engine moonshine-tiny --text data/trials_f/text --out hypotheses.txt
+        vp recognize --hypotheses own.txt --text data/trials_f/text
+    """
+    if bool(audio) == bool(hypotheses):
         raise CommandError("recognize: expected audio or --hypotheses, one of the two. See --help.")
+    if rule not in (None, *RULES):
+        raise CommandError(f"--rule: expected one of {', '.join(RULES)}, found “{rule}”.")
+    asked = _Asked(audio or (), engine, language, device, hypotheses, originals, utt2spk, spk2gender, rule, out, seed)
     problems: list[Problem] = []
-    listed = _listed(options, problems) if options.text else None
-    if options.hypotheses:
+    listed = _listed(asked, text, problems) if text else None
+    if hypotheses:
         known = listed.references if listed else ()
-        heard = _Heard(_read(read_text(options.hypotheses, str(options.hypotheses), known=known), problems))
+        heard = _Heard(_read(read_text(hypotheses, str(hypotheses), known=known), problems))
     else:
-        heard = _recognized(options, problems)
-    report = _report(options, listed, heard) if listed else None
-    if options.json:
-        terminal.print_json(_content(options, heard, report, problems))
+        heard = _recognized(asked, problems)
+    report = _report(asked, text, listed, heard) if listed else None
+    if as_json:
+        terminal.print_json(_content(asked, heard, report, problems))
     elif report:
-        _print_report(report, options.worst)
-    elif not options.out:
-        for utterance, text in heard.hypotheses.items():
-            terminal.print_text(f"{utterance} {text}".rstrip())
-    if options.out and not options.json and not options.hypotheses:
-        terminal.print_text(f"{len(heard.hypotheses)} hypotheses: {options.out}")
+        _print_report(report, worst)
+    elif not out:
+        for utterance, said in heard.hypotheses.items():
+            terminal.print_text(f"{utterance} {said}".rstrip())
+    if out and not as_json and not hypotheses:
+        terminal.print_text(f"{len(heard.hypotheses)} hypotheses: {out}")
     return finish(heard.failures, problems)
 
 
-def _listed(options: argparse.Namespace, problems: list[Problem]) -> _Listed:
+def _listed(asked: _Asked, text: Path, problems: list[Problem]) -> _Listed:
     """Read before anything is recognised, so that a slip in a name costs no night."""
+    places = (text.parent, *asked.audio)
     return _Listed(
-        _read(read_text(options.text, str(options.text)), problems),
-        _listing(options, "utt2spk", problems),
-        _listing(options, "spk2gender", problems),
-        _read(read_text(options.originals, str(options.originals)), problems) if options.originals else None,
+        _read(read_text(text, str(text)), problems),
+        _listing("utt2spk", asked.utt2spk, places, problems),
+        _listing("spk2gender", asked.spk2gender, places, problems),
+        _read(read_text(asked.originals, str(asked.originals)), problems) if asked.originals else None,
     )
 
 
@@ -131,19 +166,19 @@ def _read(parsed: Parsed[dict[str, str]], problems: list[Problem]) -> dict[str, 
     return entries
 
 
-def _recognized(options: argparse.Namespace, problems: list[Problem]) -> _Heard:
-    engine = find_engine(options.engine)
-    check_language(options.language, engine)
-    files, file_problems = _files(options.audio)
+def _recognized(asked: _Asked, problems: list[Problem]) -> _Heard:
+    engine = find_engine(asked.engine)
+    check_language(asked.language, engine)
+    files, file_problems = _files(asked.audio)
     problems += file_problems
     failures: list[str] = []
-    if not options.out:
-        found = dict(_transcribed(files, engine, options, failures))
+    if not asked.out:
+        found = dict(_transcribed(files, engine, asked, failures))
     else:
-        with TextStore(options.out, engine.key_for(options.language)) as store:
-            _require_same(options.out, store, files)
+        with TextStore(asked.out, engine.key_for(asked.language)) as store:
+            _require_same(asked.out, store, files)
             left = {name: path for name, path in files.items() if name not in store.done}
-            for utterance, text in _transcribed(left, engine, options, failures):
+            for utterance, text in _transcribed(left, engine, asked, failures):
                 store.add(utterance, text, compute_sha256(files[utterance]))
             store.finish()
         found = {name: text for name, text in store.done.items() if name in files}
@@ -166,13 +201,12 @@ def _require_same(out: Path, store: TextStore, files: Mapping[str, Path]) -> Non
 
 
 def _transcribed(
-    files: Mapping[str, Path], engine: RecognizerEngine, options: argparse.Namespace, failures: list[str]
+    files: Mapping[str, Path], engine: RecognizerEngine, asked: _Asked, failures: list[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield what each file says, in one line; the sentences of files that cannot be read go to `failures`."""
     if not files:
         return
-    device: Device = options.device
-    recognizer = load(engine.name, device)
+    recognizer = load(engine.name, asked.device)
     batch: dict[str, Samples] = {}
     for number, (utterance, path) in enumerate(
         terminal.track_progress(files.items(), len(files), f"utterances by {engine.title}"), start=1
@@ -183,13 +217,13 @@ def _transcribed(
             failures.append(error.problem(str(path)).sentence())
         else:
             batch[utterance] = samples if rate == RATE_HZ else resample(samples, rate, RATE_HZ)
-        if len(batch) == AT_ONCE[device] or number == len(files):
-            texts = recognizer.transcribe(list(batch.values()), RATE_HZ, options.language) if batch else []
+        if len(batch) == AT_ONCE[asked.device] or number == len(files):
+            texts = recognizer.transcribe(list(batch.values()), RATE_HZ, asked.language) if batch else []
             yield from ((name, " ".join(text.split())) for name, text in zip(batch, texts, strict=True))
             batch = {}
 
 
-def _files(places: list[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
+def _files(places: Sequence[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
     files: dict[str, Path] = {}
     problems: list[Problem] = []
     for place in places:
@@ -211,29 +245,28 @@ def _files(places: list[Path]) -> tuple[dict[str, Path], tuple[Problem, ...]]:
     return files, tuple(problems)
 
 
-def _report(options: argparse.Namespace, listed: _Listed, heard: _Heard) -> RecognitionReport:
+def _report(asked: _Asked, text: Path | None, listed: _Listed, heard: _Heard) -> RecognitionReport:
     # Which utterances are asked about, the audio says: a transcript often covers more.
     references = listed.references
-    wanted = {name: text for name, text in references.items() if heard.asked is None or name in heard.asked}
+    wanted = {name: said for name, said in references.items() if heard.asked is None or name in heard.asked}
     if not wanted:
-        raise CommandError(f"{options.text}: expected transcripts of the utterances recognised, found none of them.")
-    usual = CHALLENGE_2022 if options.hypotheses else rule_for([options.language])
+        raise CommandError(f"{text}: expected transcripts of the utterances recognised, found none of them.")
+    usual = CHALLENGE_2022 if asked.hypotheses else rule_for([asked.language])
     return recognition_report(
         wanted,
         heard.hypotheses,
-        random=None if options.seed is None else np.random.default_rng(options.seed),
+        random=None if asked.seed is None else np.random.default_rng(asked.seed),
         speakers=listed.speakers,
         genders=listed.genders,
         originals=listed.originals,
-        rule=find_rule(options.rule) if options.rule else usual,
+        rule=find_rule(asked.rule) if asked.rule else usual,
     )
 
 
-def _listing(options: argparse.Namespace, name: str, problems: list[Problem]) -> dict[str, str]:
+def _listing(name: str, named: Path | None, folders: Iterable[Path], problems: list[Problem]) -> dict[str, str]:
     """Return the listing that an option names, or that lies beside the transcripts or the audio; empty where there is
     none."""
-    named: Path | None = getattr(options, name)
-    places = [named] if named else [folder / name for folder in (options.text.parent, *options.audio)]
+    places = [named] if named else [folder / name for folder in folders]
     path = next((each for each in places if named or each.is_file()), None)
     return {} if path is None else _read(_LISTINGS[name](path, str(path)), problems)
 
@@ -310,9 +343,9 @@ def _without_replicates(fields: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _content(
-    options: argparse.Namespace, heard: _Heard, report: RecognitionReport | None, problems: Sequence[Problem]
+    asked: _Asked, heard: _Heard, report: RecognitionReport | None, problems: Sequence[Problem]
 ) -> dict[str, object]:
-    engine = None if options.hypotheses else find_engine(options.engine)
+    engine = None if asked.hypotheses else find_engine(asked.engine)
     return {
         "engine": engine and engine.key,
         "hypotheses": dict(heard.hypotheses),

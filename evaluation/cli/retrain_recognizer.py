@@ -1,21 +1,24 @@
-"""``retrain-recognizer``: phone errors in anonymised speech by a recogniser trained on it, and by one that was not."""
+"""``vp retrain-recognizer``: phone errors in anonymised speech by a recogniser trained on it, and by another."""
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Option
 
 from common import terminal
 from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.lock import lock_folder
+from common.parameters import AsJson
 from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus
-from evaluation.cli.arguments import number_from, read_changes, require_entries
+from evaluation.cli.arguments import Changes, Device, read_changes, require_entries
 from evaluation.formats.kaldi import read_text
 from evaluation.formats.results import Speech
 from evaluation.metrics.bootstrap import Interval
@@ -23,12 +26,6 @@ from evaluation.objective_results.phones import PhoneComparison, compare_phones
 from evaluation.recognizer_training import frames
 from speech.recognizers.phone_recipe import PhoneRecipe
 
-DESCRIPTION = (
-    "Trains one phone recogniser on original and one on anonymised speech, and counts the phone errors of both: how "
-    "much of the damage that a recogniser sees is gone once it knows the anonymised speech. English only. OUT keeps "
-    "all of it; the same command continues what was stopped."
-)
-_PAIR = ("ORIGINALS", "ANONYMISED")
 _WORDS = {
     "ceiling": ("originals", "originals"),
     "retrained": ("anonymised speech", "anonymised speech"),
@@ -36,44 +33,49 @@ _WORDS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for frames, weights, phones and the comparison")
-    speech = "a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path, speaker and utterance_id"
-    parser.add_argument("--training", nargs=2, required=True, type=Path, metavar=_PAIR, help=f"to learn from: {speech}")
-    parser.add_argument("--test", nargs=2, required=True, type=Path, metavar=_PAIR, help="to recognise, alike")
-    parser.add_argument(
-        "--text", nargs="+", required=True, type=Path, metavar="FILE", help="transcripts of all of it (Kaldi text)"
-    )
-    parser.add_argument(
-        "--seed", type=number_from(0, "a whole number of 0 or more"), default=1, metavar="S", help="(default 1)"
-    )
-    parser.add_argument(
-        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="other values of the recipe, such as steps=200"
-    )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it runs (default cpu)")
+def retrain_recognizer(
+    out: Annotated[Path, Argument(metavar="OUT", help="Folder for frames, weights, phones and the comparison.")],
+    training: Annotated[
+        tuple[Path, Path],
+        Option(
+            metavar="ORIGINALS ANONYMISED",
+            help="To learn from: a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path, speaker and "
+            "utterance_id, of each.",
+        ),
+    ],
+    test: Annotated[tuple[Path, Path], Option(metavar="ORIGINALS ANONYMISED", help="To recognise, alike.")],
+    text: Annotated[list[Path], Option(metavar="FILE", help="Transcripts of all of it (Kaldi text); may be repeated.")],
+    seed: Annotated[int, Option(min=0, metavar="S", help="Of all that chance decides.")] = 1,
+    changes: Changes = None,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> int:
+    """Train one phone recogniser on original and one on anonymised speech, and count the phone errors of both.
 
+    The comparison tells how much of the damage that a recogniser sees is gone once it knows the anonymised speech.
+    English only. OUT keeps all of it; the same command continues what was stopped.
 
-def run(options: argparse.Namespace) -> int:
-    """Train both, recognise, count, report; the exit code."""
+        vp retrain-recognizer out --training originals/train anonymised/train \\
+            --test originals/test anonymised/test --text text
+    """
     if sentence := frames.missing():
         raise CommandError(sentence)
-    recipe = PhoneRecipe().changed(**read_changes(options.set))
+    recipe = PhoneRecipe().changed(**read_changes(changes))
     texts: dict[str, str] = {}
-    for path in options.text:
+    for path in text:
         entries: dict[str, str] = require_entries(read_text(path, str(path)))
         texts |= entries
     speech = {
         (part, kind): _with_texts(read_corpus(path), texts, path)
-        for part, paths in (("training", options.training), ("test", options.test))
+        for part, paths in (("training", training), ("test", test))
         for kind, path in zip(Speech, paths, strict=True)
     }
-    with lock_folder(options.out, ".lock"), terminal.ProgressBar(lines="quarters") as bar:
-        heard, references = _work(options, recipe, speech, texts, bar.show)
+    with lock_folder(out, ".lock"), terminal.ProgressBar(lines="quarters") as bar:
+        heard, references = _work(out, seed, device, recipe, speech, texts, bar.show)
     speakers = {one.identifier: one.source for one in speech["test", Speech.ORIGINAL]}
     found = compare_phones(references, heard, speakers)
-    _write(options.out, references, heard)
-    if options.json:
+    _write(out, references, heard)
+    if as_json:
         terminal.print_json(_content(recipe, found))
     else:
         _print(found)
@@ -81,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _work(
-    options: argparse.Namespace,
+    out: Path,
+    seed: int,
+    device: Literal["cpu", "cuda"],
     recipe: PhoneRecipe,
     speech: Mapping[tuple[str, Speech], Sequence[TrainingUtterance]],
     texts: Mapping[str, str],
@@ -93,17 +97,15 @@ def _work(
 
     def read(part: str, kind: Speech) -> list[frames.SpokenText]:
         stage = partial(show, f"frames, {part}, {kind}")
-        return frames.read_spoken_texts(
-            speech[part, kind], texts, options.out / "frames", recipe, stage, options.device
-        )
+        return frames.read_spoken_texts(speech[part, kind], texts, out / "frames", recipe, stage, device)
 
     networks: dict[Speech, PhoneNetwork] = {}
     for kind in Speech:
         material, stage = read("training", kind), partial(show, f"training, {kind}")
-        state = options.out / f"{kind}.pt"
-        fitted = train_phones(material, recipe, options.seed, state, stage, options.device)
+        state = out / f"{kind}.pt"
+        fitted = train_phones(material, recipe, seed, state, stage, device)
         networks[kind] = fitted.network
-        save(fitted.network, options.out / f"{kind}.safetensors")
+        save(fitted.network, out / f"{kind}.safetensors")
     heard: dict[tuple[Speech, Speech], dict[str, str]] = {}
     references: dict[str, str] = {}
     for kind in Speech:

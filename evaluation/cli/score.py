@@ -1,19 +1,20 @@
-"""``score``: every detection metric of one or several Kaldi score files of the same trials."""
+"""``vp score``: every detection metric of one or several Kaldi score files of the same trials."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from typer import Argument, Option
 
 from common.errors import CommandError
+from common.parameters import AsJson
 from common.problems import Problem
 from common.terminal import print_json, print_problems, print_table, print_text, problem_rows
-from evaluation.cli.arguments import number_from, require_entries, writing
+from evaluation.cli.arguments import require_entries, writing
 from evaluation.figures.det import MOST_CURVES
 from evaluation.formats.equal_scores import note_few_trials
 from evaluation.formats.kaldi import read_utt2spk
@@ -32,45 +33,10 @@ from evaluation.metrics.linkability import FEW_TARGETS_EXPLANATION, note_few_tar
 from evaluation.notebook import FIGURE_ENDINGS, save_det
 from evaluation.objective_results.recomputation import encode_trials, join_files
 
-DESCRIPTION = (
-    "Detection metrics of Kaldi score files: equal error rates by three estimators, C_llr, min C_llr, linkability, "
-    "ZEBRA, AUC and minDCF. Also privacy beyond the EER: targets found at few false alarms, ranks, single speakers. "
-    "Intervals over speakers and a DET figure on request. A file whose scores have errors gets no numbers: those of "
-    "what is left would be of another test."
-)
 LEVEL = 0.95
 _MARK = "*"  # of D_sys of few targets
 _IN_PERCENT = {"kaldi_eer", "rocch_eer", "speechbrain_eer"}
 _UNREADABLE = {"missing-file", "not-a-file", "wrong-encoding", "not-text", "long-line", "empty-file"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument(
-        "--scores", required=True, type=Path, nargs="+", metavar="FILE", help="lines of <model> <utterance> <score>"
-    )
-    parser.add_argument("--label", nargs="+", metavar="NAME", help="label of each score file, in the same order")
-    parser.add_argument(
-        "--trials", required=True, type=Path, metavar="FILE", help="lines of <model> <utterance> target|nontarget"
-    )
-    parser.add_argument(
-        "--bootstrap",
-        type=number_from(2, "a number of resamples of 2 or more"),
-        metavar="N",
-        help="95 %% intervals from N resamples of the speakers, such as 1000",
-    )
-    parser.add_argument("--seed", type=int, metavar="S", help="seed of the resamples (default: names of the speakers)")
-    parser.add_argument(
-        "--utt2spk", type=Path, metavar="FILE", help="speaker of each trial utterance (default: beside the trials)"
-    )
-    parser.add_argument(
-        "--det",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="DET figure, by its ending as svg, pdf or png; csv: the numbers of the curve",
-    )
 
 
 @dataclass(frozen=True)
@@ -87,49 +53,91 @@ class _Result:
     exposure_intervals: Mapping[str, Interval] = field(default_factory=dict)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Measure, report, draw; the exit code."""
-    _check_options(options)
-    names = options.label or _short_names(options.scores)
-    paths = dict(zip(names, options.scores, strict=True))
-    every = {name: _join(path, options.trials) for name, path in paths.items()}
+@dataclass(frozen=True)
+class _Wanted:
+    """What was asked for."""
+
+    trials: Path
+    bootstrap: int | None
+    seed: int | None
+    utt2spk: Path | None
+    det: Sequence[Path]
+
+
+def score(
+    scores: Annotated[list[Path], Argument(metavar="SCORES", help="Files of lines MODEL UTTERANCE SCORE.")],
+    trials: Annotated[Path, Option(metavar="FILE", help="Lines of MODEL UTTERANCE target|nontarget.")],
+    label: Annotated[
+        list[str] | None, Option(metavar="NAME", help="Label of each score file, in the same order; repeat it.")
+    ] = None,
+    bootstrap: Annotated[
+        int | None,
+        Option(min=2, metavar="N", help="95 % intervals from N resamples of the speakers, such as 1000."),
+    ] = None,
+    seed: Annotated[
+        int | None, Option(min=0, metavar="S", help="Seed of the resamples, by default names of the speakers.")
+    ] = None,
+    utt2spk: Annotated[
+        Path | None, Option(metavar="FILE", help="Speaker of each trial utterance, by default beside the trials.")
+    ] = None,
+    det: Annotated[
+        list[Path] | None,
+        Option(
+            metavar="FILE",
+            help="DET figure, by its ending as svg, pdf or png; csv: the numbers of the curve. May be repeated.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Measure Kaldi score files: EERs by three estimators, C_llr, min C_llr, linkability, ZEBRA, AUC and minDCF.
+
+    Also privacy beyond the EER: targets found at few false alarms, ranks, single speakers. Intervals over speakers and
+    a DET figure on request. A file whose scores have errors gets no numbers: those of what is left would be of another
+    test.
+
+        vp score scores --trials trials --bootstrap 1000 --det det.svg
+        vp score mine/scores other/scores --trials trials --json
+    """
+    wanted = _Wanted(trials, bootstrap, seed, utt2spk, det or ())
+    _check(wanted, scores, label)
+    names = label or _short_names(scores)
+    paths = dict(zip(names, scores, strict=True))
+    every = {name: _join(path, trials) for name, path in paths.items()}
     problems = tuple(dict.fromkeys(problem for joined in every.values() for problem in joined.problems))
     results = [_measure(name, paths[name], joined) for name, joined in every.items() if joined.complete]
-    if options.bootstrap and results:
-        results = _with_intervals(results, options)
-    for path in options.det if results else ():
+    if bootstrap and results:
+        results = _with_intervals(results, wanted, bootstrap)
+    for path in wanted.det if results else ():
         with writing(path):
             save_det(path, {one.name: one.metrics for one in results})
-    if options.json:
+    if as_json:
         measured = {one.name: _measured_content(one) for one in results}
         rows = [_row(name, paths[name], joined, measured.get(name)) for name, joined in every.items()]
-        print_json(_content(options, rows, problems))
+        print_json(_content(wanted, rows, problems))
     else:
         if results:
             _print_numbers(results)
             _print_exposure(results)
-            _print_footnotes(options, results)
+            _print_footnotes(wanted, results)
         for name, joined in every.items():
             if not joined.complete:
                 print_text(f"\n{name}: no numbers. {_without_numbers(joined)}")
     return print_problems(problems)
 
 
-def _check_options(options: argparse.Namespace) -> None:
-    if not options.bootstrap and (options.seed is not None or options.utt2spk):
+def _check(wanted: _Wanted, scores: Sequence[Path], labels: Sequence[str] | None) -> None:
+    if not wanted.bootstrap and (wanted.seed is not None or wanted.utt2spk):
         raise CommandError("Expected --bootstrap with --seed or --utt2spk, found none. Add --bootstrap 1000.")
-    if options.seed is not None and options.seed < 0:
-        raise CommandError(f"--seed: expected a number of 0 or more, found {options.seed}.")
-    given = options.label if options.label is not None else options.scores
-    if len(set(given)) != len(options.scores):
-        what = "--label: expected a name" if options.label is not None else "--scores: expected a path"
-        raise CommandError(f"{what} of its own for each of {len(options.scores)} score files, found {len(set(given))}.")
-    if options.det and len(options.scores) > MOST_CURVES:
-        raise CommandError(f"--det: expected at most {MOST_CURVES} score files, found {len(options.scores)}.")
-    for path in options.det:
+    given = scores if labels is None else labels
+    if len(set(given)) != len(scores):
+        what = "SCORES: expected a path" if labels is None else "--label: expected a name"
+        raise CommandError(f"{what} of its own for each of {len(scores)} score files, found {len(set(given))}.")
+    if wanted.det and len(scores) > MOST_CURVES:
+        raise CommandError(f"--det: expected at most {MOST_CURVES} score files, found {len(scores)}.")
+    for path in wanted.det:
         if path.suffix[1:].lower() not in FIGURE_ENDINGS:
-            wanted = ", ".join(FIGURE_ENDINGS)
-            raise CommandError(f"{path}: expected a figure that ends in {wanted}, found “{path.suffix}”.")
+            endings = ", ".join(FIGURE_ENDINGS)
+            raise CommandError(f"{path}: expected a figure that ends in {endings}, found “{path.suffix}”.")
 
 
 def _short_names(paths: Sequence[Path]) -> list[str]:
@@ -163,9 +171,9 @@ def _without_numbers(joined: JoinedScores) -> str:
     return "The scores have errors, and numbers of what is left would be those of another test."
 
 
-def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> list[_Result]:
+def _with_intervals(results: Sequence[_Result], wanted: _Wanted, resamples: int) -> list[_Result]:
     """Return the same draws for every file, so that their measures are paired."""
-    path = options.utt2spk or options.trials.parent / "utt2spk"
+    path = wanted.utt2spk or wanted.trials.parent / "utt2spk"
     if not path.is_file():
         raise CommandError(
             f"{path}: expected the speaker of each trial utterance for --bootstrap, found no such file. "
@@ -174,8 +182,8 @@ def _with_intervals(results: Sequence[_Result], options: argparse.Namespace) -> 
     speaker_of: dict[str, str] = require_entries(read_utt2spk(path, str(path)))
     columns = [_speakers(one.joined, speaker_of, path) for one in results]
     everyone = sorted({name for models, owners in columns for name in (*models, *owners)})
-    random = None if options.seed is None else np.random.default_rng(options.seed)
-    draws = draw_speakers(everyone, options.bootstrap, random)
+    random = None if wanted.seed is None else np.random.default_rng(wanted.seed)
+    draws = draw_speakers(everyone, resamples, random)
     found = []
     for one, sides in zip(results, columns, strict=True):
         scores, targets = one.joined.scores, one.joined.targets
@@ -261,11 +269,11 @@ def _limits(intervals: Mapping[str, Interval], key: str) -> str:
     return f"{limits['lower']:.{decimals}f} to {limits['upper']:.{decimals}f}"
 
 
-def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) -> None:
-    seed = "drawn by their names" if options.seed is None else f"seed {options.seed}"
-    drawn = f"{options.bootstrap} resamples of the speakers of trials and models, {seed}"
-    notes = [f"Intervals: {drawn}."] if options.bootstrap else []
-    notes += [f"DET figure: {path}" for path in options.det]
+def _print_footnotes(wanted: _Wanted, results: Sequence[_Result]) -> None:
+    seed = "drawn by their names" if wanted.seed is None else f"seed {wanted.seed}"
+    drawn = f"{wanted.bootstrap} resamples of the speakers of trials and models, {seed}"
+    notes = [f"Intervals: {drawn}."] if wanted.bootstrap else []
+    notes += [f"DET figure: {path}" for path in wanted.det]
     if few := dict.fromkeys(filter(None, (note_few_targets(one.metrics.n_target) for one in results))):
         notes.append(f"{_MARK} {'; '.join(few)}. {FEW_TARGETS_EXPLANATION}")
     for one in results:
@@ -283,15 +291,13 @@ def _print_footnotes(options: argparse.Namespace, results: Sequence[_Result]) ->
         print_text("\n" + "\n".join(notes))
 
 
-def _content(
-    options: argparse.Namespace, rows: Sequence[Mapping[str, object]], problems: Sequence[Problem]
-) -> dict[str, object]:
+def _content(wanted: _Wanted, rows: Sequence[Mapping[str, object]], problems: Sequence[Problem]) -> dict[str, object]:
     """Return every number is in the unit that `units` names by its key, wherever it stands."""
     metrics = DETECTION_METRICS | EXPOSURE_METRICS
     units = {key: metric.unit for key, metric in metrics.items()}
-    content: dict[str, object] = {"trials": str(options.trials), "units": units, "results": rows}
-    if options.bootstrap:
-        content["bootstrap"] = {"resamples": options.bootstrap, "seed": options.seed, "level": LEVEL}
+    content: dict[str, object] = {"trials": str(wanted.trials), "units": units, "results": rows}
+    if wanted.bootstrap:
+        content["bootstrap"] = {"resamples": wanted.bootstrap, "seed": wanted.seed, "level": LEVEL}
     return content | {"problems": problem_rows(problems)}
 
 

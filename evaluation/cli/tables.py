@@ -1,17 +1,18 @@
 """The numbers of a result as tables: a family of metrics each, a line for each data set and test.
 
-Used by ``verify`` and ``compare``, which read the result that a person names here, too: a file, a directory, or one
-system among several. Conventions: originals are “original”, anonymised speech “anonymised”.
+Used by ``vp verify-results`` and ``vp compare``, which read the result that a person names here, too: a file, a
+directory, or one system among several. Conventions: originals are “original”, anonymised speech “anonymised”.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from typer import Option
 
 from common.errors import CommandError
 from common.file_names import plain_name
@@ -28,6 +29,10 @@ _WITH_ESTIMATOR = {"wer"}
 _LONGEST_NUMBER = 10
 
 T = TypeVar("T")
+RecipeFile = Annotated[
+    Path | None,
+    Option("--recipe", metavar="FILE", help="An organizer's custom recipe (TOML), from the page of its edition."),
+]
 
 
 def family(identity: NumberIdentity) -> str:
@@ -117,16 +122,6 @@ def _by_family(items: Iterable[T], identity_of: Callable[[T], NumberIdentity]) -
 
 
 _UNREADABLE = {"no-results", "empty-file", "wrong-encoding", "not-text", "long-line", "missing-file", "not-a-file"}
-
-
-def add_recipe_argument(parser: argparse._ActionsContainer) -> None:
-    """The option that names a recipe of one's own."""
-    parser.add_argument(
-        "--recipe",
-        type=Path,
-        metavar="FILE",
-        help="an organizer's custom recipe (TOML), from the page of its edition",
-    )
 
 
 def recipe_at(path: Path | None) -> Recipe | None:

@@ -1,130 +1,131 @@
-"""``train-attacker``: train the semi-informed attacker's recogniser on anonymised speech, with one or several seeds."""
+"""``vp train-attacker``: the semi-informed attacker's recogniser, trained on anonymised speech by several seeds."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Option
 
 from common import terminal
 from common.atomic_write import write_atomically
 from common.errors import CommandError
 from common.lock import lock_folder
+from common.parameters import AsJson
 from evaluation.attackers.training import trained_attacker
 from evaluation.attackers.training.corpus import TrainingUtterance, read_corpus, require_sound
 from evaluation.attackers.training.recipe import PRESETS, SEEDS, VARIANTS, TrainingRecipe, find_preset, with_variant
 from evaluation.attackers.training.report import COLUMNS, spread_over_seeds, table_cells
 from evaluation.attackers.training.train import train
 from evaluation.attackers.training.trained_attacker import FinalValues
-from evaluation.cli.arguments import number_from
+from evaluation.cli.arguments import Changes
 from speech.encoders.contract import Device
 
-DESCRIPTION = (
-    "Trains ECAPA-TDNN, or an x-vector network, on anonymised speech, as a semi-informed attacker would: a folder for "
-    "each seed with the weights, the recipe and the values of every epoch as CSV. After each epoch the state "
-    "is kept, so a stopped training continues with --resume."
-)
 RECIPE = "training.json"
 LARGEST_SEED = 2**63 - 1  # of torch
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the results, one folder in it for each seed")
-    parser.add_argument(
-        "--data",
-        required=True,
-        type=Path,
-        metavar="DIR|CSV",
-        help="anonymised speech: a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path and source, "
-        "and if known utterance_id, target, gender, original",
-    )
-    parser.add_argument(
-        "--system",
-        default="",
-        metavar="NAME",
-        help="name of the anonymiser that made this speech; attack --trained … --system NAME then knows whether it "
-        "attacks the same one",
-    )
-    parser.add_argument(
-        "--preset",
-        default="small",
-        choices=list(PRESETS),
-        help="recipe (default small); spane, vpc24 and small train ECAPA-TDNN, the others an x-vector network",
-    )
-    parser.add_argument(
-        "--variant",
-        default="none",
-        choices=list(VARIANTS),
-        help="target classifier: measured only measures; literal and stabilised train against it (default none)",
-    )
-    parser.add_argument(
-        "--targets", type=Path, metavar="CSV", help="target of each utterance: columns utterance_id and target"
-    )
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        default=[],
-        metavar="NAME=VALUE",
-        help="other values of the recipe, such as epochs=3 width=128",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=number_from(0, f"a number from 0 to {LARGEST_SEED}", LARGEST_SEED),
-        nargs="+",
-        default=list(SEEDS),
-        metavar="S",
-        help="seeds; each is one training (default 1 2 3)",
-    )
-    parser.add_argument("--resume", action="store_true", help="continue the training in OUT")
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cpu", "cuda"),
-        default="auto",
-        help="where it runs (default auto: cuda if present)",
-    )
-    parser.add_argument(
-        "--processes",
-        type=number_from(1, "a number of processes of 1 or more"),
-        default=1,
-        metavar="N",
-        help="seeds trained at a time, with one thread each (default 1)",
-    )
+def train_attacker(
+    out: Annotated[Path, Argument(metavar="OUT", help="Folder for the results, one folder in it for each seed.")],
+    data: Annotated[
+        Path,
+        Option(
+            metavar="DIR|CSV",
+            help="Anonymised speech: a folder SPEAKER/…/UTTERANCE.flac, or a CSV file with the columns path and "
+            "source, and if known utterance_id, target, gender, original.",
+        ),
+    ],
+    system: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help="Name of the anonymiser that made this speech; vp attack --trained … --system NAME then knows whether "
+            "it attacks the same one.",
+        ),
+    ] = "",
+    preset: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help=f"Recipe: {', '.join(PRESETS)}; spane, vpc24 and small train ECAPA-TDNN, the others an x-vector "
+            "network.",
+        ),
+    ] = "small",
+    variant: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help=f"Target classifier: {', '.join(VARIANTS)}; measured only measures; literal and stabilised train "
+            "against it.",
+        ),
+    ] = "none",
+    targets: Annotated[
+        Path | None, Option(metavar="CSV", help="Target of each utterance: columns utterance_id and target.")
+    ] = None,
+    changes: Changes = None,
+    seeds: Annotated[
+        list[int] | None,
+        Option(
+            "--seed",
+            min=0,
+            max=LARGEST_SEED,
+            metavar="S",
+            help=f"Seed of one training; repeat it for more. By default {', '.join(map(str, SEEDS))}.",
+        ),
+    ] = None,
+    resume: Annotated[bool, Option("--resume", help="Continue the training in OUT.")] = False,
+    device: Annotated[Literal["auto", "cpu", "cuda"], Option(help="Where it runs; auto: cuda if present.")] = "auto",
+    processes: Annotated[int, Option(min=1, metavar="N", help="Seeds trained at a time, with one thread each.")] = 1,
+    as_json: AsJson = False,
+) -> int:
+    """Train ECAPA-TDNN, or an x-vector network, on anonymised speech, as a semi-informed attacker would.
 
+    There is a folder for each seed, with the weights, the recipe and the values of every epoch as CSV. After each epoch
+    the state is kept, so a stopped training continues with --resume.
 
-def run(options: argparse.Namespace) -> int:
-    """Train every seed, report; the exit code."""
-    recipe = _recipe(options)
-    device = _device(options.device)
-    utterances = read_corpus(options.data, options.targets)
+        vp train-attacker trained --data training.csv --preset small --seed 1 --seed 2
+    """
+    recipe = _recipe(preset, variant, changes or ())
+    chosen = _device(device)
+    utterances = read_corpus(data, targets)
     require_sound(utterances, targets=recipe.target_head != "none")
-    folders = {seed: options.out / f"seed-{seed}" for seed in dict.fromkeys(options.seeds)}
-    if not options.resume:
+    folders = {seed: out / f"seed-{seed}" for seed in dict.fromkeys(seeds or SEEDS)}
+    if not resume:
         _require_fresh(folders.values())
-    _write_recipe(options.out, recipe)
-    if options.processes > 1 and len(folders) > 1:
-        _train_side_by_side(options, recipe, device, folders)
+    _write_recipe(out, recipe)
+    if processes > 1 and len(folders) > 1:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            started = [
+                pool.submit(_train_apart, data, targets, recipe.to_json(), seed, folder, chosen, system)
+                for seed, folder in folders.items()
+            ]
+            for one in started:
+                one.result()
     else:
         for seed, folder in folders.items():
-            _train_one(utterances, recipe, seed, folder, device, options.system, bar=True)
+            _train_one(utterances, recipe, seed, folder, chosen, system, bar=True)
     trainings = {seed: trained_attacker.read_description(folder).final for seed, folder in folders.items()}
-    if options.json:
+    if as_json:
         terminal.print_json(_content(recipe, trainings, folders.values()))
     else:
         _print_report(trainings, folders.values())
     return terminal.FINE
 
 
-def _recipe(options: argparse.Namespace) -> TrainingRecipe:
-    preset = find_preset(options.preset)
-    changes = dict(_change(one, preset) for one in options.set)
+def _recipe(name: str, variant: str, changes: Sequence[str]) -> TrainingRecipe:
+    for option, given, known in (("preset", name, PRESETS), ("variant", variant, VARIANTS)):
+        if given not in known:
+            raise CommandError(f"--{option}: expected one of {', '.join(known)}, found “{given}”.")
+    preset = find_preset(name)
+    values = dict(_change(one, preset) for one in changes)
     # The number of epochs first: the variant's own epochs follow from it.
-    recipe = preset.changed(**{name: value for name, value in changes.items() if name == "epochs"})
-    return with_variant(recipe, options.variant).changed(**changes)
+    recipe = preset.changed(**{name: value for name, value in values.items() if name == "epochs"})
+    return with_variant(recipe, variant).changed(**values)
 
 
 def _change(text: str, preset: TrainingRecipe) -> tuple[str, object]:
@@ -178,20 +179,6 @@ def _write_recipe(out: Path, recipe: TrainingRecipe) -> None:
             f"{path}: expected the recipe of this training, found another one. Name another folder, or give the "
             "preset, the variant and the values that it was begun with."
         )
-
-
-def _train_side_by_side(
-    options: argparse.Namespace, recipe: TrainingRecipe, device: Device, folders: dict[int, Path]
-) -> None:
-    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        started = [
-            pool.submit(
-                _train_apart, options.data, options.targets, recipe.to_json(), seed, folder, device, options.system
-            )
-            for seed, folder in folders.items()
-        ]
-        for one in started:
-            one.result()
 
 
 def _train_apart(

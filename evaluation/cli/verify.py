@@ -1,19 +1,21 @@
-"""``verify``: a result held against its edition: every number, every problem, averages recomputed, conditions met.
+"""``vp verify-results``: a result held against its edition: every number and problem, averages, conditions met.
 
 With the trials of Kaldi data directories, reported numbers are listed next to those that follow from the score files.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from typer import Argument, Option
 
 from common import terminal
 from common.errors import CommandError, InputError
+from common.parameters import AsJson, require_one
 from common.problems import Problem, ProblemList, Severity, has_errors
 from evaluation.cli import tables
 from evaluation.formats.equal_scores import FEW_EER_TRIALS, note_few_trials
@@ -27,12 +29,6 @@ from evaluation.objective_results.results.folders import SystemResults, track_av
 from evaluation.protocols.ranking.policy import Policy
 from evaluation.protocols.ranking.ranking import Condition, GateResult, check_gate, conditions
 from evaluation.protocols.recipes import Average, DataSet, Gate, Ranking, Recipe, Track, shipped_editions
-
-DESCRIPTION = (
-    "Check the results of a challenge: a result file, a results directory, a submission, a folder of published files, "
-    "or FOLDER/SYSTEM for one of these. Prints every number, every problem by kind, recomputed averages and conditions "
-    "met. With --data, EER, C_llr, linkability and ZEBRA are also recomputed from the score files of a submission."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,35 +64,45 @@ class SystemStanding:
     note: str
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="file, directory, submission, or FOLDER/SYSTEM")
-    against = parser.add_mutually_exclusive_group()
-    against.add_argument(
-        "--edition", choices=shipped_editions(), help="edition whose recipe to check against (default: from the files)"
-    )
-    tables.add_recipe_argument(against)
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="recompute from the score files with the trials of these data directories",
-    )
-    parser.add_argument("--brief", action="store_true", help="leave out the tables of all numbers")
+def verify_results(
+    results: Annotated[Path, Argument(metavar="RESULTS", help="File, directory, submission, or FOLDER/SYSTEM.")],
+    edition: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help=f"Edition whose recipe to check against: {', '.join(shipped_editions())}; by default from the files.",
+        ),
+    ] = None,
+    recipe: tables.RecipeFile = None,
+    data: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="Recompute from the score files with the trials of these data directories."),
+    ] = None,
+    brief: Annotated[bool, Option("--brief", help="Leave out the tables of all numbers.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Check the results of a challenge: every number, problem by kind, recomputed average and condition met.
 
+    RESULTS is a result file, a results directory, a submission, a folder of published files, or FOLDER/SYSTEM for one
+    of these. With --data, EER, C_llr, linkability and ZEBRA are also recomputed from the score files of a submission.
+    To check a whole archive for an edition of a portal, use vp verify.
 
-def run(options: argparse.Namespace) -> int:
-    """Report on every system; the exit code."""
-    own = tables.recipe_at(options.recipe)
-    systems = tables.results_at(options.results, options.edition, own)
-    reports = [_verify(system, tables.recipe_of(system, own), options.data) for system in systems]
-    if options.json:
+        vp verify-results results
+        vp verify-results results --recipe autumn.toml --brief
+    """
+    require_one({"--edition": edition, "--recipe": recipe}, is_required=False)
+    if edition not in (None, *shipped_editions()):
+        raise CommandError(f"--edition: expected one of {', '.join(shipped_editions())}, found “{edition}”.")
+    own = tables.recipe_at(recipe)
+    systems = tables.results_at(results, edition, own)
+    reports = [_verify(system, tables.recipe_of(system, own), data) for system in systems]
+    if as_json:
         terminal.print_json({"systems": [_content(one) for one in reports]})
     else:
         for number, one in enumerate(reports):
             if number:
                 terminal.print_text("\n")
-            _print_report(one, brief=options.brief)
+            _print_report(one, brief=brief)
     faulty = any(has_errors(one.system.problems) or any(each.reason for each in one.averages) for one in reports)
     return terminal.PROBLEMS if faulty else terminal.FINE
 

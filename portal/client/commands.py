@@ -18,6 +18,28 @@ COMMANDS = {
         "voices": ("anonymization.cli.voices:voices", "Voices of all speakers as a table; or check such a file."),
         "train-network": ("anonymization.cli.train:train_network", "Train a network of an anonymiser."),
     },
+    "Measuring": {
+        "score": ("evaluation.cli.score:score", "Every detection metric of Kaldi score files, with a DET figure."),
+        "pitch": ("evaluation.cli.pitch:pitch", "Pitch correlation of original and anonymised speech."),
+        "recognize": ("evaluation.cli.recognize:recognize", "Transcribe speech, and count word errors with intervals."),
+        "retrain-recognizer": (
+            "evaluation.cli.retrain_recognizer:retrain_recognizer",
+            "Phone errors by recognisers trained on original and on anonymised speech.",
+        ),
+        "naturalness": ("evaluation.cli.naturalness:naturalness", "Naturalness of speech as a network predicts it."),
+        "attack": ("evaluation.cli.attack:attack", "Attack anonymised speech: vectors, scores, EERs with intervals."),
+        "train-attacker": (
+            "evaluation.cli.train_attacker:train_attacker",
+            "Train a speaker recogniser on anonymised speech, as a semi-informed attacker.",
+        ),
+        "verify-results": (
+            "evaluation.cli.verify:verify_results",
+            "Check result files: problems, averages, conditions.",
+        ),
+        "compare": ("evaluation.cli.compare:compare", "Two results side by side with their differences."),
+        "metrics": ("evaluation.cli.listing:list_metrics", "Metrics, editions and estimators."),
+        "models": ("evaluation.cli.models:models", "Model files: which are present; fetch the others."),
+    },
     "Listening tests": {
         "study new": ("portal.client.study:make_study", "Make a test of recordings, or of an edition's systems."),
     },

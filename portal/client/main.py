@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from textwrap import dedent, indent
 from typing import Any, cast
 
 from typer import Exit, Typer
@@ -87,9 +88,9 @@ def make_program() -> TyperGroup:
 
 def _write_help(docstring: str) -> str:
     """Return the docstring with one line for each paragraph, which terminals wrap, and a heading of the examples."""
-    parts = docstring.split("\n\n")
-    lines = [f"Examples:\n{part}" if part[:1] == " " else part.replace("\n", " ") for part in parts]
-    return "\n\n".join([*lines, _EPILOGUE])
+    *paragraphs, examples = docstring.split("\n\n")
+    parts = [paragraph.replace("\n", " ") for paragraph in paragraphs]
+    return "\n\n".join([*parts, f"Examples:\n{indent(dedent(examples), '    ')}", _EPILOGUE])
 
 
 def _stand_in() -> None:

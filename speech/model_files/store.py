@@ -13,10 +13,10 @@ from pathlib import Path
 
 from common.errors import InputError, MachineError
 from common.hashes import compute_sha256
-from common.packages import python_command
+from common.packages import vp_command
 from speech.model_files.catalogue import MODEL_FILES, ModelFile
 
-FETCH_COMMAND = f"{python_command()} -m evaluation models fetch"
+FETCH_COMMAND = f"{vp_command()} models fetch"
 # What has been verified in this process: path, size and time of change of each file; hashing 145 MB takes a moment.
 _verified: set[tuple[Path, int, int]] = set()
 

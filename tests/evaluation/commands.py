@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.cli.main import main
+from portal.client.main import main
 
 SPEAKERS = ("s1", "s2", "s3", "s4")
 SEED = 5

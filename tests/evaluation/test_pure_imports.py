@@ -51,7 +51,7 @@ for package in {PACKAGES}:
     assert names, package
     for name in names:
         importlib.import_module(name)
-import evaluation.notebook, evaluation.__main__
+import evaluation.notebook
 print(*sorted(sys.modules))
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.anonymization.cli.shell import Shell
+from tests.evaluation.commands import Shell
 
 
 @pytest.fixture

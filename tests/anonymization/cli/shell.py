@@ -10,30 +10,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 import soundfile
-
-from portal.client.main import main
-from tests.evaluation.commands import Answer
 
 ROOT = Path(__file__).resolve().parents[3]
 DEMO = ROOT / "demo" / "corpus"
 RATE_HZ = 16_000
 B2 = ("--method", "mcadams-2022")
-
-
-class Shell:
-    """Runs commands in this process; nothing may escape but an exit code."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: object) -> Answer:
-        self._capsys.readouterr()
-        code = main([str(each) for each in arguments])
-        captured = self._capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Answer(code, captured.out, captured.err)
 
 
 def start(*arguments: object, **how: object) -> subprocess.Popen[str]:

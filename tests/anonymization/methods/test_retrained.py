@@ -26,7 +26,8 @@ from portal.jobs.runner import execute
 from portal.submissions.models import SubmittedFile
 from portal.submissions.services import create_baseline
 from speech.model_files.checkpoints import read_header
-from tests.anonymization.cli.shell import DEMO, Shell
+from tests.anonymization.cli.shell import DEMO
+from tests.evaluation.commands import Shell
 from tests.evaluation.engines import require_engine, require_model_file
 from tests.portal.factories import make_corpus, make_organizer
 
@@ -163,7 +164,7 @@ def test_weights_that_change_under_a_method_are_not_loaded(tmp_path):
         ({"trained": ["pickle"]}, "is no checkpoint that can be read"),
         ({"name": "asr-bn"}, 'expected a name of its own, found that of the built-in "asr-bn"'),
         ({"method": "t40"}, "t40 also needs the f0-regressor of "),
-        ({"method": "joint-hifigan"}, "train joint-hifigan OUT --decoder "),
+        ({"method": "joint-hifigan"}, "vp train-network joint-hifigan OUT --decoder "),
         (
             {"method": "t40", "trained": ["stranger"]},
             "trained for the decoder that ships, found one for another decoder",

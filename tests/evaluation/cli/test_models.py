@@ -1,4 +1,4 @@
-"""``python -m evaluation models``: what is here, fetching, and each way to use it wrongly."""
+"""``vp models``: what is here, fetching, and each way to use it wrongly."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ def test_list_shows_each_file_with_state_licence_and_source(models, shell):
         assert "missing" in row
         assert file.licence in row
         assert file.source in row
-    assert (
-        lines[-1]
-        == "Fetch what is missing with “.venv/bin/python -m evaluation models fetch --all”, or name the files."
-    )
+    assert lines[-1] == "Fetch what is missing with “.venv/bin/vp models fetch --all”, or name the files."
 
 
 def test_fetch_from_a_folder_says_what_it_did_and_does_it_once(wheels, models, shell):

@@ -1,4 +1,4 @@
-"""``python -m evaluation pitch``: folders of any layout and Kaldi directories, in one process and in several."""
+"""``vp pitch``: folders of any layout and Kaldi directories, in one process and in several."""
 
 from __future__ import annotations
 

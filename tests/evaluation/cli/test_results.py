@@ -20,7 +20,7 @@ def rank_file(tmp_path):
 
 
 def test_verify_recomputes_averages_and_conditions(shell, rank_file):
-    answer = shell("verify", rank_file, "--json")
+    answer = shell("verify-results", rank_file, "--json")
     [system] = answer.json["systems"]
     assert (answer.code, system["edition"], system["problems"]) == (0, "2024", [])
     assert len(system["reported_numbers"]) == 16
@@ -43,7 +43,7 @@ def test_verify_recomputes_averages_and_conditions(shell, rank_file):
 
 
 def test_verify_prints_every_number_and_verdict(shell, rank_file):
-    answer = shell("verify", rank_file)
+    answer = shell("verify-results", rank_file)
     assert answer.code == 0
     for line in RANK_FILE.splitlines():
         value = line.split()[-1] if line[:1].isdigit() else ""
@@ -51,26 +51,26 @@ def test_verify_prints_every_number_and_verdict(shell, rank_file):
     assert "EER from 20 %: met; close to the limit" in answer.out
     assert "EER from 30 %: not met" in answer.out
     assert answer.out.rstrip().endswith("Problems\n\n  none")
-    assert "Speaker verification" not in shell("verify", rank_file, "--brief").out
+    assert "Speaker verification" not in shell("verify-results", rank_file, "--brief").out
 
 
 def test_verify_groups_problems_by_kind_and_fails(shell, rank_file):
     lines = RANK_FILE.splitlines(keepends=True)
     rank_file.write_text("".join([*lines[:-2], lines[-3], "4 libri test m anon anon twelve\n", "nonsense\n"]))
-    answer = shell("verify", rank_file)
+    answer = shell("verify-results", rank_file)
     assert answer.code == 1
     assert "error: missing result" in answer.out
     assert "error: not a number\n" in answer.out
     assert "result_for_rank_mine, line 20: expected" in answer.out
     assert "Not decided: Expected one finite value" in answer.out
     assert "Expected one finite value" in answer.out.partition("\nProblems\n")[2]  # an average that cannot be made
-    problems = shell("verify", rank_file, "--json").json["systems"][0]["problems"]
+    problems = shell("verify-results", rank_file, "--json").json["systems"][0]["problems"]
     assert all(problem["sentence"] in answer.out for problem in problems)
     assert {problem["line"] for problem in problems if problem["code"] == "malformed-row"} == {20}
 
 
 def test_verify_reads_published_results_whole(shell):
-    answer = shell("verify", R2022 / "mcadams", "--json")
+    answer = shell("verify-results", R2022 / "mcadams", "--json")
     [found] = answer.json["systems"]
     assert answer.code == 0  # a warning is no error
     assert len(found["reported_numbers"]) == 656
@@ -91,9 +91,9 @@ def test_verify_reads_published_results_whole(shell):
 
 
 def test_verify_reads_a_folder_of_systems(shell):
-    systems = shell("verify", R2026, "--json").json["systems"]
+    systems = shell("verify-results", R2026, "--json").json["systems"]
     assert len(systems) == len(list(R2026.rglob("result_for_rank_*")))
-    text = shell("verify", R2026)
+    text = shell("verify-results", R2026)
     assert all(f"{one['system']}: VoicePrivacy" in text.out for one in systems)
     assert text.code == any(problem["severity"] == "error" for one in systems for problem in one["problems"])
 
@@ -129,11 +129,11 @@ def test_commands_look_for_a_misspelt_name_in_its_folder_alone(shell, rank_file)
     (rank_file.parent / "below").mkdir()
     (rank_file.parent / "below" / "result_for_rank_there").write_text(RANK_FILE)
     nowhere = rank_file.parent / "nowhere"
-    for arguments in (["verify", nowhere], ["compare", rank_file, nowhere]):
+    for arguments in (["verify-results", nowhere], ["compare", rank_file, nowhere]):
         assert refusal(shell(*arguments)).endswith(f"{rank_file.parent} holds the systems mine.")
     for path in (nowhere / "mine", "/nowhere", "/proc/nowhere"):
-        assert refusal(shell("verify", path)).endswith("Name a result file or a results directory.")
-    assert shell("verify", rank_file.parent / "mine").code == 0
+        assert refusal(shell("verify-results", path)).endswith("Name a result file or a results directory.")
+    assert shell("verify-results", rank_file.parent / "mine").code == 0
 
 
 def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):
@@ -151,9 +151,12 @@ def test_compare_leaves_gaps_open(shell, rank_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["verify", "nowhere"], "nowhere: expected results, found no such file, directory or system"),
-        (["verify", "text"], "text: expected results of a challenge, found no number. No line is one of a result file"),
-        (["verify", "result_for_rank_mine", "--edition", "2022"], "Name 2024 or 2026 as edition"),
+        (["verify-results", "nowhere"], "nowhere: expected results, found no such file, directory or system"),
+        (
+            ["verify-results", "text"],
+            "text: expected results of a challenge, found no number. No line is one of a result file",
+        ),
+        (["verify-results", "result_for_rank_mine", "--edition", "2022"], "Name 2024 or 2026 as edition"),
         (["compare", "result_for_rank_mine", "result_for_rank_mine", "--metric", "x"], "expected one of uar, "),
     ],
 )
@@ -171,10 +174,10 @@ def test_compare_refuses_several_systems_and_different_editions(shell):
 
 
 def test_list_names_every_metric_edition_and_estimator(shell):
-    answer = shell("list", "--json")
+    answer = shell("metrics", "--json")
     assert [metric["key"] for metric in answer.json["metrics"]] == list(ALL_METRICS)
     assert [edition["edition"] for edition in answer.json["editions"]] == ["2020", "2022", "2024", "2026"]
-    text = shell("list").out
+    text = shell("metrics").out
     for key, metric in ALL_METRICS.items():
         assert f"\n  {key}  {metric.label}" in text
     for row in answer.json["estimators"]:
@@ -200,15 +203,17 @@ def own_recipe(tmp_path):
 
 
 def test_verify_holds_results_against_an_own_recipe(shell, rank_file, own_recipe):
-    answer = shell("verify", rank_file, "--recipe", own_recipe, "--json")
+    answer = shell("verify-results", rank_file, "--recipe", own_recipe, "--json")
     [system] = answer.json["systems"]
     assert (answer.code, system["problems"]) == (0, [])
     [standing] = system["standing"]
     assert [one["minimum"] for one in standing["conditions"]] == [15, 18, 30, 40]
-    assert "EER from 18 %: met" in shell("verify", rank_file, "--recipe", own_recipe).out
+    assert "EER from 18 %: met" in shell("verify-results", rank_file, "--recipe", own_recipe).out
 
 
 def test_recipe_that_is_none_is_told(shell, rank_file, tmp_path):
-    assert "expected a readable TOML file" in refusal(shell("verify", rank_file, "--recipe", rank_file))
+    assert "expected a readable TOML file" in refusal(shell("verify-results", rank_file, "--recipe", rank_file))
     assert "nothing.toml" in refusal(shell("compare", rank_file, rank_file, "--recipe", tmp_path / "nothing.toml"))
-    assert "not allowed with" in refusal(shell("verify", rank_file, "--recipe", rank_file, "--edition", "2024"))
+    assert "Expected at most one of --edition, --recipe" in refusal(
+        shell("verify-results", rank_file, "--recipe", rank_file, "--edition", "2024")
+    )

@@ -1,4 +1,4 @@
-"""``python -m evaluation score``: the numbers, the figure, every refusal with its sentence."""
+"""``vp score``: the numbers, the figure, every refusal with its sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_score_json_holds_every_metric_with_every_digit(shell, tmp_path):
     scores, trials = write_test(tmp_path / "one")
-    answer = shell("score", "--scores", scores, "--trials", trials, "--json")
+    answer = shell("score", scores, "--trials", trials, "--json")
     [result] = answer.json["results"]
     expected = measure_scores(scores, trials)
     assert (answer.code, answer.err) == (0, "")
@@ -51,7 +51,7 @@ def test_score_json_holds_every_metric_with_every_digit(shell, tmp_path):
 def test_score_table_has_a_line_for_each_metric_and_a_column_for_each_file(shell, tmp_path):
     first, trials = write_test(tmp_path / "first")
     second, _ = write_test(tmp_path / "second", shift=0.5)
-    answer = shell("score", "--scores", first, second, "--trials", trials)
+    answer = shell("score", first, second, "--trials", trials)
     lines = answer.out.splitlines()
     assert lines[0].split() == ["first", "second"]
     values = [measure_scores(path, trials) for path in (first, second)]
@@ -64,7 +64,7 @@ def test_score_table_has_a_line_for_each_metric_and_a_column_for_each_file(shell
 
 def test_score_intervals_are_those_of_the_bootstrap(shell, tmp_path):
     scores, trials = write_test(tmp_path / "one")
-    answer = shell("score", "--scores", scores, "--trials", trials, "--bootstrap", 40, "--seed", 7, "--json")
+    answer = shell("score", scores, "--trials", trials, "--bootstrap", 40, "--seed", 7, "--json")
     joined = join_files(scores, trials)
     owners = [name.decode().split("-")[0] for name in joined.utterances.tolist()]
     models = [name.decode() for name in joined.models.tolist()]
@@ -77,7 +77,7 @@ def test_score_intervals_are_those_of_the_bootstrap(shell, tmp_path):
         assert intervals[key]["upper"] == scale * interval.upper
         assert intervals[key]["estimate"] == answer.json["results"][0]["metrics"][key]
     assert answer.json["bootstrap"] == {"resamples": 40, "seed": 7, "level": 0.95}
-    shown = shell("score", "--scores", scores, "--trials", trials, "--bootstrap", 40, "--seed", 7).out
+    shown = shell("score", scores, "--trials", trials, "--bootstrap", 40, "--seed", 7).out
     limits = intervals["kaldi_eer"]
     assert f"{limits['lower']:.3f} to {limits['upper']:.3f}" in shown
     assert shown.splitlines()[0].split("  ")[-1] == "95 % interval"
@@ -86,7 +86,7 @@ def test_score_intervals_are_those_of_the_bootstrap(shell, tmp_path):
 def test_score_draws_the_figure_by_its_ending(shell, tmp_path):
     scores, trials = write_test(tmp_path / "one")
     paths = [tmp_path / f"det.{ending}" for ending in ("svg", "csv")]
-    answer = shell("score", "--scores", scores, "--trials", trials, "--det", *paths)
+    answer = shell("score", scores, "--trials", trials, *(word for path in paths for word in ("--det", path)))
     assert answer.code == 0
     assert [path.read_bytes()[:4] for path in paths] == [b"<?xm", b"labe"]
     assert "DET curves" in ElementTree.parse(paths[0]).getroot().get("aria-label", "")
@@ -99,14 +99,14 @@ def test_score_gives_no_numbers_of_scores_with_errors(shell, tmp_path):
     scores, trials = write_test(tmp_path / "one")
     lines = scores.read_text().splitlines(keepends=True)
     scores.write_text("".join([*lines[2:], lines[5], "s1 stranger 0.5\n", "s2 s1-0 nan\n"]))
-    answer = shell("score", "--scores", scores, "--trials", trials)
+    answer = shell("score", scores, "--trials", trials)
     assert answer.code == 1
     for kind in ("missing score", "extra score", "repeated score"):
         assert f"error: {kind}" in answer.err
     assert f"{trials}, line 1: expected a score of “s1 s1-0”" in answer.err
     why = "The scores have errors, and numbers of what is left would be those of another test."
     assert answer.out.strip() == f"one: no numbers. {why}"
-    [result] = shell("score", "--scores", scores, "--trials", trials, "--json").json["results"]
+    [result] = shell("score", scores, "--trials", trials, "--json").json["results"]
     assert (result["metrics"], result["missing"], result["not_finite"]) == (None, 2, 0)
     with pytest.raises(InputError, match="s1 stranger"):
         measure_scores(scores, trials)
@@ -115,15 +115,15 @@ def test_score_gives_no_numbers_of_scores_with_errors(shell, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--scores", "nowhere", "--trials", "trials"], "nowhere: expected a readable text file"),
-        (["--scores", "scores", "--trials", "targets"], "expected scores of target and nontarget trials of targets"),
-        (["--scores", "scores", "scores", "--trials", "trials"], "a path of its own for each of 2 score files"),
-        (["--scores", "scores", "--trials", "trials", "--det", "x.gif"], "x.gif: expected a figure that ends in svg"),
+        (["nowhere", "--trials", "trials"], "nowhere: expected a readable text file"),
+        (["scores", "--trials", "targets"], "expected scores of target and nontarget trials of targets"),
+        (["scores", "scores", "--trials", "trials"], "a path of its own for each of 2 score files"),
+        (["scores", "--trials", "trials", "--det", "x.gif"], "x.gif: expected a figure that ends in svg"),
         (
-            ["--scores", "scores", "--trials", "trials", "--bootstrap", "9", "--utt2spk", "no"],
+            ["scores", "--trials", "trials", "--bootstrap", "9", "--utt2spk", "no"],
             "no: expected the speaker",
         ),
-        (["--scores", "scores", "--trials", "trials", "--bootstrap", "9", "--utt2spk", "few"], "such as “s1-1”"),
+        (["scores", "--trials", "trials", "--bootstrap", "9", "--utt2spk", "few"], "such as “s1-1”"),
     ],
 )
 def test_score_refuses_in_one_sentence(shell, tmp_path, monkeypatch, arguments, sentence):
@@ -135,7 +135,7 @@ def test_score_refuses_in_one_sentence(shell, tmp_path, monkeypatch, arguments, 
 
 
 def test_program_ends_well_when_the_reader_leaves(tmp_path):
-    command = f"{sys.executable} -m evaluation list | head -1; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m portal.client metrics | head -1; exit ${{PIPESTATUS[0]}}"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     answer = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
@@ -145,7 +145,7 @@ def test_program_ends_well_when_the_reader_leaves(tmp_path):
 
 def test_program_writes_what_its_terminal_can_show(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "evaluation", "list"]
+    command = [sys.executable, "-m", "portal.client", "metrics"]
     answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "Pitch correlation ?F0" in answer.stdout
@@ -177,7 +177,7 @@ def test_long_lists_of_problems_are_cut_on_a_terminal_and_whole_in_json():
 
 def test_score_says_what_the_eer_hides(shell, tmp_path):
     scores, trials = write_test(tmp_path / "one")
-    answer = shell("score", "--scores", scores, "--trials", trials, "--bootstrap", 20, "--json")
+    answer = shell("score", scores, "--trials", trials, "--bootstrap", 20, "--json")
     [result] = answer.json["results"]
     expected = measure_exposure(encode_trials(join_files(scores, trials)))
     assert result["exposure"]["metrics"] == dict(expected.values())
@@ -186,5 +186,5 @@ def test_score_says_what_the_eer_hides(shell, tmp_path):
     estimates = {key: one["estimate"] for key, one in result["exposure"]["intervals"].items()}
     assert "rank_disclosure" in estimates
     assert estimates == {key: expected.values()[key] for key in estimates}
-    shown = shell("score", "--scores", scores, "--trials", trials).out
+    shown = shell("score", scores, "--trials", trials).out
     assert "72 nontarget trials cannot show a false-alarm rate of 1 %." in shown

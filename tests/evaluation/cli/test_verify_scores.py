@@ -108,7 +108,7 @@ def test_numbers_of_one_run_agree_with_their_scores(shell, librispeech, written_
     scores = librispeech / "scores"
     for path in scores.rglob("scores"):
         assert (written_submission / STAMP / path.relative_to(scores)).read_bytes() == path.read_bytes()
-    answer = shell("verify", written_submission, "--data", librispeech / "data", "--json")
+    answer = shell("verify-results", written_submission, "--data", librispeech / "data", "--json")
     assert unlike(answer) == []
     [system] = answer.json["systems"]
     assert len(system["scores"]) == 12
@@ -134,7 +134,7 @@ def test_tampered_numbers_are_named_with_their_places(shell, librispeech, submis
     }
     for file, (old, new, _) in tampered.items():
         rewrite(submission / file, lambda text, old=old, new=new: text.replace(old, new, 1))
-    answer = shell("verify", submission, "--data", librispeech / "data", "--json")
+    answer = shell("verify-results", submission, "--data", librispeech / "data", "--json")
     problems = {problem["file"]: problem for problem in unlike(answer)}
     assert problems.keys() == tampered.keys()
     for file, (old, new, line) in tampered.items():
@@ -151,7 +151,7 @@ def test_trials_that_are_missing_or_not_official_are_named(shell, librispeech, w
     name = "1462 1462-170142-0000 "
     assert text.startswith(name)
     (data / "libri_dev_trials_f" / "trials").write_text(text.replace(name, "1462 another ", 1))
-    answer = shell("verify", written_submission, "--data", data, "--json")
+    answer = shell("verify-results", written_submission, "--data", data, "--json")
     [system] = answer.json["systems"]
     problems = {(one["code"], one["file"]) for one in system["problems"]}
     assert ("wrong-trials", str(data / "libri_dev_trials_f" / "trials")) in problems
@@ -175,7 +175,7 @@ def small_submission(tmp_path):
 
 
 def test_other_trials_than_the_official_ones_are_told_by_their_count(shell, small_submission):
-    answer = shell("verify", small_submission / STAMP, "--data", small_submission / "data")
+    answer = shell("verify-results", small_submission / STAMP, "--data", small_submission / "data")
     assert answer.code == 1
     assert "1 score files; 1 of 1 reported numbers agree." in answer.out
     assert "expected 704 targets and 14566 nontargets, found 24 targets and 72 nontargets" in answer.out
@@ -184,7 +184,7 @@ def test_other_trials_than_the_official_ones_are_told_by_their_count(shell, smal
 @pytest.mark.parametrize("edition", ["2020", "2022"])
 def test_single_files_without_a_result_file_are_of_the_named_edition(shell, small_submission, edition):
     folder, data = small_submission / STAMP, small_submission / "data"
-    [system] = shell("verify", folder, "--data", data, "--edition", edition, "--json").json["systems"]
+    [system] = shell("verify-results", folder, "--data", data, "--edition", edition, "--json").json["systems"]
     [number] = system["recomputed"]
     assert (system["edition"], number["agrees"]) == (edition, True)
     # one results directory of 2020 is of original models, that of 2022 without its partner of retrained ones
@@ -200,16 +200,18 @@ def test_eers_of_few_trials_are_warned_of(shell, small_submission):
     for path in (trials, scores):
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(lines[place] for place in kept))
-    answer = shell("verify", small_submission, "--data", small_submission / "data", "--json")
+    answer = shell("verify-results", small_submission, "--data", small_submission / "data", "--json")
     told = [row for row in answer.json["systems"][0]["problems"] if row["code"] == "few-trials"]
     assert [(row["severity"], row["found"]) for row in told] == [("warning", "unreliable: 1 target trial")]
 
 
 def test_data_must_be_a_folder_and_results_must_have_scores(shell, small_submission):
     folder = small_submission / STAMP
-    assert "expected the folder of the Kaldi data directories" in refusal(shell("verify", folder, "--data", "nowhere"))
+    assert "expected the folder of the Kaldi data directories" in refusal(
+        shell("verify-results", folder, "--data", "nowhere")
+    )
     (folder / TEST / "scores").unlink()
-    answer = shell("verify", folder, "--data", small_submission / "data", "--brief")
+    answer = shell("verify-results", folder, "--data", small_submission / "data", "--brief")
     assert "expected score files to recompute from, found none" in answer.out
 
 

@@ -52,7 +52,7 @@ def test_engine_without_its_weights_says_so_and_gives_no_numbers(name, tmp_path,
     if registry.explain_missing(dataclasses.replace(engine, weights=())):
         pytest.skip(registry.explain_missing(engine))
     sentence = registry.explain_missing(engine)
-    assert f"is missing. Fetch it with “.venv/bin/python -m evaluation models fetch {engine.weights[0]}”." in sentence
+    assert f"is missing. Fetch it with “.venv/bin/vp models fetch {engine.weights[0]}”." in sentence
     with pytest.raises(InputError) as caught:
         registry.load(name)
     assert str(caught.value) == sentence

@@ -11,7 +11,7 @@ import pytest
 from common.lock import lock_folder
 from evaluation.attackers.training.trained_attacker import load_trained
 from evaluation.cli import attack
-from evaluation.cli.main import main
+from portal.client.main import main
 from speech.audio.files import write_flac16
 from speech.encoders import registry
 from speech.model_files import devices
@@ -20,8 +20,8 @@ from tests.evaluation.commands import Shell, refusal
 from tests.evaluation.engines import require_engine
 
 pytestmark = pytest.mark.usefixtures("few_resamples", "light_encoder")
-TINY = ["width=8", "aggregated=24", "embedding=8", "attention=8", "epochs=2", "batch=8", "segment_s=0.5"]
-TINY += ["crop_s=0.4", "shortest_s=0.4"]
+SMALLEST = ("width=8", "aggregated=24", "embedding=8", "attention=8", "epochs=2", "batch=8", "segment_s=0.5")
+TINY = [word for value in (*SMALLEST, "crop_s=0.4", "shortest_s=0.4") for word in ("--set", value)]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def trained(once_trained: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def once_trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained")
-    values = ["--seeds", "1", "2", "--set", *TINY, "--system", "B2"]
+    values = ["--seed", "1", "--seed", "2", *TINY, "--system", "B2"]
     assert main(["train-attacker", str(out), "--data", str(corpus), "--device", "cpu", *values]) == 0
     return out
 
@@ -71,14 +71,14 @@ def test_command_trains_seeds_and_ends_with_a_table(shell, corpus, tmp_path):
         "cpu",
         out,
     )
-    answer = shell(*arguments, "--seeds", 4, 5, "--set", *TINY)
+    answer = shell(*arguments, "--seed", 4, "--seed", 5, *TINY)
     assert answer.code == 0, answer.err
     assert "mean ± sample deviation" in answer.out
     assert "only the fresh probe shows whether the vectors still contain the target" in " ".join(answer.out.split())
     assert answer.err.count("epoch 2 of 2") == 2
     assert [load_trained(out / f"seed-{seed}").seed for seed in (4, 5)] == [4, 5]
-    assert "found one. Add --resume" in refusal(shell(*arguments, "--seeds", 4, "--set", *TINY))
-    again = shell(*arguments, "--seeds", 4, "--set", *TINY, "--resume", "--json")
+    assert "found one. Add --resume" in refusal(shell(*arguments, "--seed", 4, *TINY))
+    again = shell(*arguments, "--seed", 4, *TINY, "--resume", "--json")
     assert again.json["seeds"][0]["seed"] == 4
     assert again.json["recipe"]["largest_weight"] == 1.0
     assert json.loads((out / "training.json").read_text())["epochs"] == 2
@@ -86,12 +86,12 @@ def test_command_trains_seeds_and_ends_with_a_table(shell, corpus, tmp_path):
 
 def test_command_keeps_one_writer_and_one_recipe_to_a_folder(shell, corpus, tmp_path):
     out = tmp_path / "out"
-    options = ("train-attacker", out, "--data", corpus, "--device", "cpu", "--seeds", 1, "--set", *TINY)
+    options = ("train-attacker", out, "--data", corpus, "--device", "cpu", "--seed", 1, *TINY)
     with lock_folder(out, ".seed-1.lock"):
         assert "expected to be the only writer" in refusal(shell(*options))
     assert shell(*options).code == 0
     before = (out / "training.json").read_bytes()
-    assert "expected the recipe of this training" in refusal(shell(*options, "width=16", "--resume"))
+    assert "expected the recipe of this training" in refusal(shell(*options, "--set", "width=16", "--resume"))
     assert (out / "training.json").read_bytes() == before
 
 
@@ -114,7 +114,7 @@ def attack_toys(shell, corpus, trained, place, *more):
         (("--set", "colour=red"), "expected NAME=VALUE with a name among"),
         (("--set", "width=12"), "width: expected a multiple of 8"),
         (("--variant", "literal"), "Expected the target of every utterance"),
-        (("--seeds", "9223372036854775808"), "expected a number from 0 to 9223372036854775807"),
+        (("--seed", "9223372036854775808"), "Input should be less than or equal to 9223372036854775807"),
     ],
 )
 def test_command_says_what_is_wrong(shell, corpus, tmp_path, arguments, said):
