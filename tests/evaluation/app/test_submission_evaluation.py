@@ -1,16 +1,10 @@
 """Editions that the portal evaluates: what follows an acceptance, what numbers rest on, what holds them back."""
 
-import io
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import soundfile
 from django.utils import timezone
 
-from anonymization.methods.contract import VoicedUtterance
-from anonymization.methods.registry import get_method
-from anonymization.methods.voices.pseudo_speakers import draw_pseudo_speaker, pseudo_speaker_key
 from evaluation.app.attacker_training.handlers import _Turn
 from evaluation.app.attacks import handlers as attacks
 from evaluation.app.attacks.stored_attackers import REPORT
@@ -35,13 +29,10 @@ from portal.leaderboard.services import change_recipe
 from portal.submissions.models import Submission
 from portal.submissions.selectors import explain_hold, list_stopped
 from portal.submissions.services import accept_submission, evaluate_again
-from speech.audio.files import read_pcm16
 from speech.encoders import registry as encoders
 from speech.recognizers import registry
-from tests.evaluation.recognition import Listener
-from tests.portal.archives import submit
 from tests.portal.attack_submissions import SPECTRUM, expected_metrics, make_unprotected_submission, store_samples
-from tests.portal.factories import RATE_HZ, make_corpus, make_edition, make_organizer, make_team, make_user, recipe_of
+from tests.portal.factories import RATE_HZ, make_corpus, make_edition, make_organizer, recipe_of
 from tests.portal.objective_runs import (
     OWN_RECIPE,
     add_documents,
@@ -57,8 +48,6 @@ pytestmark = [
     pytest.mark.usefixtures("quick_figures", "quick_measures", "few_resamples"),
 ]
 RECOGNIZER = registry.DEFAULT
-DEMO = Path(__file__).resolve().parents[3] / "demo" / "corpus"
-METHOD = get_method("mcadams-2022")
 TRIALS = "tones_trials_f"
 METRICS = {SPECTRUM: ("eer", "kaldi", "average_test"), RECOGNIZER: ("wer", "tglarge", "average_test")}
 
@@ -208,44 +197,6 @@ def test_job_of_the_originals_goes_to_a_worker_that_has_its_engine(recognizer):
     # What failed is made again by itself.
     [again] = start_originals(submission=Submission.objects.get())
     assert again.engine == SPECTRUM
-
-
-def test_uploaded_speech_of_people_is_checked_attacked_recognised_and_ranked(monkeypatch):
-    edition = edition_by("portal")
-    texts: dict[int, str] = {}
-    members = {}
-    recordings = iter(sorted(DEMO.glob("d*/*.flac")))
-    voice = draw_pseudo_speaker(
-        pseudo_speaker_key(seed=1, role="trial", split="test", speaker="everybody"), METHOD.parameters
-    )
-    for utterance in edition.corpus.utterances.order_by("name"):
-        samples, rate_hz = read_pcm16(next(recordings))
-        utterance.audio, utterance.samples = store_samples(samples), samples.size
-        utterance.save()
-        [changed] = METHOD.anonymize_batch([VoicedUtterance(samples, voice)], rate_hz)
-        texts |= dict.fromkeys((samples.size, changed.size), utterance.transcript)
-        members[f"wav/{utterance.name}.wav"] = wav_of(changed)
-    listener = Listener(texts)
-    monkeypatch.setattr(registry, "load", lambda *_: listener)
-    submission = submit(make_team(edition, owner=make_user()), members)
-    execute(submission.job_id)
-    submission.refresh_from_db()
-    assert (submission.state, submission.errors) == (Submission.State.EVALUATING, 0), submission.report_summary
-    work()
-    submission.refresh_from_db()
-    assert submission.state == Submission.State.EVALUATED
-    assert listener.heard == 2 * 8  # trial utterances, original and anonymised, each once
-    board = build_leaderboard(edition)
-    [entry] = [one for one in board.entries if one.key != ORIGINAL]
-    assert entry.privacy is not None
-    assert not board.table.unrankable
-    assert set(entry.utilities) == {"wer"}
-
-
-def wav_of(samples):
-    file = io.BytesIO()
-    soundfile.write(file, samples, RATE_HZ, format="WAV", subtype="PCM_16")
-    return file.getvalue()
 
 
 def test_with_both_the_numbers_of_the_team_stand_beside_those_that_rank(recognizer):

@@ -141,7 +141,7 @@ def marks_of(utterances):
     return marks | {Path(key).name.partition(".")[0] for key in audio}
 
 
-@pytest.mark.usefixtures("quick_figures", "plain_figures_of_studies")
+@pytest.mark.usefixtures("quick_figures", "quick_measures", "plain_figures_of_studies")
 def test_speaker_leaves_no_name_and_no_byte_and_others_stay(folder, capsys, client):
     edition = make_world()
     speaker = Stimulus.objects.filter(item__utterance__data_sets__name=TRIALS).first().item.utterance.speaker

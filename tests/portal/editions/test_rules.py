@@ -90,11 +90,7 @@ def test_shipped_recipes_are_read_and_told_in_words(year):
 
 BROKEN = {
     "": "expected at least one table",
-    recipe_of("2022").replace('policy = "cumulative"', 'policy = "best"'): "expected one of cumulative, interval",
-    recipe_of("2022").replace("libri_dev_trials_f = 0.25", "libri_dev_trials_f = 0.35"): "weights that add up to 1",
-    recipe_of("2022").replace("[15, 20, 25, 30]", "[15, 120]"): "expected limits from 0 to 100 %, found 120",
     recipe_of("2022").replace('languages = ["en"]', 'languages = ["en", 5]'): "expected texts in quotation marks",
-    recipe_of("2022").replace('key = "cllr"', 'key = "beauty"'): "“beauty”",
     recipe_of("2022").replace("utterances = 343", f"utterances = {10**400}"): "found a number of about 401 digits",
     "x = " + "[" * 5000 + "]" * 5000: "line 1: expected at most 16 levels, found 5,000",
     ".".join(["a"] * 20_000) + " = 1": "line 1: expected at most 8 parts of a key, found 20,000",

@@ -18,7 +18,7 @@ from portal.leaderboard.selectors import build_leaderboard
 from portal.submissions.models import Submission
 from portal.submissions.services import evaluate_again, release
 from tests.pages import read_page
-from tests.portal.factories import client_of, make_organizer, make_submission, make_team, make_team_system, make_user
+from tests.portal.factories import client_of, make_submission, make_team, make_team_system, make_user
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective_runs import (
     add_audio,
@@ -35,11 +35,6 @@ from tests.portal.objective_runs import (
 pytestmark = pytest.mark.django_db
 WEIGHTS = "weights.test = { libri_test_asr = 0.5, vctk_test_asr = 0.5 }"
 LIBRI_ONLY = "weights.test = { libri_test_asr = 1.0 }"
-
-
-@pytest.fixture
-def organizer():
-    return make_organizer()
 
 
 @pytest.fixture
@@ -201,7 +196,7 @@ def test_submission_that_was_evaluated_during_the_change_is_evaluated_again(orga
     assert Job.objects.filter(kind="objective", state=JobState.WAITING).count() == 1
 
 
-@pytest.mark.usefixtures("quick_figures", "few_resamples")
+@pytest.mark.usefixtures("quick_figures", "quick_measures", "few_resamples")
 def test_files_are_computed_again_by_the_changed_recipe_with_intervals(organizer):
     edition = tones_edition(organizers=[organizer])
     submission = add_audio(make_submission(make_team_system(make_team(edition), "p1")))

@@ -49,6 +49,7 @@ def swept(key, folder):
     return key not in list_stored(folder)
 
 
+@pytest.mark.usefixtures("quick_figures", "quick_measures")
 def test_disk_use_falls_to_what_is_needed(folder):
     """Of two challenges one is deleted, and a job was killed: then the files are those of the other, byte by byte."""
     study = make_study(name="stays")

@@ -70,6 +70,3 @@ def test_frozen_leaderboard_tells_what_was_known_then(client, submission, editio
     assert "reported numbers differ" not in text_of(
         client, organizer, reverse("leaderboard:detail", args=[edition.name])
     )
-
-
-# The minimum of a recipe ---------------------------------------------------------------------------

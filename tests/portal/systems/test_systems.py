@@ -216,6 +216,3 @@ def test_measures_csv_equals_the_database(organizer, system):
         )
         for m in measures
     ]
-
-
-# One utterance -------------------------------------------------------------------------------------

@@ -139,6 +139,3 @@ def test_attacker_is_an_archive_for_organizers_once_it_is_trained(organizer, sub
         assert sorted(archive.namelist()) == sorted(ENCODER_FILES)
         assert archive.read("model.safetensors") == b"model.safetensors"
     assert organizer.get(f"{page_of(run)}7/attacker.zip").status_code == 404
-
-
-# Charts --------------------------------------------------------------------------------------------
