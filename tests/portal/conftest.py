@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.portal.factories import make_organizer
+
 
 @pytest.fixture
 def own_storage(settings, tmp_path):
@@ -9,3 +11,8 @@ def own_storage(settings, tmp_path):
     own = settings.STORAGES["default"] | {"OPTIONS": {"location": tmp_path / "files"}}
     settings.STORAGES = settings.STORAGES | {"default": own}
     return tmp_path / "files"
+
+
+@pytest.fixture
+def organizer():
+    return make_organizer()

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from portal.core.models import Heartbeat
-from portal.jobs import services, tasks, workers
+from portal.jobs import tasks, workers
 from portal.jobs.checks import check_workers
 from portal.jobs.models import Job, JobState
 from portal.jobs.selectors import is_taken_elsewhere, with_estimates
@@ -19,13 +19,6 @@ pytestmark = pytest.mark.django_db
 GB = 10**9
 LARGE = Capacity(processes=2, cores=8, memory_bytes=32 * GB, engines=("whisper-base",))
 SMALL = Capacity(processes=2, cores=1, memory_bytes=4 * GB, engines=())
-
-
-@pytest.fixture
-def messages(monkeypatch):
-    held = []
-    monkeypatch.setattr(services.current_app, "send_task", lambda _, arguments, **__: held.append(arguments[0]))
-    return held
 
 
 def make_worker(name, capacity, queues=("cpu",)):
@@ -66,22 +59,22 @@ def test_job_that_no_worker_can_take_says_what_is_missing():
     assert job.wait == "A worker has room and takes it in a moment."
 
 
-def test_message_goes_on_to_a_worker_that_can_run_the_job(messages, monkeypatch):
+def test_message_goes_on_to_a_worker_that_can_run_the_job(sent, monkeypatch):
     monkeypatch.setattr(workers._process, "worker", "small")
     monkeypatch.setattr(workers._process, "capacity", SMALL)
     monkeypatch.setattr(tasks, "PASS_ON_S", 0)
     job = make_waiting("test-demanding")
     tasks.run_job(str(job.pk))
-    assert messages == [], "there is no other: the scheduler tries again, ever more rarely"
+    assert sent == [], "there is no other: the scheduler tries again, ever more rarely"
     make_worker("large", LARGE)
     assert is_taken_elsewhere(job, than="small")
     tasks.run_job(str(job.pk))
-    assert messages == [str(job.pk)]
+    assert sent == [str(job.pk)]
     waiting = Job.objects.get(pk=job.pk)
     assert (waiting.state, waiting.times_sent) == (JobState.WAITING, job.times_sent)
 
 
-def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messages, settings):
+def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(sent, settings):
     make = {"kind": "test-card", "title": "Vectors", "parameters": {}}
     assert create_job(**make).queue == "cpu"
     heartbeat = make_worker("card", Capacity(card="a card"), queues=("gpu",))
@@ -99,7 +92,7 @@ def test_job_goes_to_a_card_where_there_is_one_and_back_when_there_is_none(messa
     assert create_job(**make).queue == "cpu"
 
 
-def test_job_that_needs_a_card_waits_for_one_whatever_its_kind(messages, settings):
+def test_job_that_needs_a_card_waits_for_one_whatever_its_kind(sent, settings):
     needing = create_job(kind="test-done", title="Needs one", parameters={}, card=True)
     refusing = create_job(kind="test-card", title="Must not", parameters={}, card=False)
     assert [(job.queue, job.needs_card) for job in (needing, refusing)] == [("gpu", True), ("cpu", False)]

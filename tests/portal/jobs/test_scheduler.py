@@ -18,14 +18,6 @@ from portal.jobs.models import Job, JobState
 LONGEST_S = 30  # that a test waits for what comes at once
 
 
-@pytest.fixture
-def sent(monkeypatch):
-    """Primary keys of the jobs for which a message was sent, in order; the queue takes all."""
-    keys = []
-    monkeypatch.setattr(services.current_app, "send_task", lambda _, arguments, **__: keys.append(arguments[0]))
-    return keys
-
-
 def make(**fields):
     after = fields.pop("after", None)
     job = services.create_job(kind="test-fault", title="Work", parameters={"divisor": 1}, after=after)

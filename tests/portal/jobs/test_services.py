@@ -15,14 +15,6 @@ from tests.portal.factories import make_organizer
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
-@pytest.fixture
-def sent(monkeypatch):
-    """Primary keys of the jobs for which a message was sent, in order; the queue takes all."""
-    keys = []
-    monkeypatch.setattr(services.current_app, "send_task", lambda _, arguments, **__: keys.append(arguments[0]))
-    return keys
-
-
 def make(kind="test-fault", **fields):
     return services.create_job(kind=kind, title="Work", parameters={"divisor": 1}, **fields)
 

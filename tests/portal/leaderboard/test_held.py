@@ -17,7 +17,6 @@ from tests.portal.factories import (
     client_of,
     make_corpus,
     make_edition,
-    make_organizer,
     make_submission,
     make_team,
     make_team_system,
@@ -26,11 +25,6 @@ from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective_runs import evaluate
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def organizer():
-    return make_organizer()
 
 
 @pytest.fixture

@@ -46,11 +46,6 @@ ADDRESSES = (
 
 
 @pytest.fixture
-def organizer():
-    return make_organizer()
-
-
-@pytest.fixture
 def edition(organizer):
     return make_leaderboard(organizers=[organizer])
 

@@ -13,7 +13,6 @@ from portal.jobs.models import Job
 from portal.leaderboard.selectors import build_leaderboard
 from tests.pages import read_page
 from tests.portal.factories import (
-    make_organizer,
     make_team,
 )
 from tests.portal.leaderboards import make_leaderboard
@@ -29,11 +28,6 @@ FORM = {
     "note_within": "0.05",
     "gate_pitch_correlation": "0.3",
 }
-
-
-@pytest.fixture
-def organizer():
-    return make_organizer()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from portal.submissions.resumable_uploads import UploadPlan, create_upload, rece
 from portal.teams.services import approve_team, register_team
 from tests.evaluation.formats.published import R2022
 from tests.portal.archives import zip_of
-from tests.portal.factories import make_organizer, make_user
+from tests.portal.factories import make_user
 from tests.portal.objective_runs import read_values_of_submission
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,11 +46,6 @@ METRICS = {
     "pitch": ("pitch_correlation", "praat"),
     "gain": ("gain_of_voice_distinctiveness", "official"),
 }
-
-
-@pytest.fixture
-def organizer():
-    return make_organizer()
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ import pytest
 import requests
 import yaml
 from django.conf import settings
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from portal.core.signed_urls import ACCEL_LOCATION, signed_address
 from portal.core.storage import store_bytes
-from tests.portal.factories import make_user
+from tests.portal.factories import client_of, make_user
 from tests.portal.processes.programs import free_port, wait_until
 from tests.portal.processes.proxying import (
     HOST,
@@ -68,16 +68,10 @@ def ask(port, path, *, method="get", cookies=None, **headers):
     return requests.request(method, address, verify=False, **kept)
 
 
-def session_of(user):
-    client = Client()
-    client.force_login(user)
-    return client.session
-
-
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 def test_nginx_sends_files_to_the_session_that_may_have_them_and_to_nobody_else(proxied):
     web, plain, port, folder = proxied
-    session, other = session_of(make_user()), session_of(make_user())
+    session, other = client_of(make_user()).session, client_of(make_user()).session
     key = store_bytes(CONTENT, ".flac")
     address = signed_address(type("Request", (), {"session": session})(), key)
     own, foreign = ({"sessionid": one.session_key} for one in (session, other))

@@ -5,7 +5,7 @@ import requests
 from django.conf import settings as configured
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from evaluation.app.audio_measures.selectors import figure_key
 from evaluation.app.models import EvaluationRun
@@ -18,7 +18,7 @@ from portal.submissions.models import Submission
 from tests.buckets import KEYS
 from tests.jobkit.handlers import read_lines
 from tests.portal.archives import anonymised, zip_of
-from tests.portal.factories import make_corpus, make_edition, make_team, make_user
+from tests.portal.factories import client_of, make_corpus, make_edition, make_team, make_user
 from tests.portal.processes.programs import wait_for_end, wait_until
 from tests.portal.processes.test_vp import Shell
 from tests.portal.processes.uploading import WebServer
@@ -50,12 +50,6 @@ def ask_ready(web):
     return requests.get(f"{web.address}/health/ready", timeout=30).json()["checks"]
 
 
-def session_of(user):
-    client = Client()
-    client.force_login(user)
-    return client.session
-
-
 def fetch(web, session, key, **headers):
     address = signed_address(type("Request", (), {"session": session})(), key)
     cookies = {"sessionid": session.session_key}
@@ -83,7 +77,7 @@ def test_submission_is_checked_measured_and_played_on_two_machines(alone, place,
     failed = [(job.title, job.failure) for job in Job.objects.exclude(state=JobState.SUCCEEDED)]
     assert (submission.state, failed) == ("evaluated", []), worker.output()
 
-    session = session_of(owner)
+    session = client_of(owner).session
     audio = submission.files.first().audio
     address, played = fetch(web, session, audio, Range="bytes=10-99")
     assert (played.status_code, played.content) == (206, read_stored(audio)[10:100])

@@ -45,11 +45,6 @@ def make_files(folder="little/", speakers="abcd"):
 
 
 @pytest.fixture
-def organizer():
-    return make_organizer()
-
-
-@pytest.fixture
 def sender(organizer):
     return Tus(organizer)
 

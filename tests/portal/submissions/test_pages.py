@@ -36,11 +36,6 @@ S = Submission.State
 
 
 @pytest.fixture
-def organizer():
-    return make_organizer()
-
-
-@pytest.fixture
 def edition(organizer):
     return make_edition(make_corpus(), organizers=[organizer], scores_required=False)
 

@@ -18,18 +18,13 @@ from portal.submissions import receiving
 from portal.submissions.models import Submission, System, Upload
 from portal.submissions.periodic_tasks import tidy_uploads
 from portal.submissions.resumable_uploads import upload_path
-from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system, make_user
+from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
 
 pytestmark = pytest.mark.django_db
 
 ADDRESS = "/api/uploads/"
 CONTENT = bytes(range(256)) * 40
 SIZE = len(CONTENT)
-
-
-@pytest.fixture
-def organizer():
-    return make_organizer()
 
 
 @pytest.fixture

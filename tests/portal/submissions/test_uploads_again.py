@@ -16,7 +16,6 @@ from portal.teams.models import Team
 from tests.portal.factories import make_team, make_team_system, make_user
 from tests.portal.submissions.test_uploads import ADDRESS, CONTENT, SIZE, Tus, sentence
 from tests.portal.submissions.test_uploads import edition as edition
-from tests.portal.submissions.test_uploads import organizer as organizer
 from tests.portal.submissions.test_uploads import owner as owner
 from tests.portal.submissions.test_uploads import sender as sender
 from tests.portal.submissions.test_uploads import team as team

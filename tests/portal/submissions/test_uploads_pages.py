@@ -14,15 +14,10 @@ from portal.submissions.resumable_uploads import upload_path
 from portal.teams.models import Team
 from tests.command_line import read_words
 from tests.pages import read_page
-from tests.portal.factories import make_edition, make_organizer, make_submission, make_team, make_team_system
+from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 
 pytestmark = pytest.mark.django_db
 PAGE = "/editions/vpc/submit/"
-
-
-@pytest.fixture
-def organizer():
-    return make_organizer()
 
 
 @pytest.fixture
