@@ -62,11 +62,6 @@ def test_the_better_recogniser_is_near_its_measured_rate_and_asks_no_network(bet
     assert pooled(references, dict(zip(references, hypotheses, strict=True))).error_rate < 0.4
 
 
-def test_the_light_recogniser_refuses_a_graphics_card():
-    with pytest.raises(InputError, match=r"runs on the processor only\. Choose the device “cpu”"):
-        moonshine.load("cuda")
-
-
 @pytest.mark.parametrize(
     ("at_load", "sentence"),
     [
