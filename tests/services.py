@@ -62,10 +62,7 @@ def main(arguments: list[str]) -> int:
         print("Tests on PostgreSQL and Redis are skipped.", *missing, sep="\n")
         return 1 if os.environ.get("CI") == "true" else 0
     print("The same tests on PostgreSQL and Redis")
-    environment = os.environ | {
-        "PORTAL_DATABASE_URL": DATABASE_URL,
-        "PORTAL_BROKER_URL": BROKER_URL,
-    }
+    environment = os.environ | {"PORTAL_DATABASE_URL": DATABASE_URL, "PORTAL_BROKER_URL": BROKER_URL}
     return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -82,7 +82,7 @@ VIOLATIONS = {
         ("listening/app/results/pages.py", "import portal.leaderboard.selectors"),
     ],
     "No circles among the parts of any package": [
-        ("portal/jobs/models.py", "def late() -> None:\n    import portal.jobs.services"),
+        ("portal/jobs/models.py", "def late() -> None:\n    import portal.jobs.services")
     ],
 }
 

@@ -39,8 +39,7 @@ def test_signs_that_only_hide_something_are_found(text, hidden):
 
 
 @pytest.mark.parametrize(
-    "other",
-    ["autumn  CHALLENGE é", "Autumn Challenge E\u0301", " Autumn\u00a0Challenge É ", "Ａutumn Challenge é"],
+    "other", ["autumn  CHALLENGE é", "Autumn Challenge E\u0301", " Autumn\u00a0Challenge É ", "Ａutumn Challenge é"]
 )
 def test_lines_that_look_alike_are_equal(other):
     assert fold_line(other) == fold_line(unicodedata.normalize("NFC", "Autumn Challenge é"))

@@ -19,13 +19,7 @@ from portal.corpora.services import start_import
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
 from portal.systems.services import start_baseline
-from tests.portal.factories import (
-    make_corpus,
-    make_organizer,
-    make_system,
-    store_tone,
-    write_manifest,
-)
+from tests.portal.factories import make_corpus, make_organizer, make_system, store_tone, write_manifest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COLUMNS = ["utterance_id", "speaker", "gender", "transcript", "path"]

@@ -137,14 +137,7 @@ def final_values(source_error, target_error=None, probe=None):
     probed = (
         None
         if probe is None
-        else {
-            "error": probe,
-            "chance": 0.9,
-            "n_train": 90,
-            "n_test": 10,
-            "classes": 10,
-            "split": "segment",
-        }
+        else {"error": probe, "chance": 0.9, "n_train": 90, "n_test": 10, "classes": 10, "split": "segment"}
     )
     return {
         "source_error": source_error,

@@ -21,10 +21,7 @@ from portal.systems.services import start_baseline
 from tests.anonymization.programs import confined, make_command
 from tests.portal.factories import make_corpus
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    confined,
-]
+pytestmark = [pytest.mark.django_db(transaction=True), confined]
 # The first utterance alone and the speech of a held program are given back at once; others wait to be ended.
 HELD = """
 if len(list(source.iterdir())) > 1 and Path(__file__).with_name("held").exists():

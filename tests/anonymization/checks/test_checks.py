@@ -92,11 +92,7 @@ def test_dropped_speech_is_a_warning_and_a_closure_is_not():
     lost[3200 : 3200 + limit + 320] = 0
     assert found(speech(), kept) == []
     [problem] = check_output(speech(), lost, RATE, file="a.wav")
-    assert (problem.code, problem.severity, problem.found) == (
-        "speech-lost",
-        Severity.WARNING,
-        "120 ms from 0.20 s on",
-    )
+    assert (problem.code, problem.severity, problem.found) == ("speech-lost", Severity.WARNING, "120 ms from 0.20 s on")
 
 
 def test_pauses_of_the_original_may_be_silent():

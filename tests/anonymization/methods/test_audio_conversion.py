@@ -91,10 +91,7 @@ def test_audio_that_cannot_be_used_is_refused_in_a_sentence(samples, rate_hz, se
 
 @pytest.mark.parametrize(
     ("samples", "rate_hz", "change"),
-    [
-        (TONE, 8_000, "resampled from 8,000 Hz"),
-        (np.stack([TONE, TONE], axis=1), RATE_HZ, "2 channels averaged"),
-    ],
+    [(TONE, 8_000, "resampled from 8,000 Hz"), (np.stack([TONE, TONE], axis=1), RATE_HZ, "2 channels averaged")],
 )
 def test_strict_refuses_each_change(samples, rate_hz, change):
     with pytest.raises(MethodError, match=f"Strict: expected mono 16-bit samples at 16,000 Hz.*{change}"):

@@ -8,13 +8,7 @@ from anonymization.methods.content_decoder import contours, network_files
 from anonymization.methods.content_decoder import method as module
 from anonymization.methods.content_decoder.noise import add_noise
 from anonymization.methods.content_decoder.reflections import fit_reflections
-from anonymization.methods.contract import (
-    MethodError,
-    PseudoSpeaker,
-    VoiceRequest,
-    makes_vectors,
-    plans_voices,
-)
+from anonymization.methods.contract import MethodError, PseudoSpeaker, VoiceRequest, makes_vectors, plans_voices
 from anonymization.methods.voices.vectors import read_vector, write_vector
 
 pytest.importorskip("safetensors", reason="the pool is a file of safetensors, which is not installed here")

@@ -275,18 +275,12 @@ PROBLEMS = {
         "expected a file of its own, found a folder, a pipe or a link",
     ),
     "pipe": ("os.mkfifo(output / '000001.wav')", "expected a file of its own, found a folder, a pipe or a link"),
-    "too-long": (
-        "write(output / '000001.wav', bytes(2 * 16000 * 11))",
-        r"expected at most 10.4 s, found 11.0 s",
-    ),
+    "too-long": ("write(output / '000001.wav', bytes(2 * 16000 * 11))", r"expected at most 10.4 s, found 11.0 s"),
     "too-large": (
         "open(output / '000001.wav', 'wb').truncate(500_000_000)",
         "expected at most .* bytes, found 500000000",
     ),
-    "folder-without-rights": (
-        "os.umask(0o777)\n(output / 'deep').mkdir()",
-        "It left no output for 000001.wav",
-    ),
+    "folder-without-rights": ("os.umask(0o777)\n(output / 'deep').mkdir()", "It left no output for 000001.wav"),
 }
 
 

@@ -69,10 +69,7 @@ def test_constant_inputs_reach_the_reference_edges(name, value):
     output = anonymize(np.full(16_000, value, np.int16), expected["alpha"], **OFFICIAL)
     nonzero = np.flatnonzero(output)
     assert np.abs(output.astype(int)).max() == expected["peak_out"]
-    assert nonzero[[0, -1]].tolist() == [
-        expected["first_nonzero_out"],
-        expected["last_nonzero_out"],
-    ]
+    assert nonzero[[0, -1]].tolist() == [expected["first_nonzero_out"], expected["last_nonzero_out"]]
 
 
 # --- the plain implementation

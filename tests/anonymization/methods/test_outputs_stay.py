@@ -64,9 +64,7 @@ BY_PROCESSOR = {
         ("b1-world", "2"): "582c3d48f43bc2a8",
         ("private-knn", "1"): "f15e5cdf0436da6f",
     },
-    "AuthenticAMD AVX512, family 25": {
-        ("private-knn", "1"): "b609a1b4473eb449",
-    },
+    "AuthenticAMD AVX512, family 25": {("private-knn", "1"): "b609a1b4473eb449"},
     "GenuineIntel AVX512": {
         ("pitch-shift-vocoder", "1"): "4adbbb70d451171c",
         ("t04", "1"): "8ce9f85658839430",

@@ -9,12 +9,7 @@ from anonymization.checks.voices import check_target_voices
 from anonymization.conformance import make_vowel
 from anonymization.methods.contract import MethodError, Target, TargetPool, takes_targets
 from anonymization.methods.voices.pseudo_speakers import Assignment
-from anonymization.methods.voices.targets import (
-    SELECTIONS,
-    SourceUtterance,
-    plan_targets,
-    target_voice,
-)
+from anonymization.methods.voices.targets import SELECTIONS, SourceUtterance, plan_targets, target_voice
 from tests.anonymization.target_spectrum import METHODS
 
 TARGETS = [Target(f"t{number}", "fm"[number % 2]) for number in range(10)]

@@ -446,13 +446,7 @@ def test_report_says_when_a_target_error_above_chance_is_no_removal():
     assert report.spread("target_probe").mean == pytest.approx(0.35)
     assert report.spread("source_error").deviation == pytest.approx(np.std([0.9, 0.8], ddof=1))
     honest = make_training(
-        submission,
-        variant="measured",
-        seeds=[1],
-        epochs={1: 1},
-        ended={
-            1: final_values(0.9, 0.6, 0.65),
-        },
+        submission, variant="measured", seeds=[1], epochs={1: 1}, ended={1: final_values(0.9, 0.6, 0.65)}
     )
     found = make_report(list_epochs([honest])[honest.pk])
     assert (found.is_anti_prediction, found.probe_finds_more) == (False, False)

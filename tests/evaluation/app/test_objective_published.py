@@ -12,12 +12,7 @@ from portal.submissions.models import Submission
 from tests.evaluation.formats.published import R2022
 from tests.librispeech import EERS, name_test
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
-from tests.portal.objective_runs import (
-    add_documents,
-    evaluate,
-    find_objective_run,
-    read_values_of_submission,
-)
+from tests.portal.objective_runs import add_documents, evaluate, find_objective_run, read_values_of_submission
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quick_figures")]
 

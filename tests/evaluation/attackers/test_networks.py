@@ -11,11 +11,7 @@ from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the networks need torch, which is not installed here")
 
-from evaluation.attackers.training.heads import (  # noqa: E402
-    CosineClassifier,
-    aam_softmax_loss,
-    margin_logits,
-)
+from evaluation.attackers.training.heads import CosineClassifier, aam_softmax_loss, margin_logits  # noqa: E402
 from speech.encoders import networks  # noqa: E402 (needs torch)
 
 

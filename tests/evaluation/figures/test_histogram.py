@@ -50,10 +50,7 @@ def test_histogram_keeps_text_as_text_in_a_generic_font():
 
 def test_histogram_has_a_name_and_a_description():
     root = parse(draw(VALUES))
-    assert (root.get("role"), root.findtext(f"{SVG}title")) == (
-        "img",
-        "Histogram of Pitch correlation ρF0",
-    )
+    assert (root.get("role"), root.findtext(f"{SVG}title")) == ("img", "Histogram of Pitch correlation ρF0")
     assert root.findtext(f"{SVG}desc") == (
         "Female: n = 4, mean 0.6950, standard deviation 0.0522. "
         "Male: n = 3, mean 0.3933, standard deviation 0.1497. "

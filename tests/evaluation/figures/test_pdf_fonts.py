@@ -36,10 +36,7 @@ def test_every_text_can_be_copied(found):
 def test_every_sign_has_the_shape_that_the_font_gives_it(found):
     from matplotlib.font_manager import findfont
 
-    whole = {
-        "DejaVuSans": TTFont(findfont("DejaVu Sans")),
-        "DejaVuSans-Bold": TTFont(findfont("DejaVu Sans:bold")),
-    }
+    whole = {"DejaVuSans": TTFont(findfont("DejaVu Sans")), "DejaVuSans-Bold": TTFont(findfont("DejaVu Sans:bold"))}
     shown = {(font.name, font.texts[code]): font.outline(code) for text in found for font, code in text}
     assert {name for name, _ in shown} == set(whole)
     signs = {(name, sign): ord(LIGATURES.get(sign, sign)) for name, sign in shown}

@@ -44,10 +44,7 @@ def test_tradeoff_names_systems_ranks_and_conditions():
     )
 
 
-@pytest.mark.parametrize(
-    "point",
-    [SystemPoint("x", np.nan, 1), SystemPoint("x", 101, 1)],
-)
+@pytest.mark.parametrize("point", [SystemPoint("x", np.nan, 1), SystemPoint("x", 101, 1)])
 def test_tradeoff_refuses_what_is_no_rate(point):
     with pytest.raises(InputError, match="x: expected an EER of 0 to 100"):
         draw_tradeoff([point])

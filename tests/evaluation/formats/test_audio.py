@@ -233,8 +233,7 @@ def flac_with_length(samples, total):
 
 
 @pytest.mark.parametrize(
-    ("total", "code"),
-    [(0, "unknown-length"), (1000, "damaged"), (10**9, "truncated"), (2**36 - 1, "truncated")],
+    ("total", "code"), [(0, "unknown-length"), (1000, "damaged"), (10**9, "truncated"), (2**36 - 1, "truncated")]
 )
 def test_a_flac_header_that_lies_is_refused(speech, total, code):
     assert refused(flac_with_length(speech, total)) == code

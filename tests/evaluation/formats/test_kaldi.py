@@ -105,12 +105,7 @@ def test_text_in_another_form_is_refused_as_a_whole(text, form):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "a-1 THE CAT (laughs)\n",
-        "a-1 1 2 3 GO\na-2 ON\n",
-        "u1 1 2 3 4\nu2 4 3 2 1\n",
-        "u1 see (fig2)\nu2 see (fig3)\n",
-    ],
+    ["a-1 THE CAT (laughs)\n", "a-1 1 2 3 GO\na-2 ON\n", "u1 1 2 3 4\nu2 4 3 2 1\n", "u1 see (fig2)\nu2 see (fig3)\n"],
 )
 def test_text_is_not_taken_for_another_form(text):
     assert len(kaldi.read_text(io.StringIO(text), "hyp").content) == text.count("\n")

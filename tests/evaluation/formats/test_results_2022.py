@@ -123,10 +123,7 @@ def test_own_numbers_are_written_as_the_official_scripts_print_them():
     assert written.getvalue() == RETRAINED.read_text()
 
 
-@pytest.mark.parametrize(
-    ("value", "printed"),
-    [(0.0, "0"), (3e-5, "3e-05"), (5.01e-4, "0.001"), (0.7213, "0.721")],
-)
+@pytest.mark.parametrize(("value", "printed"), [(0.0, "0"), (3e-5, "3e-05"), (5.01e-4, "0.001"), (0.7213, "0.721")])
 def test_zebra_values_are_printed_as_the_official_script_does(value, printed):
     assert print_zebra(value) == printed
 

@@ -41,11 +41,7 @@ def test_published_systems_are_those_of_the_folder_itself(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("missing", "expected"),
-    [
-        ((), []),
-        (PARTS[:1], [("missing-summary", "results.anon_mcadams", Severity.WARNING)]),
-    ],
+    ("missing", "expected"), [((), []), (PARTS[:1], [("missing-summary", "results.anon_mcadams", Severity.WARNING)])]
 )
 def test_published_files_without_a_summary_are_a_warning(published, missing, expected):
     for part in missing:

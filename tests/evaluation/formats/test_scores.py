@@ -55,11 +55,7 @@ def test_scores_join_their_trials():
 
 @pytest.mark.parametrize(
     "written",
-    [
-        SCORES.replace(" ", "\t"),
-        SCORES.replace("\n", " \n"),
-        SCORES.rstrip("\n"),
-    ],
+    [SCORES.replace(" ", "\t"), SCORES.replace("\n", " \n"), SCORES.rstrip("\n")],
     ids=["tabs", "space at the end", "no line end"],
 )
 def test_scores_allow_any_space(written):

@@ -8,11 +8,7 @@ import pytest
 
 from common.problems import ProblemList
 from evaluation.objective_results.results.expected import ResultKind
-from evaluation.objective_results.results.results_2022 import (
-    make_reported_number,
-    read_single_file,
-    single_files,
-)
+from evaluation.objective_results.results.results_2022 import make_reported_number, read_single_file, single_files
 from evaluation.protocols.recipes import load_recipe
 from tests.evaluation.formats.writing import write_single_file
 

@@ -39,10 +39,7 @@ def test_audio_check_recognises_a_copy_whatever_its_type():
     assert codes(changed) == []
 
 
-@pytest.mark.parametrize(
-    ("samples", "expected"),
-    [(-1040, []), (-1041, ["duration-differs"])],
-)
+@pytest.mark.parametrize(("samples", "expected"), [(-1040, []), (-1041, ["duration-differs"])])
 def test_audio_check_flags_a_duration_beyond_65_ms(samples, expected):
     longer = np.concatenate([OTHER, OTHER])[: RATE + samples]
     check = check_audio(SPEECH, longer, RATE)
@@ -51,10 +48,7 @@ def test_audio_check_flags_a_duration_beyond_65_ms(samples, expected):
     assert [problem.code for problem in audio_problems(check, "a.wav")] == expected
 
 
-@pytest.mark.parametrize(
-    ("gain", "expected"),
-    [(1 / 17, ["level-changed"]), (17, ["level-changed"])],
-)
+@pytest.mark.parametrize(("gain", "expected"), [(1 / 17, ["level-changed"]), (17, ["level-changed"])])
 def test_audio_check_notes_a_level_change_beyond_24_db(gain, expected):
     quiet = SPEECH / 32768 / 50
     assert codes(gain * quiet[::-1], quiet) == expected

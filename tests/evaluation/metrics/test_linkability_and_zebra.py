@@ -63,14 +63,7 @@ def test_zebra_of_one_pair_is_defined():
 
 @pytest.mark.parametrize(
     ("individual", "category"),
-    [
-        (0.0, "0"),
-        (2.0**-51, "A"),
-        (np.nextafter(1.0, 2.0), "B"),
-        (2.0, "B"),
-        (6.1, "F"),
-        (math.inf, "F"),
-    ],
+    [(0.0, "0"), (2.0**-51, "A"), (np.nextafter(1.0, 2.0), "B"), (2.0, "B"), (6.1, "F"), (math.inf, "F")],
 )
 def test_zebra_category_includes_its_upper_limit(individual, category):
     assert zebra_category(individual) == category

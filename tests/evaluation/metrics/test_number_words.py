@@ -51,11 +51,7 @@ def test_other_usual_readings_are_known(digits, words):
 
 @pytest.mark.parametrize(
     ("digits", "words"),
-    [
-        ("2020", "twenty hundred and twenty"),
-        ("30th", "three zeroth"),
-        ("1,905", "nineteen oh five"),
-    ],
+    [("2020", "twenty hundred and twenty"), ("30th", "three zeroth"), ("1,905", "nineteen oh five")],
 )
 def test_what_nobody_says_is_no_reading(digits, words):
     assert words not in said(digits)

@@ -141,11 +141,7 @@ def test_pitch_correlation_over_one_jointly_voiced_frame_is_undefined():
 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
-    [
-        (np.zeros(0), "at least one frame"),
-        (contour(0, np.nan), "1 of 2 frames"),
-        (contour(-1, 100), "1 of 2 frames"),
-    ],
+    [(np.zeros(0), "at least one frame"), (contour(0, np.nan), "1 of 2 frames"), (contour(-1, 100), "1 of 2 frames")],
 )
 def test_pitch_correlation_refuses_a_contour_that_is_none(wrong, sentence):
     with pytest.raises(InputError, match=f"original F0 contour.*{sentence}"):

@@ -12,10 +12,7 @@ from evaluation.metrics.detection import detection_metrics, kaldi_eer
 from evaluation.metrics.linkability import linkability
 from evaluation.metrics.pitch import pitch_correlation
 from evaluation.metrics.speaker_traits import emotion_scores
-from evaluation.metrics.voice_similarity import (
-    similarity_matrix,
-    voice_distinctiveness,
-)
+from evaluation.metrics.voice_similarity import similarity_matrix, voice_distinctiveness
 from evaluation.metrics.zebra import zebra
 
 SPEAKERS = ["a", "a", "b", "b"]

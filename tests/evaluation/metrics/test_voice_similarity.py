@@ -184,10 +184,7 @@ def test_embeddings_are_refused(original, anonymised, sentence):
         voice_distinctiveness_of_embeddings(original, anonymised, ["a", "a", "b"])
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [(np.ones((2, 3)), "square"), (np.full((2, 2), np.nan), "none on")],
-)
+@pytest.mark.parametrize(("values", "sentence"), [(np.ones((2, 3)), "square"), (np.full((2, 2), np.nan), "none on")])
 def test_diagonal_dominance_refuses(values, sentence):
     with pytest.raises(InputError, match=sentence):
         diagonal_dominance(values)

@@ -13,12 +13,7 @@ MINIMUMS = (15, 20, 25, 30)
 
 
 @pytest.mark.parametrize(
-    ("average", "cumulative", "interval"),
-    [
-        (15.0, [15], [15]),
-        (20.0, [15, 20], [20]),
-        (32.0, [15, 20, 25, 30], [30]),
-    ],
+    ("average", "cumulative", "interval"), [(15.0, [15], [15]), (20.0, [15, 20], [20]), (32.0, [15, 20, 25, 30], [30])]
 )
 def test_conditions_met_under_both_policies(average, cumulative, interval):
     assert [one.minimum for one in conditions(average, MINIMUMS) if one.met] == cumulative

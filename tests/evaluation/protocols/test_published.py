@@ -7,13 +7,7 @@ import pytest
 
 from evaluation.metrics.catalogue import find_metric
 from evaluation.protocols import recipes
-from evaluation.protocols.published import (
-    AVERAGE_TEST,
-    ORIGINAL,
-    is_as_shipped,
-    load_published,
-    published_systems,
-)
+from evaluation.protocols.published import AVERAGE_TEST, ORIGINAL, is_as_shipped, load_published, published_systems
 from evaluation.protocols.published_view import ATTACKED
 from evaluation.protocols.ranking.policy import make_policy
 from evaluation.protocols.recipes import load_recipe, parse_recipe, shipped_editions
@@ -61,12 +55,7 @@ IN_THE_TABLES = {
     "zebra_population": "zebra_population_bit",
     "zebra_individual": "zebra_individual_log10",
 }
-PAIRS = {
-    "unprotected": "orig.o-o",
-    "ignorant": "orig.o-a",
-    "lazy-informed": "orig.a-a",
-    "semi-informed": "anon.a-a",
-}
+PAIRS = {"unprotected": "orig.o-o", "ignorant": "orig.o-a", "lazy-informed": "orig.a-a", "semi-informed": "anon.a-a"}
 
 
 @pytest.mark.parametrize(("edition", "metrics"), [("2020", 3), ("2022", 6)])

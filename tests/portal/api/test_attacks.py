@@ -49,10 +49,7 @@ def test_organizer_starts_and_stops_an_attack_and_the_team_watches(submission, p
 
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
-    [
-        ({"engine": SPECTRUM, "data_sets": ["nothing"]}, 409, "Expected trial sets among"),
-        ({"seed": -1}, 400, "seed"),
-    ],
+    [({"engine": SPECTRUM, "data_sets": ["nothing"]}, 409, "Expected trial sets among"), ({"seed": -1}, 400, "seed")],
 )
 def test_wishes_that_cannot_be_met_are_told(submission, people, body, status, sentence):
     answer = Api(people["organizer"]).post(f"submissions/{submission.pk}/attacks", body)

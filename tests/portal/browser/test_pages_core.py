@@ -6,14 +6,7 @@ from portal.challenges.models import Corpus
 from portal.jobs import services
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import execute
-from tests.portal.factories import (
-    make_corpus,
-    make_job,
-    make_organizer,
-    make_problem,
-    make_system,
-    write_manifest,
-)
+from tests.portal.factories import make_corpus, make_job, make_organizer, make_problem, make_system, write_manifest
 
 
 def test_visitor_pages_pass_the_check(page, check_page):

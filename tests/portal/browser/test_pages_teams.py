@@ -10,12 +10,7 @@ from playwright.sync_api import expect
 from portal.teams.models import Team
 from tests.browsing import wait_until
 from tests.portal.editions.test_editions import RECIPE, sets_for
-from tests.portal.factories import (
-    make_corpus,
-    make_edition,
-    make_organizer,
-    make_user,
-)
+from tests.portal.factories import make_corpus, make_edition, make_organizer, make_user
 
 LONG = "Interdisciplinary Laboratory of Speaker De-Identification and Pseudonymisation"
 

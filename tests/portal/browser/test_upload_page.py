@@ -56,8 +56,7 @@ def hold_parts(page):
     """The parts of an upload that the page sends from now on; none reaches the portal."""
     held = []
     page.route(
-        "**/api/uploads/*",
-        lambda route: held.append(route) if route.request.method == "PATCH" else route.continue_(),
+        "**/api/uploads/*", lambda route: held.append(route) if route.request.method == "PATCH" else route.continue_()
     )
     return held
 
@@ -158,10 +157,7 @@ def test_corpus_is_uploaded_and_what_is_refused_can_be_corrected(new_page, organ
     send(page)
     assert page.eval_on_selector(
         "[name=name]", "field => [field.validity.patternMismatch, field.title.slice(0, 18)]"
-    ) == [
-        True,
-        "Use letters a to z",
-    ]
+    ) == [True, "Use letters a to z"]
     assert page.evaluate("document.activeElement.name") == "name"
     page.evaluate("document.querySelector('[name=name]').removeAttribute('pattern')")
     send(page)

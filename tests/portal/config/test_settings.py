@@ -11,14 +11,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.config.environment import (
-    PREFIX,
-    VARIABLES,
-    FilesPlace,
-    MailServer,
-    read_environment,
-    settings_table,
-)
+from portal.config.environment import PREFIX, VARIABLES, FilesPlace, MailServer, read_environment, settings_table
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -84,14 +77,7 @@ def test_mail_server_is_read_from_its_url(text, host, port, user, password, star
     assert found == MailServer(host, port, user, password, starttls=starttls, tls=tls)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "http://mail.example.org",
-        "smtps://mail.example.org/?tls",
-        "smtp://[::1",
-    ],
-)
+@pytest.mark.parametrize("text", ["http://mail.example.org", "smtps://mail.example.org/?tls", "smtp://[::1"])
 def test_mail_server_that_does_not_parse_is_refused_without_its_password(text):
     with pytest.raises(ImproperlyConfigured) as raised:
         read_environment({"PORTAL_MAIL_URL": text.replace("//", "//me:secret@")})

@@ -47,12 +47,7 @@ def test_whole_file_is_sent_with_its_type(visitor):
 
 
 @pytest.mark.parametrize(
-    ("header", "start", "stop"),
-    [
-        ("bytes=0-0", 0, 1),
-        ("bytes=10000-99999", 10000, 10240),
-        ("bytes=-40", 10200, 10240),
-    ],
+    ("header", "start", "stop"), [("bytes=0-0", 0, 1), ("bytes=10000-99999", 10000, 10240), ("bytes=-40", 10200, 10240)]
 )
 def test_byte_range_is_sent_exactly(visitor, header, start, stop):
     response = visitor.get(visitor.address, headers={"range": header})

@@ -23,19 +23,12 @@ def test_the_challenges_trials_are_the_same_gender_product(librispeech):
 
 def test_toy_directories_are_read_with_their_audio(tmp_path):
     draft = read_corpus(corpora.kaldi(tmp_path))
-    assert (draft.layout, [each.code for each in draft.problems]) == (
-        Layout.KALDI,
-        ["not-enrolled"],
-    )
+    assert (draft.layout, [each.code for each in draft.problems]) == (Layout.KALDI, ["not-enrolled"])
     assert draft.utterances[0].audio == tmp_path / "audio" / "11-a.wav"
     assert draft.utterances[0].file == "data/toy_dev/wav/11-a.wav"
     assert draft.utterances[0].duration_s == 1.0
     (trial_list,) = draft.trial_lists
-    assert (trial_list.origin, trial_list.target_count, trial_list.nontarget_count) == (
-        "given",
-        2,
-        4,
-    )
+    assert (trial_list.origin, trial_list.target_count, trial_list.nontarget_count) == ("given", 2, 4)
     assert trial_list.name == f"{ENROLLS}-{TRIALS}"
     assert CorpusDraft.from_told(json.loads(json.dumps(draft.told()))) == draft
 
@@ -124,11 +117,7 @@ def test_recordings_that_segments_cut_are_one_problem(tmp_path):
 
 def test_an_utterance_says_the_same_in_every_directory(tmp_path):
     corpora.kaldi(tmp_path)
-    for name, line in {
-        "utt2spk": "11-a 12",
-        "text": "11-a ANOTHER",
-        "wav.scp": "11-a data/11-c.wav",
-    }.items():
+    for name, line in {"utt2spk": "11-a 12", "text": "11-a ANOTHER", "wav.scp": "11-a data/11-c.wav"}.items():
         with (tmp_path / TRIALS / name).open("a") as file:
             file.write(f"{line}\n")
     draft = read_corpus(tmp_path)

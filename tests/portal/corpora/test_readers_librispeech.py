@@ -9,22 +9,14 @@ from tests.portal.corpora.corpora import found, sentence, sizes
 def test_librispeech_is_read(tmp_path):
     draft = read_corpus(corpora.librispeech(tmp_path))
     assert (draft.layout, draft.problems[1:]) == (Layout.LIBRISPEECH, ())
-    assert [(each.name, each.gender) for each in draft.speakers] == [
-        ("11", "f"),
-        ("12", "f"),
-        ("21", "m"),
-    ]
+    assert [(each.name, each.gender) for each in draft.speakers] == [("11", "f"), ("12", "f"), ("21", "m")]
     assert sizes(draft) == {
         "librispeech-dev-clean_enrolls": 6,
         "librispeech-dev-clean_trials_f": 12,
         "librispeech-dev-clean_trials_m": 6,
     }
     first = draft.utterances[0]
-    assert (first.name, first.speaker, first.transcript) == (
-        "11-100-0000",
-        "11",
-        corpora.SENTENCE,
-    )
+    assert (first.name, first.speaker, first.transcript) == ("11-100-0000", "11", corpora.SENTENCE)
     assert first.audio == tmp_path / "dev-clean/11/100/11-100-0000.flac"
     assert first.file == "dev-clean/11/100/11-100-0000.flac"
 

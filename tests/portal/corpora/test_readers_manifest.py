@@ -117,8 +117,7 @@ def test_each_problem_names_its_line(tmp_path, change, code):
 
 
 @pytest.mark.parametrize(
-    ("role", "code"),
-    [("judge", "unknown-role"), ("", "unknown-role"), ("trial", "contradicting-role")],
+    ("role", "code"), [("judge", "unknown-role"), ("", "unknown-role"), ("trial", "contradicting-role")]
 )
 def test_each_utterance_of_a_corpus_with_roles_needs_the_right_one(tmp_path, role, code):
     rows = [{**row, "role": "train", "data_set": "toy"} for row in corpora.manifest_rows()]
@@ -195,11 +194,7 @@ def test_manifest_of_a_spreadsheet_with_semicolons_and_decimal_commas_is_read(tm
         (b"utterance_id,speaker,gender,path\na,a,F,a.wav\n", "missing-column", 1),
         (b"utterance_id|speaker|gender|transcript|path\n", "missing-column", 1),
         (b"utterance_id,speaker,gender,transcript,path,path\n", "repeated-column", 1),
-        (
-            b"utterance_id,speaker,gender,transcript,path\na,a,F,CAF\xc9,a.wav\n",
-            "wrong-encoding",
-            2,
-        ),
+        (b"utterance_id,speaker,gender,transcript,path\na,a,F,CAF\xc9,a.wav\n", "wrong-encoding", 2),
         (b'utterance_id,speaker,gender,transcript,path\na,a,F,"OPEN,a.wav\n', "malformed-line", 2),
     ],
 )

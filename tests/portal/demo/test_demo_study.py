@@ -5,11 +5,7 @@ from django.utils import timezone
 
 from listening.app.models import Study
 from portal.demo.challenge import ENTRIES, TEAMS
-from portal.demo.studies import (
-    SAMPLED,
-    heard_submissions,
-    release_samples,
-)
+from portal.demo.studies import SAMPLED, heard_submissions, release_samples
 from portal.submissions.models import System
 from portal.systems.selectors import list_samples
 from tests.listening.factories import make_stimulus, original_of

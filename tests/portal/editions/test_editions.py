@@ -362,13 +362,7 @@ def test_audit_trail_is_handed_out_as_csv_without_formulas(client, organizer):
     assert rows[2][1:] == [str(organizer), "edition.changed", "'=1+1", "edition", "fields: title, name; is late: no"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("name", "two words"),
-        ("largest_archive_bytes", 1025 * 10**9),
-    ],
-)
+@pytest.mark.parametrize(("field", "value"), [("name", "two words"), ("largest_archive_bytes", 1025 * 10**9)])
 def test_page_api_and_services_refuse_the_same_values(client, organizer, field, value):
     sent = {field: value} if field != "largest_archive_bytes" else {"largest_archive_gb": value / 10**9}
     make_edition(name="mine", organizers=[organizer])

@@ -51,13 +51,7 @@ def test_home_without_a_role_shows_nothing_of_others_work(client):
     assert "ask its operator" in page
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "/corpora/tones/sets/other_enrolls/",
-        "/corpora/tones/utterances/other-s0-000/",
-    ],
-)
+@pytest.mark.parametrize("address", ["/corpora/tones/sets/other_enrolls/", "/corpora/tones/utterances/other-s0-000/"])
 def test_unknown_things_are_not_found_even_when_another_corpus_has_them(client, organizer, address):
     make_corpus("tones", with_audio=False)
     make_corpus("other", with_audio=False)

@@ -62,13 +62,7 @@ def checked(tmp_path, files, *, sets=SETS, keeper=None, inherited=None, beside=N
     source = pack_zip(tmp_path / "T1.zip", files.items())
     expected = expect(ORIGINALS, sets, **changes)
     return check(
-        source,
-        expected,
-        tmp_path / "documents",
-        keeper,
-        inherited=inherited,
-        beside=beside,
-        progress=progress,
+        source, expected, tmp_path / "documents", keeper, inherited=inherited, beside=beside, progress=progress
     )
 
 
@@ -193,10 +187,7 @@ def test_required_parts_are_missed_and_inherited_ones_are_not(tmp_path):
 
 @pytest.mark.parametrize(
     ("needed", "extra", "warned"),
-    [
-        ({"EER": ("scores",)}, {}, ["scores"]),
-        ({"EER": ("scores", "results")}, {"exp/RESULTS_summary_T1": b"x\n"}, []),
-    ],
+    [({"EER": ("scores",)}, {}, ["scores"]), ({"EER": ("scores", "results")}, {"exp/RESULTS_summary_T1": b"x\n"}, [])],
 )
 def test_what_a_rank_needs_is_warned_of(tmp_path, needed, extra, warned):
     report = checked(tmp_path, whole(**extra), needed_to_rank=needed)
@@ -291,10 +282,7 @@ def test_expectation_survives_its_file():
     assert ExpectedSubmission.from_json(expected.to_json().encode()).to_json() == expected.to_json()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[]", '{"format": "voiceprivacy-expected-submission", "version": 9}', "[" * 100_000],
-)
+@pytest.mark.parametrize("text", ["[]", '{"format": "voiceprivacy-expected-submission", "version": 9}', "[" * 100_000])
 def test_other_files_are_no_expectation(text):
     with pytest.raises(InputError, match="expected"):
         ExpectedSubmission.from_json(text)

@@ -12,17 +12,7 @@ import pytest
 
 from common.problems import Severity
 from speech.audio.files import resample
-from tests.portal.intake.packing import (
-    RATE,
-    anonymised,
-    check,
-    expect,
-    find_problems,
-    flac,
-    original,
-    unpack,
-    wav,
-)
+from tests.portal.intake.packing import RATE, anonymised, check, expect, find_problems, flac, original, unpack, wav
 from tests.recordings import list_demo, read_samples
 
 SETS = {"libri_dev_trials": ("d01", "d02", "d06"), "vctk_dev_trials": ("d03", "d07"), "emotional": ("d08",)}
@@ -83,17 +73,9 @@ SPOILED = {
     "no samples": ("empty", "error", lambda _: wav(np.zeros(0, np.int16))),
     "cut": ("truncated", "error", lambda name: wav(anonymised(name))[: anonymised(name).size]),
     "cut FLAC": ("truncated", "error", lambda name: flac(anonymised(name))[:9000]),
-    "byte rate": (
-        "false-header",
-        "error",
-        lambda name: with_field(name, 28, "<I", 16000),
-    ),
+    "byte rate": ("false-header", "error", lambda name: with_field(name, 28, "<I", 16000)),
     "frame size": ("false-header", "error", lambda name: with_field(name, 32, "<H", 4)),
-    "data size": (
-        "false-header",
-        "error",
-        lambda name: with_field(name, 40, "<I", 30000),
-    ),
+    "data size": ("false-header", "error", lambda name: with_field(name, 40, "<I", 30000)),
     "data size 0": ("unstated-length", "note", lambda name: with_field(name, 40, "<I", 0)),
     "false rate": ("false-header", "error", lambda name: wav(anonymised(name), rate=48000)),
     "NaN": ("not-finite", "error", lambda name: with_value(name, np.nan)),

@@ -6,11 +6,7 @@ import pytest
 
 from portal.jobs.lost_jobs import JobLimits, LostJobVerdict, judge_running
 from portal.jobs.models import Job, JobState
-from portal.jobs.rules import (
-    MAX_ATTEMPTS,
-    must_send,
-    remaining_time,
-)
+from portal.jobs.rules import MAX_ATTEMPTS, must_send, remaining_time
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -23,13 +19,7 @@ def seconds(number):
 
 
 @pytest.mark.parametrize(
-    ("queue_is_idle", "times_sent", "patience_s"),
-    [
-        (True, 1, 20),
-        (True, 6, 640),
-        (True, 5000, 3600),
-        (False, 3, 480),
-    ],
+    ("queue_is_idle", "times_sent", "patience_s"), [(True, 1, 20), (True, 6, 640), (True, 5000, 3600), (False, 3, 480)]
 )
 def test_message_is_repeated_ever_more_rarely_and_sooner_when_nothing_runs(queue_is_idle, times_sent, patience_s):
     job = Job(sent_at=NOW - seconds(patience_s), times_sent=times_sent)

@@ -3,9 +3,7 @@
 import pytest
 
 from portal.jobs.models import Job, JobState
-from portal.jobs.terminal import (
-    failure_report,
-)
+from portal.jobs.terminal import failure_report
 from tests.portal.factories import make_problem
 
 pytestmark = pytest.mark.django_db  # which has the clock

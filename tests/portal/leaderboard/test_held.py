@@ -13,14 +13,7 @@ from portal.submissions.rules import Relation, release_problem
 from portal.submissions.selectors import shown_submission
 from portal.submissions.services import evaluate_again, release, withdrawal_problem
 from tests.pages import read_page
-from tests.portal.factories import (
-    client_of,
-    make_corpus,
-    make_edition,
-    make_submission,
-    make_team,
-    make_team_system,
-)
+from tests.portal.factories import client_of, make_corpus, make_edition, make_submission, make_team, make_team_system
 from tests.portal.leaderboards import make_leaderboard, put_on_leaderboard
 from tests.portal.objective_runs import evaluate
 

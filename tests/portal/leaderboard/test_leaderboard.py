@@ -28,11 +28,7 @@ from tests.portal.factories import (
     make_user,
 )
 from tests.portal.leaderboards import keep_scores, make_leaderboard, put_on_leaderboard
-from tests.portal.objective_runs import (
-    make_objective_run,
-    number,
-    tones_edition,
-)
+from tests.portal.objective_runs import make_objective_run, number, tones_edition
 
 pytestmark = pytest.mark.django_db
 ADDRESSES = (
@@ -159,10 +155,7 @@ def test_recipe_that_cannot_be_read_leaves_no_leaderboard(organizer, edition):
     assert client_of(organizer).get(f"/editions/{edition.name}/leaderboard/").status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("protocol", "track", "key"),
-    [("2024", "", "2024"), ("2026", "track2", "2026-track2")],
-)
+@pytest.mark.parametrize(("protocol", "track", "key"), [("2024", "", "2024"), ("2026", "track2", "2026-track2")])
 def test_every_edition_has_a_leaderboard_page_with_its_published_results(client, protocol, track, key):
     edition = make_edition(protocol=protocol, track=track, published_at=timezone.now())
     submission = make_team_system(make_team(edition)).submissions.create(

@@ -12,9 +12,7 @@ from portal.core.models import AuditEvent
 from portal.jobs.models import Job
 from portal.leaderboard.selectors import build_leaderboard
 from tests.pages import read_page
-from tests.portal.factories import (
-    make_team,
-)
+from tests.portal.factories import make_team
 from tests.portal.leaderboards import make_leaderboard
 
 pytestmark = pytest.mark.django_db

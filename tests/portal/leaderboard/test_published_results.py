@@ -10,12 +10,7 @@ from django.utils import timezone
 from evaluation.protocols.published import load_published
 from portal.challenges.models import Edition
 from portal.leaderboard.published_results.pages import draw_plane, make_table, published_page, read_choice
-from tests.portal.factories import (
-    make_edition,
-    make_submission,
-    make_team,
-    make_team_system,
-)
+from tests.portal.factories import make_edition, make_submission, make_team, make_team_system
 from tests.portal.objective_runs import make_objective_run, ranked_numbers
 
 pytestmark = pytest.mark.django_db

@@ -26,11 +26,7 @@ from tests.jobkit.handlers import hold_file, read_lines
 PATIENCE_S = 180.0  # a busy machine starves workers, which run at low priority
 MARK = "TEST_PORTAL_MARK"
 LOST_AFTER_S = 10  # a busy machine lets nobody who lives be silent for as long
-QUICK = {
-    "PORTAL_JOB_HEARTBEAT_S": "1",
-    "PORTAL_JOB_LOST_AFTER_S": str(LOST_AFTER_S),
-    "PORTAL_SWEEP_EVERY_S": "1",
-}
+QUICK = {"PORTAL_JOB_HEARTBEAT_S": "1", "PORTAL_JOB_LOST_AFTER_S": str(LOST_AFTER_S), "PORTAL_SWEEP_EVERY_S": "1"}
 # For tests in which nothing dies: a process that a busy machine holds up is not taken for dead.
 PATIENT = {"PORTAL_JOB_LOST_AFTER_S": "60"}
 

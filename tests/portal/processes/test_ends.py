@@ -23,10 +23,7 @@ def test_running_job_that_is_cancelled_stops_and_can_run_again(standing, tmp_pat
     wait_for_items(file, 3)
     request_cancel(job, by=organizer)
     ended = wait_for_end(job)
-    assert (ended.state, ended.failure) == (
-        JobState.CANCELLED,
-        "Cancelled; what was finished is kept.",
-    )
+    assert (ended.state, ended.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
     assert len(items_of(file)) == 3
     let_go(file)
     run_again(ended, by=organizer)
@@ -89,10 +86,7 @@ def test_jobs_that_run_too_long_end_and_the_worker_goes_on(short_limits, tmp_pat
     )
     assert {patient.failure_actor, deaf.failure_actor} == {"operator"}
     assert "PORTAL_JOB_SOFT_LIMIT_S" in patient.failure_remedy
-    assert (cancelled.state, cancelled.failure) == (
-        JobState.CANCELLED,
-        "Cancelled; what was finished is kept.",
-    )
+    assert (cancelled.state, cancelled.failure) == (JobState.CANCELLED, "Cancelled; what was finished is kept.")
     file = tmp_path / "steps"
     assert wait_for_end(make_steps(file, items=2)).state == JobState.SUCCEEDED
     assert items_of(file) == [0, 1]

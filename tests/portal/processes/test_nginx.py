@@ -20,14 +20,7 @@ from portal.core.signed_urls import ACCEL_LOCATION, signed_address
 from portal.core.storage import store_bytes
 from tests.portal.factories import client_of, make_user
 from tests.portal.processes.programs import free_port, wait_until
-from tests.portal.processes.proxying import (
-    HOST,
-    make_certificate,
-    proxy,
-    require_nginx,
-    run_nginx,
-    write_configuration,
-)
+from tests.portal.processes.proxying import HOST, make_certificate, proxy, require_nginx, run_nginx, write_configuration
 from tests.portal.processes.uploading import WebServer
 
 CONTENT = bytes(range(256)) * 400

@@ -21,14 +21,7 @@ from portal.submissions.models import Submission, Upload
 from portal.submissions.resumable_uploads import hash_upload, upload_path
 from tests.portal.factories import make_edition, make_submission, make_team, make_team_system, make_user
 from tests.portal.processes.programs import wait_until
-from tests.portal.processes.uploading import (
-    MEBIBYTE,
-    SIZE_MB,
-    BadLine,
-    disturb,
-    make_archive,
-    standing_server,
-)
+from tests.portal.processes.uploading import MEBIBYTE, SIZE_MB, BadLine, disturb, make_archive, standing_server
 
 UPLOADS_OF_ONE = Places(24).uploads_of_one
 MOST_MEMORY_GROWTH = 40 * MEBIBYTE

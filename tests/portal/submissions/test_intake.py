@@ -112,10 +112,7 @@ def test_faulty_archive_is_refused_with_every_problem_and_keeps_what_is_sound(te
     assert (submission.errors, submission.warnings, submission.notes) == (3, 1, 0)
     assert codes(submission, "warning") == {"cannot-be-ranked": 1}  # of scores, which are not required
     assert len(contents(submission)) == len(members) - 3
-    assert {finding.code for finding in load_report(submission).findings} == {
-        *codes(submission),
-        "cannot-be-ranked",
-    }
+    assert {finding.code for finding in load_report(submission).findings} == {*codes(submission), "cannot-be-ranked"}
     assert not upload_path(submission.upload).exists()
     assert accepted == []
 

@@ -131,11 +131,7 @@ def matrix(values):
     return packed.getvalue()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [np.full((4, 4), np.nan), np.eye(5)],
-    ids=["nan", "more speakers"],
-)
+@pytest.mark.parametrize("values", [np.full((4, 4), np.nan), np.eye(5)], ids=["nan", "more speakers"])
 def test_matrices_are_read(team, sound, values):
     folder = f"{STAMP}/similarity_matrices_DeID_Gvd/tones_trials_f"
     path = f"{folder}/similarity_matrix_psp_psp.npy"

@@ -33,12 +33,7 @@ from tests.portal.measured_runs import make_measured_run
 from tests.portal.objective_runs import make_objective_run, number, ranked_numbers
 
 pytestmark = pytest.mark.django_db
-REPORTED = {
-    "reported": 12.3,
-    "reported_text": "12.3",
-    "reported_in": "results/results.txt, line 2",
-    "agrees": False,
-}
+REPORTED = {"reported": 12.3, "reported_text": "12.3", "reported_in": "results/results.txt, line 2", "agrees": False}
 
 
 @pytest.fixture

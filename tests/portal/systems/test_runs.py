@@ -209,12 +209,7 @@ def test_numbers_of_a_published_leaderboard_open_no_run(client, corpus):
 
 
 @pytest.mark.parametrize(
-    ("state", "label"),
-    [
-        ("running", "Cancel the job"),
-        ("failed", "Run again"),
-        ("succeeded", None),
-    ],
+    ("state", "label"), [("running", "Cancel the job"), ("failed", "Run again"), ("succeeded", None)]
 )
 def test_run_can_be_cancelled_and_continued_from_its_page(organizer, system, state, label):
     run = make_anonymization_run(system, system.corpus.data_sets.get(name="tones_trials_f"), state=state)

@@ -6,22 +6,12 @@ import io
 import pytest
 from django.utils import timezone
 
-from evaluation.app.audio_measures.selectors import (
-    compare_pitch,
-    list_finished_runs,
-    read_values,
-)
+from evaluation.app.audio_measures.selectors import compare_pitch, list_finished_runs, read_values
 from evaluation.app.models import EvaluationRun, MetricValue, UtteranceMeasure
 from portal.jobs.models import Job, JobState
 from tests.pages import read_page
 from tests.portal.attack_runs import make_attack_run
-from tests.portal.factories import (
-    add_files,
-    make_corpus,
-    make_organizer,
-    make_submission,
-    make_system,
-)
+from tests.portal.factories import add_files, make_corpus, make_organizer, make_submission, make_system
 from tests.portal.measured_runs import make_anonymization_run, make_measured_run
 
 pytestmark = pytest.mark.django_db

@@ -13,9 +13,7 @@ from evaluation.app.models import EvaluationRun
 from evaluation.attackers.training.recipe import PRESETS, VARIANTS, with_variant
 from portal.core.storage import replace_named
 from tests.pages import read_page
-from tests.portal.factories import (
-    make_organizer,
-)
+from tests.portal.factories import make_organizer
 from tests.portal.trainings import final_values, make_trained_on, make_training, needs_torch, training_set
 
 pytestmark = pytest.mark.django_db

@@ -9,17 +9,8 @@ from common.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the network needs torch, which is not installed here")
 
-from speech.conversion.content_decoder import (  # noqa: E402
-    ContentDecoder,
-    Converter,
-    intonation,
-)
-from speech.conversion.joint_generator import (  # noqa: E402
-    JointGenerator,
-    JointHifiGan,
-    JointSynthesizer,
-    load_hifigan,
-)
+from speech.conversion.content_decoder import ContentDecoder, Converter, intonation  # noqa: E402
+from speech.conversion.joint_generator import JointGenerator, JointHifiGan, JointSynthesizer, load_hifigan  # noqa: E402
 from speech.conversion.shape import DecoderShape, GeneratorShape, JointHifiGanShape  # noqa: E402
 from speech.vocoders.harmonic_source import AMPLITUDE, HarmonicSource, PulseSource  # noqa: E402
 from speech.vocoders.hifigan import HOP_SAMPLES, RATE_HZ, Generator, HifiGan  # noqa: E402

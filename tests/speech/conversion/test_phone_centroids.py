@@ -41,8 +41,7 @@ def test_a_phone_that_the_target_never_says_gets_the_nearest_centroid_of_all():
 
 
 @pytest.mark.parametrize(
-    ("weight", "lengths"),
-    [(0, (4, 6, 2, 10)), (1, (4, 3, 9, 10)), (0.5, (4, round(4.5), round(5.5), 10))],
+    ("weight", "lengths"), [(0, (4, 6, 2, 10)), (1, (4, 3, 9, 10)), (0.5, (4, round(4.5), round(5.5), 10))]
 )
 def test_durations_go_towards_those_of_the_target(weight, lengths):
     target = repeat((1, 2), (2, 9), (1, 4), (0, 3))  # 1 lasts 3 frames on average, 2 lasts 9

@@ -9,13 +9,7 @@ torch = pytest.importorskip("torch", reason="the network needs torch, which is n
 
 from speech.conversion.content_decoder import sharpen  # noqa: E402 (needs torch)
 from speech.conversion.shape import SourceFilterShape  # noqa: E402
-from speech.conversion.source_filter import (  # noqa: E402
-    SourceFilter,
-    SourceFilterVocoder,
-    filter_frames,
-    low_pass,
-    respond,
-)
+from speech.conversion.source_filter import SourceFilter, SourceFilterVocoder, filter_frames, low_pass, respond  # noqa: E402
 from speech.vocoders.hifigan import BANDS, HOP_SAMPLES, log_mels  # noqa: E402
 
 SHAPE = SourceFilterShape(speaker=3, width=8, blocks=2, hidden=4, filters=2, layers=3, taps=31)

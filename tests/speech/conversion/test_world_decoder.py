@@ -9,11 +9,7 @@ torch = pytest.importorskip("torch", reason="the network needs torch, which is n
 
 from speech.conversion.content_decoder import intonation, sharpen  # noqa: E402 (needs torch)
 from speech.conversion.shape import WorldDecoderShape  # noqa: E402
-from speech.conversion.world_decoder import (  # noqa: E402
-    WorldConverter,
-    WorldDecoder,
-    parameters_at_loudness,
-)
+from speech.conversion.world_decoder import WorldConverter, WorldDecoder, parameters_at_loudness  # noqa: E402
 from speech.pitch.estimators import track_f0  # noqa: E402
 
 SHAPE = WorldDecoderShape(content=4, speaker=3, width=8, blocks=4)

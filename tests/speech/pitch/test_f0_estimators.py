@@ -68,10 +68,7 @@ def test_each_estimator_needs_forty_milliseconds(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(
     ("samples", "rate", "sentence"),
-    [
-        (np.zeros((700, 2), np.int16), RATE, "one channel"),
-        (np.full(700, np.nan), RATE, "700 of 700"),
-    ],
+    [(np.zeros((700, 2), np.int16), RATE, "one channel"), (np.full(700, np.nan), RATE, "700 of 700")],
 )
 def test_each_estimator_refuses_what_is_no_speech_signal(estimator, samples, rate, sentence):
     with pytest.raises(InputError, match=sentence):
@@ -106,11 +103,7 @@ def test_yaapt_takes_the_shortest_voices_at_any_rate(rate):
 
 @pytest.mark.parametrize(
     "samples",
-    [
-        np.full(RATE, 0.5),
-        click_and_silence(),
-        np.random.default_rng(1).normal(scale=0.1, size=640),
-    ],
+    [np.full(RATE, 0.5), click_and_silence(), np.random.default_rng(1).normal(scale=0.1, size=640)],
     ids=["constant", "click", "short-noise"],
 )
 def test_yaapt_finds_no_pitch_where_there_is_none_and_warns_of_nothing(samples, capsys):

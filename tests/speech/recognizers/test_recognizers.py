@@ -169,13 +169,7 @@ LABELS = ("-", "|", "A", "B")
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [
-        ([], ""),
-        ([2, 2, 2], "A"),
-        ([2, 0, 2], "AA"),
-        ([1, 2, 1, 1, 3, 1], "A B"),
-        ([0, 2, 3, 0, 0, 1, 0], "AB"),
-    ],
+    [([], ""), ([2, 2, 2], "A"), ([2, 0, 2], "AA"), ([1, 2, 1, 1, 3, 1], "A B"), ([0, 2, 3, 0, 0, 1, 0], "AB")],
 )
 def test_the_best_path_merges_repetitions_and_drops_blanks(path, text):
     assert best_path(np.eye(4, dtype=np.float32)[path].reshape(-1, 4), LABELS) == text
