@@ -176,8 +176,9 @@ def publish(page):
 def read(page):
     page.goto("/")
     page.goto(f"{EDITION}leaderboard/")
-    expect(page.locator("main table").first).to_contain_text(re.compile("Original.*B2|B2.*Original", re.DOTALL))
-    expect(page.locator("main table").first).to_contain_text("T01-p1")
+    table = page.get_by_role("region", name="Systems of this leaderboard").locator("table")
+    expect(table).to_contain_text(re.compile("Original.*B2|B2.*Original", re.DOTALL))
+    expect(table).to_contain_text("T01-p1")
 
 
 def launch_study(page, look):
