@@ -35,7 +35,7 @@ help: ## list the targets
 
 # exec: Ctrl-C then reaches the portal itself, which ends in order, and make has nothing to say about it.
 # The demo listens to the whole network, so that a phone can be the evaluator; ADDRESS=127.0.0.1:8000 keeps it here.
-demo: $(BIN)/vp $(if $(filter no,$(MODELS)),,$(VENV)/synthesis) ## run a challenge on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
+demo: $(BIN)/vp ## run a challenge on the demo corpus (or SPEECH=<folder with a manifest>) and open the portal
 	@echo "Starting the portal with $(if $(SPEECH),the speech in $(SPEECH),its demo corpus)"
 	@exec env PORTAL_ADDRESS="$(or $(ADDRESS),$(PORTAL_ADDRESS),0.0.0.0:8000)" $(BIN)/python manage.py demo $(if $(SPEECH),--speech "$(SPEECH)") $(if $(filter no,$(MODELS)),--without-models)
 
@@ -172,12 +172,6 @@ $(BIN)/vp: portal/client/vp.sh $(VENV)/portal
 $(VENV)/dev: $(VENV)/portal requirements-dev.txt | $(BIN)/vp
 	@echo "Installing the packages for tests and checks into $(VENV)"
 	@$(PINNED) --requirement requirements-dev.txt
-	@touch $@
-
-# Of one team of the demo, which recognises and speaks.
-$(VENV)/synthesis: $(VENV)/base
-	@echo "Fetching Whisper base and Kokoro-82M (240 MB), with which one team of the demo speaks"
-	@$(BIN)/vp models fetch whisper-base kokoro-82m || echo "The demo runs without that team."
 	@touch $@
 
 $(VENV)/models: $(VENV)/base

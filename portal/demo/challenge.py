@@ -2,8 +2,8 @@
 
 The teams and their people are inventions of this module, and every name says *simulated*. Their systems are not: the
 portal's own anonymisers make their speech, which is received like any upload, inspected, attacked, recognised and
-ranked by the jobs of the portal. Where the models of attacker or recogniser are missing, the attacker is one that needs
-none, and no words are recognised.
+ranked by the jobs of the portal. One archive was made beforehand, because that takes minutes and large models. Where
+the models of attacker or recogniser are missing, the attacker is one that needs none, and no words are recognised.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -50,6 +51,8 @@ from speech.recognizers import registry as recognizers
 SETTLED = (Submission.State.REFUSED, Submission.State.EVALUATED, Submission.State.WITHDRAWN)
 SYSTEM_DESCRIPTION = "A system of a simulated team of the demo: the portal’s own anonymiser {method}."
 SPOILED_AT_LEAST = 10  # utterances that an archive needs to have every problem
+T04_ARCHIVE = settings.FILES_DIR / "demo_t04.zip"
+T04_COMMAND = "vp run demo --method t04 --seed 5 --format flac"
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class _DemoSystem:
     options: Mapping[str, str] = field(default_factory=dict)
     kind: str = System.Kind.PRIMARY
     is_spoiled: bool = False
-    needs_models: bool = False  # that a demo without models does without
+    archive: Path | None = None  # made beforehand of the demo corpus; a demo without models does without
 
 
 # Name, affiliation, country and whether it is academic.
@@ -85,7 +88,7 @@ ENTRIES = (
         kind=System.Kind.CONTRASTIVE,
     ),
     _DemoSystem("hasty", "TD-PSOLA, packed in a hurry", "pitch-shift-psola", 4, is_spoiled=True),
-    _DemoSystem("anew", "Recognition, then synthesis in mixed voices", "t04", 5, needs_models=True),
+    _DemoSystem("anew", "Recognition, then synthesis in mixed voices", "t04", 5, archive=T04_ARCHIVE),
 )
 
 
@@ -146,7 +149,7 @@ def make_demo_edition(*, corpus: Corpus, organizer: User, with_models: bool, say
 def start_demo_baselines(*, edition: Edition, organizer: User, say: TerminalScreen) -> None:
     """Let the portal make the baselines that are not there yet; what cannot run here is told."""
     for entry in ENTRIES:
-        if why := explain_missing(get_method(entry.method)):
+        if not entry.archive and (why := explain_missing(get_method(entry.method))):
             say(f"{entry.title} is left out. {why}")
     for entry in _missing(edition):
         if entry.team:
@@ -164,13 +167,13 @@ def send_demo_systems(
 
     Args:
         people: the account of the organizer, and of the owner of each simulated team by its key in `TEAMS`.
-        with_models: whether systems that need models are made, where those are on this machine.
+        with_models: whether the archive that was made beforehand with models is sent, where it is of this speech.
 
     Returns:
         What tells how the submissions go on.
     """
-    made = [entry for entry in ENTRIES if with_models or not entry.needs_models]
-    made = [entry for entry in made if not explain_missing(get_method(entry.method))]
+    has_archives = with_models and edition.corpus is not None and edition.corpus.is_synthetic
+    made = [entry for entry in ENTRIES if _can_be_made(entry) and (has_archives or not entry.archive)]
     owners = {entry.team for entry in made}
     teams = {key: _team(edition, key, people[key], people["organizer"]) for key in TEAMS if key in owners}
     teller = SubmissionTeller(say)
@@ -238,7 +241,11 @@ def _team(edition: Edition, key: str, owner: User, organizer: User) -> Team:
 def _missing(edition: Edition) -> list[_DemoSystem]:
     """Return the systems that can be made here and are not there yet."""
     sent = set(System.objects.filter(edition=edition, submissions__isnull=False).values_list("title", flat=True))
-    return [one for one in ENTRIES if one.title not in sent and not explain_missing(get_method(one.method))]
+    return [one for one in ENTRIES if one.title not in sent and _can_be_made(one)]
+
+
+def _can_be_made(entry: _DemoSystem) -> bool:
+    return bool(entry.archive) or not explain_missing(get_method(entry.method))
 
 
 def _send(
@@ -249,8 +256,30 @@ def _send(
     utterances: list[archives.DemoUtterance],
     say: TerminalScreen,
 ) -> None:
-    """Make the archive and hand it in part by part, as an upload from outside does."""
-    suffix = edition.recipe.anonymised_suffix
+    """Hand in an archive part by part, as an upload from outside does; it is made first where it does not exist."""
+    for rest in unfinished_uploads(edition, team).filter(system_title=entry.title, created_by=by):
+        abandon_upload(upload=rest, by=by)  # of a demo that was interrupted
+    with TemporaryDirectory() as place:
+        archive = entry.archive or Path(place) / f"{entry.team}.zip"
+        if not entry.archive:
+            _make_archive(archive, entry, team, utterances, edition.recipe.anonymised_suffix, say)
+        size = archive.stat().st_size
+        say(f"Uploading {archive.name} ({format_size(size)}) for {team}")
+        plan = UploadPlan(edition, team, kind=entry.kind, title=entry.title)
+        upload: Upload = create_upload(plan=plan, file_name=archive.name, size=size, by=by, now=timezone.now())
+        with archive.open("rb") as file:
+            receive_part(upload=upload, offset=0, read=file.read, length=size, by=by)
+
+
+def _make_archive(
+    target: Path,
+    entry: _DemoSystem,
+    team: Team,
+    utterances: list[archives.DemoUtterance],
+    suffix: str,
+    say: TerminalScreen,
+) -> None:
+    """Write the archive of a system; `suffix` is what the edition adds to the names of its data sets."""
     work = f"{team} makes its speech: {entry.title}"
     say(work)
     submission = archives.anonymise(
@@ -264,17 +293,7 @@ def _send(
     submission.files["system_description.pdf"] = archives.describe(entry.title, text)
     if entry.is_spoiled:
         archives.spoil(submission, suffix)
-    for rest in unfinished_uploads(edition, team).filter(system_title=entry.title, created_by=by):
-        abandon_upload(upload=rest, by=by)  # of a demo that was interrupted
-    with TemporaryDirectory() as place:
-        archive = Path(place) / f"{entry.team}.zip"
-        archives.pack(submission, archive, suffix)
-        size = archive.stat().st_size
-        say(f"Uploading {archive.name} ({format_size(size)}) for {team}")
-        plan = UploadPlan(edition, team, kind=entry.kind, title=entry.title)
-        upload: Upload = create_upload(plan=plan, file_name=archive.name, size=size, by=by, now=timezone.now())
-        with archive.open("rb") as file:
-            receive_part(upload=upload, offset=0, read=file.read, length=size, by=by)
+    archives.pack(submission, target, suffix)
 
 
 def _wait(edition: Edition, teller: SubmissionTeller) -> None:

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from listening.app.models import Study
 from portal.challenges.models import Edition
-from portal.demo.challenge import TEAMS, find_submission
+from portal.demo.challenge import T04_COMMAND, TEAMS, find_submission
 from portal.demo.studies import SAMPLED, evaluator_link
 
 DOMAIN = "demo.example"
@@ -53,6 +53,8 @@ def list_ways(edition: Edition) -> list[Way]:
     team: Pages = {"data": (reverse("editions:data", kwargs=named), "the speech, and what to submit")}
     if refused := find_submission(edition, "hasty", is_spoiled=True):
         team["report"] = (refused.get_absolute_url(), "all problems of a refused archive, for hasty")
+    if ready := find_submission(edition, "anew"):
+        team["archive"] = (ready.get_absolute_url(), f"an archive made beforehand by {T04_COMMAND}, for anew")
     ways = [
         Way("Reader", reader),
         Way("Organizer", organizer, (f"organizer@{DOMAIN}",)),

@@ -16,6 +16,6 @@ def test_tour_leads_a_visitor_of_the_demo_and_there_is_none_elsewhere(client):
     edition = make_edition(organizers=[make_organizer(email=f"organizer@{DOMAIN}")])
     assert reverse("tour") in client.get("/").content.decode()
     page = client.get(reverse("tour")).content.decode()
-    assert "Still being computed" in page
+    assert "Still being computed: 0 of 0 jobs are done" in page
     for address in (edition.get_absolute_url(), reverse("editions:data", args=[edition.name]), reverse("operations")):
         assert f'href="{address}"' in page
