@@ -16,7 +16,7 @@ _PARTS = {
     "sentry_sdk": "sentry",
 }
 # The names in package registries that are not those of the import, for a program that was installed without the pins.
-_PROJECTS = {"hibari": "hibari-tts"}
+_PROJECTS = {"hibari": "hibari-tts", "parselmouth": "praat-parselmouth"}
 PINS = Path(__file__).resolve().parent.parent / "requirements"
 _NEEDED = {
     "world": "; it needs a C++ compiler",

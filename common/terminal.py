@@ -8,7 +8,6 @@ used, or a machine without room, said in one sentence on standard error; 130 whe
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -18,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Literal, NoReturn, TypeVar
+from typing import Literal, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -223,19 +222,6 @@ def track_progress(items: Iterable[T], total: int, what: str) -> Iterator[T]:
 def clean_text(text: str) -> str:
     """Return the text without what a terminal would obey."""
     return _CONTROL.sub(REPLACEMENT, text)
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong with arguments in one sentence instead of the whole usage."""
-
-    def error(self, message: str) -> NoReturn:
-        raise CommandError(f"{self.prog}: {message}. See {self.prog} --help.")
-
-    def run(self, words: Sequence[str] | None) -> int:
-        """Run the command that these words name."""
-        options = self.parse_args(words)
-        code: int = options.run(options)
-        return code
 
 
 def run_command(command: Callable[[], int], *told: type[Exception]) -> int:

@@ -1,11 +1,16 @@
-"""Words after ``vp`` read as the program reads them, without running the command."""
+"""Words after ``vp``: read as the program reads them, and run."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from typer.core import TyperGroup
 
-from portal.client.main import PROGRAM, make_program
+from portal.client.main import PROGRAM, main, make_program
+
+
+def run_study(*words: object) -> int:
+    """Run a command of ``vp study``; returns its exit code."""
+    return main(["study", *map(str, words)])
 
 
 def read_words(words: Sequence[str]) -> dict[str, Any]:

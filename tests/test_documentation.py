@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from unittest.mock import patch
@@ -29,6 +28,7 @@ from anonymization.methods.registry import methods
 from evaluation.objective_results.recomputation import measure_scores
 from listening.analysis import cli as analysis_commands
 from listening.design.selection import choose_candidates
+from portal.client.main import main as run_vp
 from tests.anonymization.cli.shell import write_kaldi
 from tests.command_line import read_words
 from tests.documented_engines import ENGINE_COMMANDS, MODEL_COMMANDS, run_engines
@@ -170,11 +170,6 @@ def production_settings(folder: Path) -> None:
 
 
 PYTHON, VP = ".venv/bin/python", ".venv/bin/vp"
-PROGRAMS = {
-    "listening.analysis": "listening.analysis.cli",
-    "listening.design": "listening.design.commands",
-    "portal.client": "portal.client.main",
-}
 # What a new process says of warnings, unlike pytest.
 UNSAID = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 
@@ -208,24 +203,19 @@ def working_in(folder: Path, given: str = "", **more: str) -> Iterator[tuple[io.
     problems.writelines(f"{one.filename}:{one.lineno}: {one.category.__name__}: {one.message}\n" for one in warned)
 
 
-def as_module(line: str) -> str:
-    """Return the line with ``vp``, which `make` puts into the environment, as the module that it is here."""
-    return re.sub(rf"^({re.escape(VP)}|vp) ", f"{PYTHON} -m portal.client ", line)
-
-
 def call(line: str, folder: Path, given: str = "", **more: str) -> Answer:
-    """Run a command of a program in Python in this process, which has already loaded what each would load again."""
-    python, option, program, *arguments = shlex.split(as_module(line))
-    assert (python, option) == (PYTHON, "-m")
+    """Run a command of ``vp`` in this process, which has already loaded what each would load again."""
+    program, *words = shlex.split(line)
+    assert program in (VP, "vp")
     with working_in(folder, given, **more) as (said, problems):
-        code = import_module(PROGRAMS[program]).main(arguments)
+        code = run_vp(words)
     return Answer(code, said.getvalue(), problems.getvalue())
 
 
 def start(line: str, folder: Path, given: str = "", **more: str) -> Answer:
     """Run it as a process of its own."""
     answer = subprocess.run(
-        ["bash", "-c", as_module(line).replace(PYTHON, str(ROOT / PYTHON))],
+        [ROOT / PYTHON, "-m", "portal.client", *shlex.split(line)[1:]],
         cwd=folder,
         env=environment(folder, PYTHONPATH=str(ROOT), **more),
         input=given,
@@ -271,11 +261,8 @@ def write_science_files(folder: Path) -> None:
     shutil.copy(ROOT / "evaluation/protocols/2024.toml", folder / "autumn.toml")
 
 
-PLAN = (
-    ".venv/bin/python -m listening.design plan trials.csv --evaluators 6 --trials 12 --originals 6 --seed 2022 "
-    "--out design.json"
-)
-CHECK = ".venv/bin/python -m listening.design check design.json"
+PLAN = ".venv/bin/vp study plan trials.csv --evaluators 6 --trials 12 --originals 6 --seed 2022 --out design.json"
+CHECK = ".venv/bin/vp study check design.json"
 CRITERION = ".venv/bin/python -m pytest -q tests/listening -k criterion_15"
 
 
@@ -303,17 +290,17 @@ def criterion_alone(folder: Path) -> None:
     assert criteria_tried()[15] >= {"monitor/test_flags.py", "monitor/test_monitoring.py"}
 
 
-ANALYSIS = ".venv/bin/python -m listening.analysis "
+ANALYSIS = ".venv/bin/vp study "
 ANALYSIS_COMMANDS = (
-    f"{ANALYSIS}run ratings.csv results --scale 1-10",
-    f"{ANALYSIS}run ratings.csv by-midrank --scale naturalness=1-10 --normalisation midrank --no-figures",
+    f"{ANALYSIS}analyse ratings.csv results --scale 1-10",
+    f"{ANALYSIS}analyse ratings.csv by-midrank --scale naturalness=1-10 --normalisation midrank --no-figures",
     f"{ANALYSIS}reproduce results/bundle.zip again",
     f"{ANALYSIS}describe ratings",
     f"{ANALYSIS}describe summary detection",
-    f"{ANALYSIS}run mushra.csv sliders --kind mushra --reference reference --anchor anchor70",
-    f"{ANALYSIS}run paired_comparison.csv preference --kind ab --column listener=email",
-    f"{ANALYSIS}run batch.csv quality --kind mos --pattern '.*/(?P<condition>[^/]+)/(?P<item>[^/]+)\\.wav'",
-    f"{ANALYSIS}run config comparison --kind ccr",
+    f"{ANALYSIS}analyse mushra.csv sliders --kind mushra --reference reference --anchor anchor70",
+    f"{ANALYSIS}analyse paired_comparison.csv preference --kind ab --column listener=email",
+    f"{ANALYSIS}analyse batch.csv quality --kind mos --pattern '.*/(?P<condition>[^/]+)/(?P<item>[^/]+)\\.wav'",
+    f"{ANALYSIS}analyse config comparison --kind ccr",
     f"{ANALYSIS}describe answers",
 )
 
@@ -331,7 +318,7 @@ def run_analysis(folder: Path) -> None:
     write_ratings(folder / "ratings.csv")
     write_answers_of_other_tools(folder)
     for line in ANALYSIS_COMMANDS:
-        fewer = " --resamples 200" if line.startswith(f"{ANALYSIS}run") else ""
+        fewer = " --resamples 200" if line.startswith(f"{ANALYSIS}analyse") else ""
         with patch.object(analysis_commands, "list_figures", few_figures):
             answer = run_beside(line + fewer, folder)
         assert (answer.problems, bool(answer.said.strip())) == ("", True), line

@@ -1,31 +1,26 @@
-"""The commands of ``python -m listening.analysis``: analyse ratings, make an analysis again, say what columns mean.
-
-Exit code 0: done; 1: ``reproduce`` found tables that differ, or a bundle that was changed; 2: bad usage or input that
-cannot be analysed, each problem in one sentence on standard error; 130: interrupted. Results go to standard output.
-"""
+"""Commands of ``vp study``: analyse answers, make an analysis again, say what columns mean."""
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from common.errors import CommandError, ProblemsError
+from typer import Argument, Option
+
+from common.errors import CommandError
 from common.terminal import (
     FINE,
     NONE,
     PROBLEMS,
-    Parser,
     ProgressBar,
     print_message,
     print_paragraph,
     print_table,
     print_text,
-    run_command,
 )
 from listening.analysis import bundle
 from listening.analysis.analyse import analyse
@@ -83,106 +78,152 @@ def _cell(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-PROGRAM = "python -m listening.analysis"
 BUNDLE = "bundle.zip"
 _OWN_NAMES = (bundle.RESULTS, BUNDLE, bundle.TABLES.rstrip("/"), bundle.FIGURES.rstrip("/"))
-_EPILOGUE = (
-    "Exit code: 0 done, 1 tables differ or the bundle was changed (reproduce), 2 bad usage or unreadable input, "
-    "130 interrupted."
-)
 _SCALE = re.compile(r"(?:(?P<task>[a-z]+)[=:])?(?P<low>-?\d+(?:\.\d+)?)(?:-|\.\.)(?P<high>-?\d+(?:\.\d+)?)")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    return run_command(lambda: _parser().run(arguments))
+def _setting(name: str) -> Any:
+    """Return the option of a setting of the analysis, described by the dictionary; by default that of a zip of inputs,
+    or the usual one."""
+    about = DICTIONARY["settings"][name]
+    choices = f" {' or '.join(about['choices'])}." if "choices" in about else ""
+    words = f"{about['title']}. {about['help']}{choices} By default {Settings().as_data()[name]}."
+    return Option(metavar="VALUE", help=words)
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        prog=PROGRAM, description="Analyse the answers of listening tests.", epilog=_EPILOGUE, allow_abbrev=False
-    )
-    commands = parser.add_subparsers(metavar="command", required=True)
-    run = commands.add_parser("run", help="analyse a CSV of ratings, or a zip of inputs", epilog=_EPILOGUE)
-    run.add_argument(
-        "ratings",
-        type=Path,
-        help="CSV (or .csv.gz) of ratings (columns: “describe ratings”), or a zip of inputs with its own settings; "
-        "with --kind a CSV of answers, or a folder of them (columns: “describe answers”)",
-    )
-    run.add_argument("out", type=Path, help="folder for tables, figures and the bundle; made if it is not there")
-    run.add_argument("--original", metavar="NAME", help="name of unprotected speech (default original, or ref)")
-    run.add_argument(
-        "--scale",
-        action="append",
-        metavar="[TASK=]LOW-HIGH",
-        help="scale of one task or of all (default: lowest and highest rating)",
-    )
-    run.add_argument("--kind", choices=KINDS, help="kind of the questions, where the file holds answers of any kind")
-    run.add_argument(
-        "--column", action="append", metavar="NAME=COLUMN", help="column of answers that has another name in the file"
-    )
-    run.add_argument(
-        "--pattern",
-        default=USUAL_PATTERN,
-        metavar="REGEX",
-        help="condition and item in file names, as groups of these names (default: CONDITION/ITEM.wav)",
-    )
-    run.add_argument("--reference", default="", metavar="CONDITION", help="hidden reference, or what CCR compared with")
-    run.add_argument("--anchor", default="", metavar="CONDITION", help="7 kHz anchor of a MUSHRA test")
-    run.add_argument("--leave-out", action="append", metavar="LISTENER", help="whose answers do not count, by choice")
-    run.add_argument("--objective", type=Path, metavar="CSV", help="objective measures (columns: “describe inputs”)")
-    _add_settings(run)
-    run.set_defaults(run=_run)
-    again = commands.add_parser("reproduce", help="analyse a bundle again and compare every table", epilog=_EPILOGUE)
-    again.add_argument("bundle", type=Path, help="zip that run or the portal made")
-    again.add_argument("out", type=Path, help="folder for tables and figures; made if it is not there")
-    again.set_defaults(run=_reproduce)
-    for command in (run, again):
-        command.add_argument("--no-figures", action="store_true", help="tables only")
-    describe = commands.add_parser("describe", help="explain columns and tables", epilog=_EPILOGUE)
-    describe.add_argument(
-        "names", nargs="*", metavar="NAME", help="ratings, answers, inputs, or names of tables (default: everything)"
-    )
-    describe.set_defaults(run=_describe)
-    return parser
+Out = Annotated[Path, Argument(metavar="OUT", help="Folder for tables and figures; made if it is not there.")]
+NoFigures = Annotated[bool, Option("--no-figures", help="Tables only.")]
 
 
-def _add_settings(command: argparse.ArgumentParser) -> None:
-    usual = Settings().as_data()
-    for name, about in DICTIONARY["settings"].items():
-        words = f"{about['title']}. {about['help']} {' or '.join(about.get('choices', ()))} (default {usual[name]})"
-        option = f"--{name.replace('_', '-')}"
-        command.add_argument(option, type=type(usual[name]), metavar="VALUE", help=words.replace("%", "%%"))
+def analyse_answers(
+    ratings: Annotated[
+        Path,
+        Argument(
+            metavar="RATINGS",
+            help="CSV (or .csv.gz) of ratings (columns: “vp study describe ratings”), or a zip of inputs with its own "
+            "settings; with --kind a CSV of answers, or a folder of them (columns: “vp study describe answers”).",
+        ),
+    ],
+    out: Out,
+    original: Annotated[
+        str | None, Option(metavar="NAME", help="Name of unprotected speech, by default original, or ref.")
+    ] = None,
+    scale: Annotated[
+        list[str] | None,
+        Option(
+            metavar="TASK=LOW-HIGH",
+            help="Scale of one task, or without TASK= of all, by default lowest and highest rating; may be repeated.",
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        Option(
+            metavar="KIND",
+            help=f"Kind of the questions, where the file holds answers of any kind: {', '.join(KINDS)}.",
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=COLUMN",
+            help="Column of answers that has another name in the file; may be repeated.",
+        ),
+    ] = None,
+    pattern: Annotated[
+        str,
+        Option(
+            metavar="REGEX",
+            show_default=False,
+            help="Condition and item in file names, as groups of these names, by default CONDITION/ITEM.wav.",
+        ),
+    ] = USUAL_PATTERN,
+    reference: Annotated[str, Option(metavar="CONDITION", help="Hidden reference, or what CCR compared with.")] = "",
+    anchor: Annotated[str, Option(metavar="CONDITION", help="7 kHz anchor of a MUSHRA test.")] = "",
+    leave_out: Annotated[
+        list[str] | None,
+        Option(metavar="LISTENER", help="Whose answers do not count, by choice; may be repeated."),
+    ] = None,
+    objective: Annotated[
+        Path | None, Option(metavar="CSV", help="Objective measures (columns: “vp study describe inputs”).")
+    ] = None,
+    normalisation: Annotated[str | None, _setting("normalisation")] = None,
+    correction: Annotated[str | None, _setting("correction")] = None,
+    resamples: Annotated[int | None, _setting("resamples")] = None,
+    permutations: Annotated[int | None, _setting("permutations")] = None,
+    level: Annotated[float | None, _setting("level")] = None,
+    seed: Annotated[int | None, _setting("seed")] = None,
+    least_clusters: Annotated[int | None, _setting("least_clusters")] = None,
+    partial_trials: Annotated[int | None, _setting("partial_trials")] = None,
+    partial_of_each_kind: Annotated[int | None, _setting("partial_of_each_kind")] = None,
+    no_figures: NoFigures = False,
+) -> int:
+    """Analyse the answers of a listening test: tables, figures, and a bundle from which every number can be made again.
 
-
-def _run(options: argparse.Namespace) -> int:
-    _check_folder(options.out, options.ratings)
-    try:
-        inputs, settings = _inputs(options)
-        with ProgressBar() as bar:
-            results = analyse(inputs, settings, bar.show)
-    except ProblemsError as error:
-        raise CommandError("\n".join(error.problems)) from None
-    figures = {} if options.no_figures else _draw(results)
+    vp study analyse ratings.csv results --scale 1-10
+    vp study analyse mushra.csv sliders --kind mushra --reference reference
+    """
+    typed = {
+        "normalisation": normalisation,
+        "correction": correction,
+        "resamples": resamples,
+        "permutations": permutations,
+        "level": level,
+        "seed": seed,
+        "least_clusters": least_clusters,
+        "partial_trials": partial_trials,
+        "partial_of_each_kind": partial_of_each_kind,
+    }
+    if kind not in (None, *KINDS):
+        raise CommandError(f"--kind: expected one of {', '.join(KINDS)}, found “{kind}”.")
+    _check_folder(out, ratings)
+    settings, scales = Settings(), _scale(scale or [])
+    if kind:
+        columns = dict(text.partition("=")[::2] for text in column or ())
+        if wrong := [name for name, its_column in columns.items() if not its_column]:
+            raise CommandError(f"--column: expected NAME=COLUMN, found {wrong[0]!r}.")
+        ends, left_out = next(iter((scales or {}).values()), None), tuple(leave_out or ())
+        title = ratings.name if ratings.is_dir() else ""
+        told = AnswerOptions(kind, columns, pattern, reference, anchor, ends, left_out, title=title)
+        inputs = _read_answers(ratings, told)
+    elif _is_zip(ratings):
+        if original or scales:
+            raise CommandError("--original and --scale belong to a CSV of ratings; a zip of inputs has its own.")
+        inputs, settings = bundle.read_inputs(ratings)
+    else:
+        inputs = read_ratings(ratings, ratings.name, ReadOptions(original, scales))
+    if objective is not None:
+        inputs = replace(inputs, objective=read_objective(objective, objective.name))
+    given = {name: value for name, value in typed.items() if value is not None}
+    settings = parse_settings({**settings.as_data(), **given})
+    with ProgressBar() as bar:
+        results = analyse(inputs, settings, bar.show)
+    figures = {} if no_figures else _draw(results)
     made = bundle.write_bundle(bundle.write_inputs(inputs, settings), results, figures)
-    _write(options.out, results, figures, made)
+    _write(out, results, figures, made)
     say_summary(results)
-    print_text(f"\n{len(results.tables)} tables, {len(figures)} files of figures and {BUNDLE} are in {options.out}")
+    print_text(f"\n{len(results.tables)} tables, {len(figures)} files of figures and {BUNDLE} are in {out}")
     return FINE
 
 
-def _reproduce(options: argparse.Namespace) -> int:
-    _check_folder(options.out, options.bundle)
-    try:
-        with ProgressBar() as bar:
-            found = bundle.reproduce(options.bundle, options.bundle.name, bar.show)
-        figures = {} if options.no_figures else _draw(found.results)
-        held = {name: found.held.get(f"{bundle.FIGURES}{name}", content) for name, content in figures.items()}
-        others = [name for name, content in figures.items() if held[name] != content]
-    except ProblemsError as error:
-        raise CommandError("\n".join(error.problems)) from None
-    _write(options.out, found.results, figures)
+def reproduce_analysis(
+    source: Annotated[Path, Argument(metavar="BUNDLE", help="Zip that vp study analyse or the portal made.")],
+    out: Out,
+    no_figures: NoFigures = False,
+) -> int:
+    """Analyse a bundle again and compare every table.
+
+    The exit code is 1 where tables differ or the bundle was changed.
+
+        vp study reproduce results/bundle.zip again
+    """
+    _check_folder(out, source)
+    with ProgressBar() as bar:
+        found = bundle.reproduce(source, source.name, bar.show)
+    figures = {} if no_figures else _draw(found.results)
+    held = {name: found.held.get(f"{bundle.FIGURES}{name}", content) for name, content in figures.items()}
+    others = [name for name, content in figures.items() if held[name] != content]
+    _write(out, found.results, figures)
     say_summary(found.results)
     print_text()
     for sentence in (*found.damaged, *found.differing):
@@ -202,71 +243,41 @@ def _reproduce(options: argparse.Namespace) -> int:
     return PROBLEMS if found.damaged or found.differing else FINE
 
 
-def _describe(options: argparse.Namespace) -> int:
+def describe_tables_and_columns(
+    names: Annotated[
+        list[str] | None,
+        Argument(metavar="NAME", help="ratings, answers, inputs, or names of tables, by default everything."),
+    ] = None,
+) -> int:
+    """Explain the columns of files that are read, and the tables that are made.
+
+    vp study describe ratings
+    vp study describe summary detection
+    """
     own = {"ratings": describe_columns("ratings"), "answers": describe_columns("answers"), "inputs": describe_inputs()}
-    if not options.names:
+    if not names:
         heads = ("COLUMNS OF A CSV OF RATINGS", "COLUMNS OF A CSV OF ANSWERS", "INPUTS IN A BUNDLE", "TABLES")
         print_text("\n\n\n".join(map("\n\n".join, zip(heads, (*own.values(), describe_tables()), strict=True))))
-    for name in options.names:
+    for name in names or ():
         try:
             print_text(own[name] if name in own else describe_tables([name]))
         except KeyError:
             raise CommandError(
-                f"Expected ratings, answers, inputs or a table, found {name!r}; {PROGRAM} describe lists all."
+                f"Expected ratings, answers, inputs or a table, found {name!r}; vp study describe lists all."
             ) from None
     return FINE
 
 
-def _inputs(options: argparse.Namespace) -> tuple[Inputs, Settings]:
-    """Return what to analyse, and the settings: those of a zip of inputs, changed by what was typed.
-
-    Raises:
-        ProblemsError: a file or a setting cannot be used.
-    """
-    typed = {one.name: getattr(options, one.name) for one in fields(Settings)}
-    typed = {name: value for name, value in typed.items() if value is not None}
-    path: Path = options.ratings
-    zipped = _is_zip(path)
-    if options.kind:
-        inputs, settings = _answers(options), Settings()
-    elif zipped:
-        inputs, settings = bundle.read_inputs(path)
-    else:
-        scale = _scale(options.scale or [])
-        inputs = read_ratings(path, path.name, ReadOptions(options.original, scale))
-        settings = Settings()
-    if zipped and (options.original or options.scale):
-        raise CommandError("--original and --scale belong to a CSV of ratings; a zip of inputs has its own.")
-    if options.objective is not None:
-        inputs = replace(inputs, objective=read_objective(options.objective, options.objective.name))
-    return inputs, parse_settings({**settings.as_data(), **typed})
-
-
-def _answers(options: argparse.Namespace) -> Inputs:
+def _read_answers(path: Path, told: AnswerOptions) -> Inputs:
     """Return the answers in a CSV file, or in all of a folder.
 
     Raises:
-        CommandError: an option is no name of a column.
+        CommandError: there is no such file.
         ProblemsError: a file cannot be used.
     """
-    path: Path = options.ratings
     files = sorted(one for one in path.iterdir() if one.name.endswith((".csv", ".csv.gz"))) if path.is_dir() else [path]
     if not files:
         raise CommandError(f"{path}: expected CSV files, found none. Name another folder.")
-    columns = dict(one.partition("=")[::2] for one in options.column or [])
-    if wrong := [name for name, column in columns.items() if not column]:
-        raise CommandError(f"--column: expected NAME=COLUMN, found {wrong[0]!r}.")
-    scale = _scale(options.scale or [])
-    told = AnswerOptions(
-        options.kind,
-        columns,
-        options.pattern,
-        options.reference,
-        options.anchor,
-        next(iter(scale.values())) if scale else None,
-        tuple(options.leave_out or ()),
-        title=path.name if path.is_dir() else "",
-    )
     return read_answers([(one.name, one) for one in files], told)
 
 

@@ -1,6 +1,4 @@
-"""The commands of ``python -m listening.design``: ``plan`` makes a design of a CSV of trials, ``check`` checks one.
-
-Exit code 0: the certificate passes; 1: it does not; 2: bad usage, an unreadable file, or a request that cannot be met.
+"""Commands of ``vp study``: ``plan`` makes a design of a CSV of trials, ``check`` checks one.
 
 Candidates are read from CSV, a design with its request is kept as JSON. The CSV has a header and the columns key,
 system, speaker, sex, class, source, enrolment; `system` is empty for originals, `class` is target or nontarget. The
@@ -9,17 +7,19 @@ JSON holds everything that a certificate is computed from.
 
 from __future__ import annotations
 
-import argparse
 import json
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from typer import Argument, Option
 
 from common.csv_rows import read_csv
 from common.errors import CommandError, InputError, ProblemsError
-from common.terminal import FINE, PROBLEMS, Parser, print_text, run_command
+from common.parameters import AsJson
+from common.terminal import FINE, PROBLEMS, print_text
 from listening.design.allocation import allocate
 from listening.design.certificate import Certificate, certify
 from listening.design.requirements import Candidate, Design, DesignRequest, Extension, Sex
@@ -104,62 +104,66 @@ def _request(values: Mapping[str, Any], systems: Iterable[Any], candidates: Sequ
     return DesignRequest(systems=tuple(map(str, systems)), candidates=tuple(candidates), **numbers, **relaxed)
 
 
-PROGRAM = "python -m listening.design"
+def plan_design(
+    candidates: Annotated[Path, Argument(metavar="CANDIDATES", help=f"CSV with the columns {', '.join(COLUMNS)}.")],
+    evaluators: Annotated[int, Option(metavar="N", help="Number of evaluators.")] = 52,
+    trials: Annotated[int, Option(metavar="N", help="Trials of each evaluator.")] = 52,
+    originals: Annotated[int, Option(metavar="N", help="Trials of original speech among them.")] = 26,
+    seed: Annotated[int, Option(metavar="N", help="Seed of the design.")] = 2022,
+    sources_may_repeat: Annotated[
+        bool,
+        Option("--sources-may-repeat", help="Allow a trial utterance more than once in a session."),
+    ] = False,
+    enrolments_may_repeat: Annotated[
+        bool,
+        Option("--enrolments-may-repeat", help="Allow an enrolment utterance more than once in a session."),
+    ] = False,
+    sexes_as_in_pool: Annotated[
+        bool,
+        Option("--sexes-as-in-pool", help="Women and men as often as in the CSV, not half and half."),
+    ] = False,
+    out: Annotated[Path | None, Option(metavar="FILE", help="Write the design here, for “vp study check”.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a design of a listening test from a CSV of trials and print its certificate.
 
+    The exit code is 1 where the certificate does not pass.
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code and never raises for what a person typed or sent."""
-    return run_command(lambda: _parser().run(arguments), ProblemsError)
-
-
-def _parser() -> Parser:
-    parser = Parser(prog=PROGRAM, description="Designs of listening tests and their balance certificates.")
-    commands = parser.add_subparsers(metavar="command", required=True)
-    plan = commands.add_parser("plan", help="make a design from a CSV of trials and print its certificate")
-    plan.add_argument("candidates", type=Path, help=f"CSV with the columns {', '.join(COLUMNS)}")
-    plan.add_argument("--evaluators", type=int, default=52, metavar="N", help="number of evaluators (default 52)")
-    plan.add_argument("--trials", type=int, default=52, metavar="N", help="trials of each evaluator (default 52)")
-    plan.add_argument(
-        "--originals", type=int, default=26, metavar="N", help="trials of original speech among them (default 26)"
+        vp study plan trials.csv --evaluators 6 --trials 12 --originals 6 --out design.json
+    """
+    found = read_candidates(_read(candidates), str(candidates))
+    request = DesignRequest(
+        systems=tuple(sorted({candidate.system for candidate in found} - {""})),
+        candidates=found,
+        evaluators=evaluators,
+        trials=trials,
+        originals=originals,
+        seed=seed,
+        sources_may_repeat=sources_may_repeat,
+        enrolments_may_repeat=enrolments_may_repeat,
+        sexes_as_in_pool=sexes_as_in_pool,
     )
-    plan.add_argument("--seed", type=int, default=2022, metavar="N", help="seed of the design (default 2022)")
-    plan.add_argument(
-        "--sources-may-repeat", action="store_true", help="allow a trial utterance more than once in a session"
-    )
-    plan.add_argument(
-        "--enrolments-may-repeat", action="store_true", help="allow an enrolment utterance more than once in a session"
-    )
-    plan.add_argument(
-        "--sexes-as-in-pool", action="store_true", help="women and men as often as in the CSV, not half and half"
-    )
-    plan.add_argument("--out", type=Path, metavar="FILE", help="write the design here, for “check”")
-    plan.set_defaults(run=_plan)
-    check = commands.add_parser("check", help="check a saved design again")
-    check.add_argument("design", type=Path, help="file that plan --out wrote")
-    check.set_defaults(run=_check)
-    for command in (plan, check):
-        command.add_argument("--json", action="store_true", help="the certificate as JSON")
-    return parser
-
-
-def _plan(options: argparse.Namespace) -> int:
-    candidates = read_candidates(_read(options.candidates), str(options.candidates))
-    systems = sorted({candidate.system for candidate in candidates} - {""})
-    request = _request(vars(options), systems, candidates)
     design = allocate(request)
-    if options.out is not None:
+    if out is not None:
         try:
-            options.out.write_text(write_design(request, design), encoding="utf-8")
+            out.write_text(write_design(request, design), encoding="utf-8")
         except OSError as error:
-            raise CommandError(
-                f"{options.out}: expected a file that can be written, found “{error.strerror}”."
-            ) from None
-    return _show(certify(request, design), as_json=options.json)
+            raise CommandError(f"{out}: expected a file that can be written, found “{error.strerror}”.") from None
+    return _show(certify(request, design), as_json=as_json)
 
 
-def _check(options: argparse.Namespace) -> int:
-    request, design = read_design(_read(options.design), str(options.design))
-    return _show(certify(request, design), as_json=options.json)
+def check_design(
+    design: Annotated[Path, Argument(metavar="DESIGN", help="File that “vp study plan --out” wrote.")],
+    as_json: AsJson = False,
+) -> int:
+    """Check a saved design again and print its certificate.
+
+    The exit code is 1 where the certificate does not pass.
+
+        vp study check design.json
+    """
+    request, saved = read_design(_read(design), str(design))
+    return _show(certify(request, saved), as_json=as_json)
 
 
 def _read(path: Path) -> str:

@@ -42,8 +42,22 @@ COMMANDS = {
     },
     "Listening tests": {
         "study new": ("portal.client.study:make_study", "Make a test of recordings, or of an edition's systems."),
+        "study plan": (
+            "listening.design.commands:plan_design",
+            "Make a design of a CSV of trials, and its certificate.",
+        ),
+        "study check": ("listening.design.commands:check_design", "Check a saved design again."),
+        "study analyse": ("listening.analysis.cli:analyse_answers", "Analyse a CSV of answers, or a zip of inputs."),
+        "study reproduce": (
+            "listening.analysis.cli:reproduce_analysis",
+            "Analyse a bundle again, compare every table.",
+        ),
+        "study describe": (
+            "listening.analysis.cli:describe_tables_and_columns",
+            "Explain the columns of files and tables.",
+        ),
     },
 }
-GROUPS = {"study": "Make listening tests."}
+GROUPS = {"study": "Make, plan and analyse listening tests."}
 # Packages of ours, of which the commands are made.
 OURS = frozenset({"common", "speech", "portal", "evaluation", "anonymization", "listening"})

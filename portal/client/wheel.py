@@ -41,6 +41,9 @@ REQUIRES: Mapping[str, str] = {
     "threadpoolctl": "threadpoolctl>=3.5",
     "typer": "typer>=0.29",
 }
+# What is read beside modules, and a folder of such files alone.
+_DATA_FOLDER = "listening/presets"
+_DATA = (".mplstyle", ".npy", ".safetensors", ".toml", ".txt")
 PYTHON = "3.11"  # or newer
 _MOMENT = (2020, 1, 1, 0, 0, 0)
 _START = '''"""The VoicePrivacy Portal from the shell: the program vp."""
@@ -134,8 +137,8 @@ def _imports(path: Path) -> Iterator[str]:
 def _sources() -> dict[str, bytes]:
     """Modules, and what lies beside them and is no module, by path from the root."""
     paths = set(find_modules()[0].values())
-    for folder in {path.parent for path in paths}:
-        paths |= {path for path in folder.iterdir() if path.suffix in (".toml", ".npy", ".safetensors")}
+    for folder in {ROOT / _DATA_FOLDER, *(path.parent for path in paths)}:
+        paths |= {path for path in folder.iterdir() if path.suffix in _DATA}
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in sorted(paths)}
 
 

@@ -1,11 +1,11 @@
-"""``python -m listening.analysis``: what it writes, what it says, how it ends."""
+"""``vp study``: what it writes, what it says, how it ends."""
 
 import csv
 import zipfile
 
 import pytest
 
-from listening.analysis.cli import main
+from tests.command_line import run_study
 from tests.listening.analysis.made_ratings import made_inputs
 
 QUICK = ["--resamples", "200", "--permutations", "200", "--no-figures"]
@@ -31,7 +31,7 @@ def ratings(tmp_path_factory):
 def done(ratings, tmp_path_factory):
     out = tmp_path_factory.mktemp("run") / "out"
     objective = str(ratings.with_name("objective.csv"))
-    assert main(["run", str(ratings), str(out), "--scale", "1-10", "--objective", objective, *QUICK]) == 0
+    assert run_study("analyse", ratings, out, "--scale", "1-10", "--objective", objective, *QUICK) == 0
     return out
 
 
@@ -48,7 +48,7 @@ def test_run_writes_tables_and_a_bundle(done):
 
 
 def test_run_says_the_systems_of_each_task(ratings, tmp_path, capsys):
-    assert main(["run", str(ratings), str(tmp_path / "out"), *QUICK]) == 0
+    assert run_study("analyse", ratings, tmp_path / "out", *QUICK) == 0
     said = capsys.readouterr()
     assert said.err == ""
     for words in ("Equal error rates", "verifiability", "intelligibility", "eer_low", "T03", "12 listeners"):
@@ -60,15 +60,15 @@ def test_run_says_the_systems_of_each_task(ratings, tmp_path, capsys):
 
 def test_reproduce_leaves_the_bundle_that_it_checks(done, tmp_path, capsys):
     content = (done / "bundle.zip").read_bytes()
-    for command in ("reproduce", "run"):
-        assert main([command, str(done / "bundle.zip"), str(done), "--no-figures"]) == 2
+    for command in ("reproduce", "analyse"):
+        assert run_study(command, done / "bundle.zip", done, "--no-figures") == 2
         assert "expected another folder than that of bundle.zip" in capsys.readouterr().err
     assert (done / "bundle.zip").read_bytes() == content
     again = tmp_path / "again"
-    assert main(["reproduce", str(done / "bundle.zip"), str(again), "--no-figures"]) == 0
+    assert run_study("reproduce", done / "bundle.zip", again, "--no-figures") == 0
     (again / "thesis.txt").write_text("mine")
     capsys.readouterr()
-    assert main(["reproduce", str(done / "bundle.zip"), str(again), "--no-figures"]) == 2
+    assert run_study("reproduce", done / "bundle.zip", again, "--no-figures") == 2
     assert "with earlier results alone, found “thesis.txt” in it" in capsys.readouterr().err
 
 
@@ -78,7 +78,7 @@ def test_reproduce_ends_with_1_where_a_table_differs(done, tmp_path, capsys):
         for name in before.namelist():
             content = before.read(name)
             after.writestr(name, content.replace(b"T01", b"T09") if name == "tables/raw/summary.csv" else content)
-    assert main(["reproduce", str(other), str(tmp_path / "out"), "--no-figures"]) == 1
+    assert run_study("reproduce", other, tmp_path / "out", "--no-figures") == 1
     said = capsys.readouterr()
     assert "tables/raw/summary.csv: was changed after the bundle was made." in said.err
     assert "the bundle has “" in said.err
@@ -86,41 +86,44 @@ def test_reproduce_ends_with_1_where_a_table_differs(done, tmp_path, capsys):
 
 
 def test_a_zip_of_inputs_runs_with_other_settings(done, tmp_path, capsys):
-    assert main(["run", str(done / "bundle.zip"), str(tmp_path / "out"), "--normalisation", "midrank", *QUICK]) == 0
+    assert run_study("analyse", done / "bundle.zip", tmp_path / "out", "--normalisation", "midrank", *QUICK) == 0
     with zipfile.ZipFile(tmp_path / "out" / "bundle.zip") as archive:
         settings = archive.read("inputs/settings.json").decode()
     assert '"normalisation": "midrank"' in settings
     assert '"resamples": 200' in settings
-    assert main(["run", str(done / "bundle.zip"), str(tmp_path / "out"), "--scale", "1-5", *QUICK]) == 2
+    assert run_study("analyse", done / "bundle.zip", tmp_path / "out", "--scale", "1-5", *QUICK) == 2
     assert "belong to a CSV" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["dance"], "invalid choice"),
-        (["run", "none.csv", "{out}"], "none.csv: expected a readable file, found “No such file or directory”"),
-        (["run", "{ratings}", "{ratings}"], "expected a folder, found a file"),
-        (["run", "{ratings}", "{out}", "--scale", "10-1"], "--scale: expected a scale such as 1-10 or naturalness=1-5"),
-        (["run", "{ratings}", "{out}", "--scale", f"1-{'9' * 400}"], "--scale: expected ratings within ±1,000,000"),
-        (["run", "{ratings}", "{out}", "--level", "nan"], "Expected level from 0.5 to 0.999, found nan."),
-        (["run", "{ratings}", "{out}", "--scale", "1-5"], "expected a rating of naturalness from 1 to 5"),
+        (["dance"], "vp study: No such command 'dance'. See vp study --help."),
+        (["analyse", "none.csv", "{out}"], "none.csv: expected a readable file, found “No such file or directory”"),
+        (["analyse", "{ratings}", "{ratings}"], "expected a folder, found a file"),
+        (
+            ["analyse", "{ratings}", "{out}", "--scale", "10-1"],
+            "--scale: expected a scale such as 1-10 or",
+        ),
+        (["analyse", "{ratings}", "{out}", "--scale", f"1-{'9' * 400}"], "--scale: expected ratings within ±1,000,000"),
+        (["analyse", "{ratings}", "{out}", "--level", "nan"], "Expected level from 0.5 to 0.999, found nan."),
+        (["analyse", "{ratings}", "{out}", "--scale", "1-5"], "expected a rating of naturalness from 1 to 5"),
         (["reproduce", "{ratings}", "{out}"], "expected a zip of inputs or a bundle"),
         (["describe", "nothing"], "found 'nothing'"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_sentences(ratings, tmp_path, capsys, arguments, words):
     named = [one.format(ratings=ratings, out=tmp_path / "out") for one in arguments]
-    assert main(named) == 2
+    assert run_study(*named) == 2
     said = capsys.readouterr().err
     assert words in said
     assert "Traceback" not in said
 
 
 def test_describe_says_what_columns_mean(capsys):
-    assert main(["describe"]) == 0
+    assert run_study("describe") == 0
     whole = capsys.readouterr().out
-    assert main(["describe", "detection", "ratings", "inputs"]) == 0
+    assert run_study("describe", "detection", "ratings", "inputs") == 0
     chosen = capsys.readouterr().out
     for words in ("detection (raw, normalised)", "rocch_eer", "is_target", "placements.csv"):
         assert words in whole

@@ -3,8 +3,8 @@
 import pytest
 
 from common.errors import ProblemsError
-from listening.analysis.cli import main
 from listening.analysis.reading.answers import AnswerOptions, read_answers
+from tests.command_line import run_study
 
 
 def read(text, kind, **options):
@@ -209,12 +209,12 @@ def test_command_analyses_a_folder_of_answers_and_makes_it_again(tmp_path, capsy
     for number in range(12):
         lines = [f"s{number:02},x,y,u{item},{'a' if (number + item) % 4 else 'b'}" for item in range(12)]
         (folder / f"s{number:02}.csv").write_text("\n".join(["session_id,system_a,system_b,item,winner", *lines, ""]))
-    assert main(["run", str(folder), str(out), "--kind", "ab", "--leave-out", "s03"]) == 0
+    assert run_study("analyse", folder, out, "--kind", "ab", "--leave-out", "s03") == 0
     said = capsys.readouterr().out
     assert "results: 132 answers, 11 sessions, 11 listeners" in said
     assert "1 session with 12 answers is left out by rules in force: 1 “left out by choice”." in said
     [line] = [line.split() for line in said.splitlines() if "share of wins" in line]
     assert line[4:8] == ["x", "y", "132", "0.750"]
     assert (out / "figures/common/compared-answer-share-of-wins-light.svg").exists()
-    assert main(["reproduce", str(out / "bundle.zip"), str(tmp_path / "again"), "--no-figures"]) == 0
+    assert run_study("reproduce", out / "bundle.zip", tmp_path / "again", "--no-figures") == 0
     assert "are the same byte for byte, 0 differ" in capsys.readouterr().out

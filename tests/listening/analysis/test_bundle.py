@@ -211,7 +211,7 @@ def test_a_bundle_holds_everything_and_says_what_it_is(made):
         "figures/normalised/det-naturalness.png",
     }
     readme = files["README.txt"].decode()
-    assert "python -m listening.analysis reproduce BUNDLE.zip OUT" in readme
+    assert "vp study reproduce BUNDLE.zip OUT" in readme
     assert "SIMULATED" in readme
     for path in results.tables:
         assert f"{path.split('/')[1]} (" in readme
@@ -224,7 +224,7 @@ def test_a_process_of_its_own_gives_the_same_tables_byte_for_byte(made, tmp_path
     """Also with the linear algebra of an older processor, or shared by two threads."""
     _, results, content = made
     (tmp_path / "bundle.zip").write_bytes(content)
-    command = ["-m", "listening.analysis", "reproduce", tmp_path / "bundle.zip", tmp_path / "out", "--no-figures"]
+    command = ["-m", "portal.client", "study", "reproduce", tmp_path / "bundle.zip", tmp_path / "out", "--no-figures"]
     answer = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert f"{len(results.tables)} tables are the same byte for byte, 0 differ." in answer.stdout

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from listening.design.commands import COLUMNS, main
+from listening.design.commands import COLUMNS
+from tests.command_line import run_study
 from tests.listening.design.pools import make_request
 
 NUMBERS = ["--evaluators", "6", "--trials", "12", "--originals", "6"]
@@ -27,27 +28,27 @@ def candidates(tmp_path):
 
 def test_plan_and_check_again(candidates, tmp_path, capsys):
     saved = tmp_path / "design.json"
-    assert main(["plan", str(candidates), *NUMBERS, "--out", str(saved)]) == 0
+    assert run_study("plan", candidates, *NUMBERS, "--out", saved) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("Balance certificate: passes")
-    assert main(["check", str(saved)]) == 0
+    assert run_study("check", saved) == 0
     assert capsys.readouterr().out == printed
-    assert main(["check", str(saved), "--json"]) == 0
+    assert run_study("check", saved, "--json") == 0
     assert json.loads(capsys.readouterr().out)["sha256"] in printed
 
 
 def test_a_changed_design_does_not_pass(candidates, tmp_path, capsys):
     saved = tmp_path / "design.json"
-    main(["plan", str(candidates), *NUMBERS, "--out", str(saved)])
+    run_study("plan", candidates, *NUMBERS, "--out", saved)
     whole = json.loads(saved.read_text())
     whole["design"]["blocks"][0][0] = whole["design"]["blocks"][0][1]
     saved.write_text(json.dumps(whole))
-    assert main(["check", str(saved)]) == 1
+    assert run_study("check", saved) == 1
     assert "DOES NOT PASS" in capsys.readouterr().out
 
 
 def test_a_request_that_cannot_be_met_ends_with_sentences(candidates, capsys):
-    assert main(["plan", str(candidates), "--evaluators", "1", "--trials", "4", "--originals", "2"]) == 2
+    assert run_study("plan", candidates, "--evaluators", "1", "--trials", "4", "--originals", "2") == 2
     assert "Coverage: " in capsys.readouterr().err
 
 
@@ -66,7 +67,7 @@ def test_a_request_that_cannot_be_met_ends_with_sentences(candidates, capsys):
 def test_a_wrong_csv_is_told(tmp_path, capsys, text, words):
     path = tmp_path / "wrong.csv"
     path.write_text(text)
-    assert main(["plan", str(path)]) == 2
+    assert run_study("plan", path) == 2
     assert words in capsys.readouterr().err
 
 
@@ -74,5 +75,5 @@ def test_a_wrong_csv_is_told(tmp_path, capsys, text, words):
 def test_no_saved_design_is_told(tmp_path, capsys, text):
     path = tmp_path / "design.json"
     path.write_text(text)
-    assert main(["check", str(path)]) == 2
+    assert run_study("check", path) == 2
     assert "expected a saved design" in capsys.readouterr().err

@@ -52,6 +52,23 @@ def test_installed_file_is_the_program(vp):
     assert (answer.returncode, answer.stderr[:13]) == (2, "Which portal?")
 
 
+EVERY_HELP = """
+import sys, voiceprivacy_vp
+from portal.client.commands import COMMANDS
+from portal.client.main import main
+print(sys.modules["portal"].__path__)
+sys.exit(any(main([*name.split(), "--help"]) for part in COMMANDS.values() for name in part))
+"""
+
+
+def test_installed_file_holds_every_command(installed, tmp_path):
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(installed / "lib")}
+    command = [sys.executable, "-P", "-c", EVERY_HELP]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, env=environment)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert str(installed) in answer.stdout.splitlines()[0]
+
+
 @pytest.mark.django_db
 def test_portal_serves_the_file_with_its_hash_to_everybody(client):
     page = client.get(reverse("downloads:page")).content.decode()
