@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Span = tuple[int, float, float]  # a row, and two values
 
 WIDTH_INCHES = 4.4
-HOLLOW, WARNING = -1, -2  # fills beside those of the palette's series
+HOLLOW = -1  # a fill beside those of the palette's series
 MOST_CELLS = 20  # of a matrix; rows of more are bars
 _FEW, _DENSE, _NAMELESS = 16, 34, 150  # with more rows than these, they are lower and hold less
 _AROUND_INCHES = 0.95  # the key, the axis and its name
@@ -127,9 +127,8 @@ class Marks:
         words: in the key; empty for none.
         spans: lines through them, such as intervals.
         marker: as matplotlib names it.
-        fill: the place of a colour in the palette's series, `HOLLOW` or `WARNING`.
+        fill: the place of a colour in the palette's series, or `HOLLOW`.
         size: of a point.
-        has_ends: whether a stroke ends each span.
     """
 
     points: Sequence[tuple[int, float]]
@@ -138,16 +137,14 @@ class Marks:
     marker: str = "o"
     fill: int = 0
     size: float = 6.5
-    has_ends: bool = True
 
     def draw(self, axes: Axes, palette: Palette) -> None:
-        ink = palette.ink if self.has_ends else palette.muted
+        ink = palette.ink
         if self.spans:
             rows, lows, highs = zip(*self.spans, strict=True)
             axes.hlines(rows, lows, highs, color=ink, linewidth=1.2, zorder=2.5)
-            if self.has_ends:
-                axes.plot([*lows, *highs], [*rows, *rows], "|", color=ink, markersize=5, zorder=2.5)
-        colour = {HOLLOW: "none", WARNING: palette.warning}.get(self.fill) or palette.series[self.fill]
+            axes.plot([*lows, *highs], [*rows, *rows], "|", color=ink, markersize=5, zorder=2.5)
+        colour = "none" if self.fill == HOLLOW else palette.series[self.fill]
         edge = colour if self.marker == "|" else palette.ink
         look: Look = {"marker": self.marker, "markersize": self.size, "color": ink}
         look |= {"markerfacecolor": colour, "markeredgecolor": edge}
@@ -158,7 +155,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class RowPanel:
+class RowPlot:
     """Rows on one axis of values.
 
     Attributes:
@@ -167,7 +164,6 @@ class RowPanel:
         bands: areas behind the points, such as what chance gives, each from a line on.
         band_words: in the key.
         lines: values through all rows with their words for the key.
-        head: above the rows.
     """
 
     rows: Rows
@@ -177,10 +173,13 @@ class RowPanel:
     bands: Sequence[Span] = ()
     band_words: str = ""
     lines: Sequence[tuple[float, str]] = ()
-    head: str = ""
-    most_ticks: int = 6
 
-    def draw(self, axes: Axes, palette: Palette) -> None:
+    @property
+    def size(self) -> Size:
+        return Size(WIDTH_INCHES, round(_AROUND_INCHES + self.rows.inches, 2))
+
+    def paint(self, figure: Figure, palette: Palette) -> None:
+        axes = figure.subplots()
         self.rows.draw(axes, palette)
         for one in self.marks:
             one.draw(axes, palette)
@@ -191,38 +190,12 @@ class RowPanel:
             axes.vlines(low, row - 0.36, row + 0.36, linewidth=1.3, **look)
         for value, words in self.lines:
             draw_limit(axes, value, palette, label=words)
-        if self.head:
-            axes.set_title(self.head, fontsize=SMALL, color=palette.muted)
         low, high = self.limits
         room = 0.03 * (high - low)
-        set_value_axis(axes, self.limits, self.axis, room=room, most=self.most_ticks)
-        spans = [span for one in self.marks if one.has_ends for span in one.spans]
+        set_value_axis(axes, self.limits, self.axis, room=room, most=6)
+        spans = [span for one in self.marks for span in one.spans]
         cut = [(low - room, row, "<") for row, start, _ in spans if start < low]
         mark_cut(axes, [*cut, *((high + room, row, ">") for row, _, end in spans if end > high)], palette)
-
-
-@dataclass(frozen=True, slots=True)
-class RowPlot:
-    """Panels of rows: beneath each other, or the same rows side by side."""
-
-    panels: Sequence[RowPanel]
-    is_side_by_side: bool = False
-
-    @property
-    def size(self) -> Size:
-        inches = [panel.rows.inches for panel in self.panels]
-        if self.is_side_by_side:
-            return Size(WIDTH_INCHES, round(_AROUND_INCHES + 0.2 + inches[0], 2))
-        return Size(WIDTH_INCHES, round(_AROUND_INCHES + sum(inches) + 0.7 * (len(inches) - 1), 2))
-
-    def paint(self, figure: Figure, palette: Palette) -> None:
-        if self.is_side_by_side:
-            all_axes = figure.subplots(1, len(self.panels), squeeze=False)[0]
-        else:
-            heights = [panel.rows.inches for panel in self.panels]
-            all_axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for panel, axes in zip(self.panels, all_axes, strict=True):
-            panel.draw(axes, palette)
 
 
 @dataclass(frozen=True, slots=True)

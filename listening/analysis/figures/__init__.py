@@ -14,9 +14,9 @@ __all__ = ["StudyFigure", "list_figures"]
 BY_SCORES: tuple[Scores, ...] = ("raw", "normalised")
 _OF_A_TASK = (
     *(ratings.violin_figures, detection.eer_figures, detection.det_figures, ratings.histogram_figures),
-    *(detection.eer_difference_figures, ratings.significance_figures, ratings.listener_figures),
+    *(detection.eer_difference_figures, ratings.significance_figures),
 )
-_OF_SCORES = (ratings.scatter_figures, detection.pair_eer_figures, detection.pair_det_figures)
+_OF_SCORES = (detection.pair_eer_figures, detection.pair_det_figures)
 _COMMON = (boards.grouping_figures, boards.map_figures, detection.transcription_figures, answers.answer_figures)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evaluation.figures.scatter_plots import MapPlot, MapPoint
+from evaluation.figures.map_plot import MapPlot, MapPoint
 from listening.analysis.figures.detection import plot_values
 from listening.analysis.figures.labels import count, find_free, listed, number, sentence, short_names, slug
 from listening.analysis.figures.view import Record, ResultsView, StudyFigure, group_rows, has_interval

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.figures.det import Curve, plot_curves, spread_curves, spread_systems
-from evaluation.figures.row_plots import HOLLOW, Marks, MatrixPlot, RowPanel, RowPlot, Rows
+from evaluation.figures.row_plots import HOLLOW, Marks, MatrixPlot, RowPlot, Rows
 from evaluation.figures.style import hold_spans
 from listening.analysis.figures.labels import interval, listed, percent, sentence, short_group
 from listening.analysis.figures.view import (
@@ -303,7 +303,7 @@ def plot_values(
     values += [value for value in (chance, 0.0 if beside else None) if value is not None]
     spans = [(low, high) for one in marks for _, low, high in one.spans]
     breaks = [place for place in headings if place] + [place + 1 for place in anchors if place + 1 < len(shown)]
-    panel = RowPanel(
+    return RowPlot(
         Rows(
             [label for label, _ in shown],
             columns,
@@ -318,7 +318,6 @@ def plot_values(
         band_words,
         lines=[] if chance is None else [(chance, chance_words)],
     )
-    return RowPlot([panel])
 
 
 def _make_curve(name: str, points: Sequence[Record], rate: Record, *, is_anchor: bool = False) -> Curve:

@@ -1,22 +1,14 @@
-"""How systems were rated, as figures: distributions, which systems differ, and what ratings go with.
-
-What each listener gave (`listener_figures`) has a figure too, for organizers alone.
-"""
+"""How systems were rated, as figures: distributions, and which systems differ."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from math import floor
 
 import numpy as np
 
-from common.arrays import Floats
-from common.rounding import range_in_words
 from evaluation.figures.histogram import Bin, HistogramPanel, HistogramPlot
-from evaluation.figures.row_plots import HOLLOW, WARNING, Marks, MatrixPlot, RowPanel, RowPlot, Rows, Violin, ViolinPlot
-from evaluation.figures.scatter_plots import CellAxis, CountPlot
+from evaluation.figures.row_plots import MatrixPlot, Rows, Violin, ViolinPlot
 from listening.analysis.figures.labels import count, interval, listed, number, percent, sentence, short_group
 from listening.analysis.figures.view import (
     Record,
@@ -28,7 +20,6 @@ from listening.analysis.figures.view import (
     weigh_pairs,
 )
 from listening.analysis.reading.inputs import ORIGINAL
-from listening.analysis.scoring.objective import SUBJECTIVE
 from listening.analysis.tables import Scores, choice_in_words
 
 _BOX = ("low_whisker", "q1", "median", "q3", "high_whisker")
@@ -37,17 +28,6 @@ _TOPS_PERCENT = (10, 20, 30, 40, 60, 80, 100)
 _MANY_PANELS = 16
 _LITTLE_HIGHER = 2.0
 _LEVELS = (0.05, 0.01, 0.001)
-_CELLS = 20
-_WER = "one_minus_wer"
-# Measures by what correlations call them: column of the table of utterances, and slug.
-_MEASURES = {
-    "naturalness": ("naturalness", "naturalness"),
-    "intelligibility": ("intelligibility", "intelligibility"),
-    "1 − WER": (_WER, "wer"),
-    "one_minus_wer": (_WER, "wer"),
-    "ρF0": ("pitch_correlation", "pitch"),
-    "pitch_correlation": ("pitch_correlation", "pitch"),
-}
 
 
 def violin_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
@@ -268,155 +248,3 @@ def significance_figures(view: ResultsView, scores: Scores, task: str) -> Iterat
         ),
         task=task,
     )
-
-
-def scatter_figures(view: ResultsView, scores: Scores) -> Iterator[StudyFigure]:
-    """Yield figures of two measures of each utterance, for each pair whose correlation is known.
-
-    No single utterance is named. The correlations stand above with their intervals.
-    """
-    utterances = [row for row in view.rows(scores, "utterances") if row["system"] != ORIGINAL]
-    for row in view.rows(scores, "correlations"):
-        first, second = (_MEASURES.get(str(row[end])) for end in ("first", "second"))
-        if first is None or second is None or row["pearson"] is None or not {first[0], second[0]} & set(SUBJECTIVE):
-            continue
-        # The subjective measure upwards; of two, the first.
-        x, y = (first[0], second[0]) if second[0] == "naturalness" else (second[0], first[0])
-        held = [one for one in utterances if one[x] is not None and one[y] is not None]
-        if held:
-            yield _scatter(view, scores, row, held, x, y, f"scatter-{first[1]}-{second[1]}")
-
-
-def _scatter(
-    view: ResultsView, scores: Scores, row: Record, utterances: Sequence[Record], x: str, y: str, name: str
-) -> StudyFigure:
-    values = {column: np.array([float(one[column]) for one in utterances]) for column in (x, y)}
-    axes = {column: _make_measure(view, scores, column, values[column]) for column in (x, y)}
-    places = []
-    for column, axis in axes.items():
-        found = np.searchsorted(axis.edges, values[column], side="right") - 1
-        places.append(np.clip(found, 0, axis.edges.size - 2).tolist())
-    cells = dict(sorted(Counter(zip(*places, strict=True)).items()))
-
-    circle = "Area of a circle: anonymised utterances in that cell."
-    if _WER in axes:
-        circle += " At 1: every word recognised."
-        below, lowest = int(np.sum(values[_WER] < 0)), values[_WER].min()
-        circle += f" Left of 0: {count(below)} with more errors than words, down to {number(lowest)}." if below else ""
-    title = f"{sentence(str(row['first']))} and {row['second']} of each utterance"
-    correlations = [
-        f"{sentence(kind)} {number(row[kind])}{interval(row, kind, number, f'{view.level_words} ')}"
-        for kind in ("pearson", "spearman")
-    ]
-    return view.figure(
-        scores,
-        name,
-        title,
-        circle,
-        f"n = {count(int(row['utterances'] or len(utterances)))} utterances, "
-        f"{count(int(row['listeners'] or 0))} listeners (the clusters).",
-        intervals=row["pearson_low"] is not None,
-        alt=f"{title}: {'; '.join(correlations)}.",
-        plot=CountPlot(axes[x], axes[y], cells, "\n".join(correlations), "utterances"),
-        task="",
-    )
-
-
-def _make_measure(view: ResultsView, scores: Scores, column: str, values: Floats) -> CellAxis:
-    """Return the axis of a measure, with the cells in which its values are counted."""
-    if column == _WER:
-        # The last cell, without width, holds those in which every word was recognised; the first all those below 0.
-        below = [-1 / _CELLS] if values.min() < 0 else []
-        return CellAxis("1 − WER of the recogniser", np.array([*below, *np.linspace(0, 1, _CELLS + 1), 1.0]), (0, 1))
-    if column == "pitch_correlation":
-        return CellAxis("Pitch correlation ρF0", np.linspace(-1, 1, _CELLS + 1), (-1, 1))
-    low, high = view.scale(scores, column)
-    # Raw ratings have a cell for each level, so that an utterance with one rating stands on it.
-    has_levels = 2 <= round(high - low) <= _CELLS
-    edges = np.arange(low - 0.5, high + 1) if has_levels else np.linspace(low, high, _CELLS + 1)
-    return CellAxis(view.score_words(scores, column), edges, (low, high))
-
-
-_TOKEN = 8
-# Normalised scores of every listener have the same mean.
-_LEFT_WORDS = {
-    False: "mean and standard deviation of a listener's scores",
-    True: "inconsistency, the standard deviation of a listener's scores around the means of all listeners",
-}
-
-
-def listener_figures(view: ResultsView, scores: Scores, task: str) -> Iterator[StudyFigure]:
-    """Yield how each listener used the scores, and whether they agree with those of all others, sorted by agreement.
-
-    Those left out are hollow, those that a screening rule would catch are named.
-    """
-    rows = [row for row in view.rows(scores, "listeners", task) if row["mean"] is not None]
-    if not rows:
-        return
-    agreement = {id(row): -2.0 if row["correlation"] is None else float(row["correlation"]) for row in rows}
-    rows.sort(key=lambda row: (-agreement[id(row)], str(row["listener"])))
-    excluded = sum(bool(row["excluded"]) for row in rows)
-    is_normalised = scores == "normalised"
-    means = sorted(float(row["mean"]) for row in rows)
-    known = sorted(float(row["correlation"]) for row in rows if row["correlation"] is not None)
-    agreeing = ""
-    if known:
-        agreeing = (
-            f"; agreement with the others {range_in_words(number(known[0]), number(known[-1]))}, "
-            f"median {number(known[len(known) // 2])}"
-        )
-    yield view.figure(
-        scores,
-        f"listeners-{task}",
-        f"{sentence(task)}: each listener",
-        f"Left: {_LEFT_WORDS[is_normalised]}; right: correlation with the system means of all other listeners. "
-        "Sorted by it.",
-        f"n = {count(sum(int(row['n'] or 0) for row in rows))} ratings by {count(len(rows))} listeners, "
-        f"{count(excluded)} of them left out by a rule in force.",
-        alt=f"{sentence(task)}, {len(rows)} listeners: means of {range_in_words(number(means[0]), number(means[-1]))}"
-        f"{agreeing}; {excluded} left out, {sum(bool(row['caught']) for row in rows)} caught by screening rules.",
-        plot=_plot_listeners(view, scores, task, rows),
-        task=task,
-        is_about_listeners=True,
-        is_for_organizers=True,
-    )
-
-
-def _plot_listeners(view: ResultsView, scores: Scores, task: str, rows: Sequence[Record]) -> RowPlot:
-    names = [str(row["listener"]) for row in rows]
-    short = [name if len(name) <= _TOKEN + 4 else name[:_TOKEN] + "…" for name in names]
-    left = "inconsistency" if scores == "normalised" else "mean"
-    deviations = [
-        (place, row["mean"] - row["sd"], row["mean"] + row["sd"])
-        for place, row in enumerate(rows)
-        if left == "mean" and row["sd"] is not None
-    ]
-
-    def marks(column: str, spans: Sequence[tuple[int, float, float]] = ()) -> list[Marks]:
-        points = [(place, float(row[column])) for place, row in enumerate(rows) if row[column] is not None]
-        out = [one for one in points if rows[one[0]]["excluded"]]
-        caught = [one for one in points if rows[one[0]]["caught"] and not rows[one[0]]["excluded"]]
-        counted = [one for one in points if one not in out and one not in caught]
-        found = [Marks(counted, "listener", spans, size=5.0, has_ends=False)]
-        if out:
-            found.append(Marks(out, "left out", fill=HOLLOW, size=5.0))
-        if caught:
-            found.append(Marks(caught, "caught by a rule", marker="X", fill=WARNING, size=6.0))
-        return found
-
-    values = [float(row[left]) for row in rows if row[left] is not None]
-    limits = view.scale(scores, task) if left == "mean" else (0.0, max([0.1, *values]))
-    least = min([0.6, *(float(row["correlation"]) for row in rows if row["correlation"] is not None)])
-    axis, head = ("rating", "mean ± SD") if left == "mean" else ("normalised rank", "inconsistency")
-    panels = [
-        RowPanel(Rows(short, roomy=0.165), marks(left, deviations), limits, axis, head=head, most_ticks=5),
-        RowPanel(
-            Rows([""] * len(rows), roomy=0.165),
-            marks("correlation"),
-            (floor(5 * least) / 5, 1.0),
-            "correlation",
-            head="agreement",
-            most_ticks=5,
-        ),
-    ]
-    return RowPlot(panels, is_side_by_side=True)

@@ -54,8 +54,7 @@ class StudyFigure:
         formats: the files that are worth making.
         task: of the ratings; empty where there is none.
         system: whose figure it is; empty where it is of all.
-        is_about_listeners: names single listeners, so nobody but the organizers of the study may see it.
-        is_for_organizers: so is that, and what shows single samples of several systems.
+        is_for_organizers: shows single samples of several systems.
     """
 
     scores: Scores
@@ -67,7 +66,6 @@ class StudyFigure:
     formats: tuple[ImageFormat, ...] = ALL_FORMATS
     task: str = ""
     system: str = ""
-    is_about_listeners: bool = False
     is_for_organizers: bool = False
     is_simulated: bool = False
     reading: str = ""

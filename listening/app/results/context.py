@@ -103,7 +103,7 @@ def listeners_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
     context = page_context(shown, query)
     if shown.analysis is None or not shown.may_see(ResultsPart.LISTENERS):
         raise Http404
-    return context | {"page": _listeners_page(*_key(shown, context["reader"]))}
+    return context | {"page": _listeners_page(shown.analysis.results, context["reader"])}
 
 
 def page_context(shown: Shown, query: Mapping[str, str]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _study_page(
     if not reader.sees_listeners:
         found = replace(found, tables={path: rows_for_everybody(table) for path, table in found.tables.items()})
     shown = shown_figures(results, reader, dict(drawn), mark)
-    figures = [one for one in shown if not one["system"] and not one["is_about_listeners"]]
+    figures = [one for one in shown if not one["system"]]
     page = results_page(found, reader, figures, sorting, is_imported=is_imported)
     return page, render_to_string("listening/results/_body.html", {"page": page, "study": found.study})
 
@@ -167,15 +167,14 @@ def _system_page(
     results: str, drawn: Files, mark: str, reader: Reader, name: str
 ) -> tuple[dict[str, Any] | None, SafeString]:
     shown = shown_figures(results, reader, dict(drawn), mark)
-    figures = [one for one in shown if one["system"] == name and not one["is_about_listeners"]]
+    figures = [one for one in shown if one["system"] == name]
     page = system_page(parsed_results(results), reader, name, figures)
     return page, render_to_string("listening/results/_system_body.html", {"page": page})
 
 
 @lru_cache(maxsize=PAGES_KEPT)
-def _listeners_page(results: str, drawn: Files, mark: str, reader: Reader) -> dict[str, Any]:
-    figures = [one for one in shown_figures(results, reader, dict(drawn), mark) if one["is_about_listeners"]]
-    return listeners_page(parsed_results(results), reader, figures)
+def _listeners_page(results: str, reader: Reader) -> dict[str, Any]:
+    return listeners_page(parsed_results(results), reader)
 
 
 # What one person may see ---------------------------------------------------------------------------

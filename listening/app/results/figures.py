@@ -19,7 +19,7 @@ from portal.core.storage import read_stored
 
 FORMATS = ("svg", "pdf", "png")
 IN_SIGHT = frozenset({"answers", "task", "linkability", "transcription"})  # places whose first figure stands unfolded
-OF_FIGURE = ("name", "task", "system", "is_about_listeners", "title", "alt", "size")
+OF_FIGURE = ("name", "task", "system", "title", "alt", "size")
 ShownFigure = Mapping[str, Any]  # for `components/figure.html`, with `place`: where on a page it belongs
 
 

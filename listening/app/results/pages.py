@@ -285,7 +285,7 @@ def _downloads(results: Results, reader: Reader) -> list[tuple[str, list[tuple[s
 # Listeners -----------------------------------------------------------------------------------------
 
 
-def listeners_page(results: Results, reader: Reader, figures: Figures) -> dict[str, Any]:
+def listeners_page(results: Results, reader: Reader) -> dict[str, Any]:
     shape = Shape(reader, results)
     tasks = dict.fromkeys(str(row["task"]) for row in shape.records("listeners"))
     asked = [one for one in results.questions.values() if one.key in tasks]
@@ -294,7 +294,6 @@ def listeners_page(results: Results, reader: Reader, figures: Figures) -> dict[s
     return {
         "tables": [(title, table) for title, found in tables for table in found],
         "rules": [_rule(shape, rule) for rule in rules],
-        "figures": figures,
     }
 
 

@@ -11,7 +11,7 @@ from listening.app.results.selectors import figures_in
 from tests.listening.results.answered import CHOSEN
 from tests.quick_jobs import draw_plainly
 
-KEPT = ("violin-naturalness", "listeners-naturalness", "scatter-naturalness-intelligibility")
+KEPT = ("violin-naturalness", "significance-naturalness")
 
 
 @pytest.fixture

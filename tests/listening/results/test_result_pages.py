@@ -38,7 +38,6 @@ DRAWN = (
     "raw/violin-naturalness-dark.svg",
     "normalised/violin-naturalness-light.svg",
 )
-OF_LISTENERS = "raw/listeners-naturalness-light.svg"
 PEOPLE = ("visitor", "member", "operator", "rival", "team", "organizer")
 
 
@@ -46,9 +45,7 @@ def heard_study(drawn=()):
     """A study in which systems of two teams were heard."""
     results = made_up_results()
     results = replace(results, remarks=[*results.remarks, f"One listener stands out: {LISTENERS[0]}."])
-    study = make_analysed(
-        organizer=make_organizer(name="organizer"), figures=(*DRAWN, OF_LISTENERS, *drawn), results=results
-    )
+    study = make_analysed(organizer=make_organizer(name="organizer"), figures=(*DRAWN, *drawn), results=results)
     add_heard_system(study, SYSTEMS[0], team=make_team(study.edition, owner=make_user(name="team")))
     add_heard_system_of_rival(study, make_user(name="rival"))
     make_user(name="member")
@@ -135,10 +132,8 @@ def test_no_listener_is_named_but_to_organizers(place):
         assert named == (set(LISTENERS) if who == "organizer" else set()), who
 
 
-def test_figures_of_listeners_are_for_organizers(place):
+def test_page_of_listeners_is_for_organizers(place):
     for who in PEOPLE:
-        status = place.get(who, "results-figure", "raw", "listeners-naturalness", "svg").status_code
-        assert (status == 200) is (who == "organizer"), who
         status = place.get(who, "results-listeners").status_code
         assert (status == 200) is (who == "organizer"), who
     figure = place.get("visitor", "results-figure", "raw", "violin-naturalness", "svg")

@@ -1,8 +1,4 @@
-"""Points in a plane: `CountPlot` counts them in the cells of a grid, `MapPlot` shows who lies close to whom.
-
-Ratings are few levels and utterances many, so points of a scatter plot would lie on each other: the area of a circle is
-the number of points in its cell.
-"""
+"""Points in a plane or on a line: who lies close to whom."""
 
 from __future__ import annotations
 
@@ -10,10 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evaluation.figures.row_plots import set_value_axis
 from evaluation.figures.style import MARKERS, SMALL, Look, Palette, Size, fit_legend, mark_artist
 
 if TYPE_CHECKING:
@@ -21,56 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH_INCHES = 4.4
-_GRID_INCHES = 3.6
-_LARGEST_CIRCLE = 0.86  # of the side of a cell
-
-
-@dataclass(frozen=True, slots=True)
-class CellAxis:
-    """An axis of cells. `edges`: of the cells, ascending, may reach beyond the limits; equal ones hold one value."""
-
-    words: str
-    edges: NDArray[np.float64]
-    limits: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class CountPlot:
-    """How many points lie in each cell, by its column and line. `heading`: above; `counted`: what points are."""
-
-    x: CellAxis
-    y: CellAxis
-    cells: Mapping[tuple[int, int], int]
-    heading: str
-    counted: str
-
-    @property
-    def size(self) -> Size:
-        return Size(WIDTH_INCHES, _GRID_INCHES + 1.2)
-
-    def paint(self, figure: Figure, palette: Palette) -> None:
-        axes = figure.subplots()
-        edges = self.x.edges, self.y.edges
-        inches = [_GRID_INCHES / (each.size - 1) for each in edges]
-        widest = 72 * _LARGEST_CIRCLE * min((inches[0] * inches[1]) ** 0.5, 1.4 * min(inches))
-        places = np.array(list(self.cells))
-        counts = np.array(list(self.cells.values()))
-        most, few = int(counts.max()), max(1, int(counts.max()) // 10)
-        look: Look = {"color": palette.series[0], "edgecolors": palette.ink, "linewidths": 0.4, "zorder": 3}
-        look["clip_on"] = False  # a cell without width lies on the edge
-        x, y = ((each[places[:, axis]] + each[places[:, axis] + 1]) / 2 for axis, each in enumerate(edges))
-        axes.scatter(x, y, s=np.maximum(widest**2 * counts / most, 1.2), **look)
-        what = self.counted if most != 1 else self.counted.removesuffix("s")
-        legend = [(most, f"{most:,} {what}"), *([(few, f"{few:,}")] if few < most else [])]
-        for count, words in legend:
-            axes.scatter([], [], s=max(min(widest, 12) ** 2 * count / most, 1.2), label=words, **look)
-        room = max(self.x.limits[0] - self.x.edges[0], self.x.edges[-1] - self.x.limits[1], 0.0)
-        set_value_axis(axes, self.x.limits, self.x.words, room=room + 0.01 * (self.x.limits[1] - self.x.limits[0]))
-        axes.set_ylim(self.y.edges[0] - 0.01, self.y.edges[-1] + 0.01)
-        axes.locator_params(axis="y", nbins=10, steps=[1, 2, 5, 10])
-        axes.set_ylabel(self.y.words)
-        axes.set_title(self.heading, fontsize=SMALL)
-        axes.grid(visible=True)
 
 
 @dataclass(frozen=True, slots=True)
