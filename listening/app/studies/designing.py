@@ -20,7 +20,6 @@ from listening.app.studies.planning import (
     PlannedDesign,
     PlannedPresentation,
     explain_missing,
-    keep_verdict,
     plan_design,
     plan_extension,
 )
@@ -62,11 +61,7 @@ def make_design(study: Study, by: Any, *, progress: Progress | None = None) -> d
     if problems := [] if study.has_own_recordings else explain_missing(study, submissions, sets):
         raise ProblemsError(problems)
     pool, codes = pool_of(study), codes_of(study)
-    try:
-        planned = plan_design(study, codes, pool, progress=progress)
-    except ProblemsError as error:
-        keep_verdict(study, submissions, sets, error.problems)
-        raise
+    planned = plan_design(study, codes, pool, progress=progress)
     if progress is not None:
         progress(0, 0, "writing")
     with transaction.atomic():

@@ -23,7 +23,7 @@ from listening.app.models import Presentation, PresentationSample, Study
 from listening.app.studies import rules, selectors
 from listening.app.studies.forms import PLAN_SECTIONS, SAVED, SECTIONS, StudyForm
 from listening.app.studies.interface_words import count_missing, ships_words
-from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, find_ways_out, judge_plan
+from listening.app.studies.planning import TRIED_IN_REQUEST_S, PlanVerdict, judge_plan
 from listening.app.studies.rules import CHANGEABLE, DESIGNABLE, LAUNCHED, RELAXATIONS
 from listening.app.studies.services import DESIGN_JOB, missing_for_launch
 from listening.app.studies.settings import (
@@ -33,7 +33,6 @@ from listening.app.studies.settings import (
     parse_questionnaire,
     parse_screening,
 )
-from listening.app.studies.sizes import SIZES, explain_size
 from listening.design.certificate import describe_power
 from listening.design.precision import TYPICAL_EER, SystemPrecision, plan_precision
 from listening.questions import COMPARED_SLOTS, AskedQuestion, Kind, Orders
@@ -79,8 +78,6 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
     blocks = study.blocks.aggregate(made=Count("pk"), finished=Count("pk", filter=Q(is_finished=True)))
     places = blocks["made"] or study.evaluators
     verdict = judge_plan(study) if is_undesigned and not is_busy else PlanVerdict([], is_tried=False)
-    heard = list(selectors.heard_submissions(study).values()) if verdict.problems else []
-    size = request.GET.get("size", "") if is_undesigned and not verdict.problems else ""
     link = evaluator_link(study, request)
     is_confirmed = study.platform == Study.Platform.PROLIFIC and bool(study.platform_settings.get("confirm_by_api"))
     still = selectors.sessions_under_way(study).filter(held_block__isnull=False)  # for which the analysis waits
@@ -92,8 +89,6 @@ def study_page(study: Study, request: HttpRequest) -> dict[str, Any]:
         "job": study.job,
         "is_busy": is_busy,
         "plan_problems": verdict.problems,
-        "ways": find_ways_out(study, systems=heard, data_sets=study.data_sets.all()) if heard else [],
-        "size_note": explain_size(study, size) if size in SIZES else None,
         "systems": _conditions(study),
         "left_out": selectors.systems_left_out(study) if is_planned else [],
         "plan": describe_plan(study),
@@ -347,8 +342,6 @@ def planner(study: Study, form: StudyForm, *, seconds: float = TRIED_IN_REQUEST_
     else:
         verdict = judge_plan(tried, systems=submissions, data_sets=data_sets, further=further, seconds=seconds)
     page: dict[str, Any] = {"plan_problems": verdict.problems, "is_tried": verdict.is_tried}
-    if verdict.problems and not form_problems and not study.has_own_recordings:
-        page["ways"] = find_ways_out(tried, systems=submissions, data_sets=data_sets)
     try:
         heard = study.compared if study.has_own_recordings else [one.system for one in submissions]
         page |= _effort(tried, list(map(str, heard)), selectors.mean_length(study, data_sets))

@@ -11,32 +11,19 @@ beside itself has a sure answer. The same seed and the same recordings give the 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from time import thread_time
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from django.core.cache import cache
-from django.db.models import Count, Max
-from django.http import QueryDict
-from django.utils.http import urlencode
 
 from common.errors import ProblemsError
 from listening.app.models import Condition, Presentation, Study
 from listening.app.studies import rules, stored_design
-from listening.app.studies.rules import (
-    NUMBERS,
-    PLAN_FIELDS,
-    RELATIONS,
-    RELAXATIONS,
-    plan_number_problems,
-    right_answers,
-)
+from listening.app.studies.rules import NUMBERS, plan_number_problems, right_answers
 from listening.app.studies.selectors import (
     StimulusPool,
     codes_of,
@@ -55,8 +42,8 @@ from listening.design.ordering import insert_controls
 from listening.design.requirements import Candidate, Design, PoolUtterance, Progress
 from listening.design.selection import choose_candidates
 from listening.questions import REFERENCE, Screen, list_slots
-from portal.challenges.models import DataSet, TrialList, Utterance
-from portal.submissions.models import Submission, SubmittedFile
+from portal.challenges.models import DataSet
+from portal.submissions.models import Submission
 
 # Original or anonymised, same or other speaker; the first two of practice lie near both ends of each scale.
 KINDS_OF_PRACTICE = ((True, True), (False, False), (False, True), (True, False))
@@ -64,16 +51,9 @@ KINDS_OF_BRIDGE = ((True, True), (False, False), (True, False), (False, True))
 Purpose = Presentation.Purpose
 STREAM = 20  # of the seed: other draws than those of the scored trials
 LONGEST_KEY = 200
-VERDICT_KEPT_S = 3600  # of whether a plan can be met
 DESIGNED_AT_ONCE_AT_MOST = 500  # trials: with more nobody waits for a page
 CROSSED_AT_ONCE_AT_MOST = 20_000  # a second or two
 TRIED_IN_REQUEST_S = 1.0  # of the processor, for as many trials or fewer
-WAYS_TRIED_FOR_S, WAY_TRIED_FOR_S = 4.0, 0.4
-SHORTER = (0.75, 0.6, 0.5, 0.4, 0.33, 0.25, 0.17)  # parts of a session
-FILLABLE = (
-    *("evaluators", "trials_per_evaluator", "originals_per_evaluator", "practice_trials", "gold_trials"),
-    *("bridge_trials", "board_samples", "relaxations"),
-)
 NO_SYSTEMS = "Choose at least one system: a study compares anonymised with original speech."
 
 
@@ -222,8 +202,6 @@ def judge_plan(
 ) -> PlanVerdict:
     """Return whether a design can be made of a plan, tried with the study's own seed where the time allows.
 
-    A verdict is kept for an hour.
-
     Args:
         study: with the numbers to be tried; it need not be saved.
         systems, data_sets, further: those to be tried; the study's own where none are given.
@@ -241,16 +219,10 @@ def judge_plan(
     problems = [sentence for found in plan_number_problems(numbers).values() for sentence in found]
     if problems := problems + missing:
         return PlanVerdict(problems, is_tried=True)
-    key = _fingerprint(study, submissions, chosen)
-    found: PlanVerdict | None = cache.get(key)
-    if found is None:
-        trials = study.evaluators * study.trials_per_evaluator
-        is_large = study.form == Study.Form.RATING and trials > DESIGNED_AT_ONCE_AT_MOST
-        counts = is_large or (study.form == Study.Form.RATING and not seconds)
-        found = _try_plan(study, tuple(submissions), make_pool(chosen, submissions), 0 if counts else seconds)
-        if found.is_tried or found.problems or seconds or is_large:
-            cache.set(key, found, VERDICT_KEPT_S)
-    return found
+    trials = study.evaluators * study.trials_per_evaluator
+    if study.form == Study.Form.RATING and trials > DESIGNED_AT_ONCE_AT_MOST:
+        seconds = 0
+    return _try_plan(study, tuple(submissions), make_pool(chosen, submissions), seconds)
 
 
 def explain_missing(study: Study, systems: Collection[Any], data_sets: Iterable[DataSet]) -> list[str]:
@@ -264,79 +236,6 @@ def _judge_crossed(study: Study, codes: tuple[str, ...], pool: StimulusPool) -> 
     request = stored_design.crossed_request(study, codes, pool, study.evaluators)
     is_once = request.evaluators * request.trials <= request.different_trials
     return PlanVerdict(find_crossed_problems(request), is_tried=True, is_heard_once=is_once)
-
-
-@dataclass(frozen=True)
-class WayOut:
-    """A change after which a design can be made of a plan. `values`: by field of the study."""
-
-    words: str
-    values: dict[str, Any]
-
-    @property
-    def query(self) -> str:
-        """Return the values as an address has them."""
-        return urlencode(self.values, doseq=True)
-
-
-def read_filled(query: QueryDict) -> dict[str, Any]:
-    """Return the values of a way out that an address has, for the form of a study."""
-    return {name: query.getlist(name) if name == "relaxations" else query[name] for name in FILLABLE if name in query}
-
-
-def find_ways_out(study: Study, *, systems: Iterable[Submission], data_sets: Iterable[DataSet]) -> list[WayOut]:
-    """Return what would do where no design can be made of a plan, each tried as far as a page may wait.
-
-    Rules that may be relaxed, one or all; practice and control trials that may be left out; the longest shorter
-    session; and where nothing of it helps alone, the longest session with the rest of it together.
-
-    Args:
-        study, systems, data_sets: as of `judge_plan`.
-    """
-    submissions, sets, end = list(systems), list(data_sets), thread_time() + WAYS_TRIED_FOR_S
-
-    def works(values: Mapping[str, Any]) -> bool:
-        tried = copy(study)
-        for name, value in values.items():
-            setattr(tried, name, value)
-        if judge_plan(tried, systems=submissions, data_sets=sets).problems or thread_time() > end:
-            return False
-        return not judge_plan(tried, systems=submissions, data_sets=sets, seconds=WAY_TRIED_FOR_S).problems
-
-    is_rating = study.form == Study.Form.RATING and not study.is_crossed
-    others = [one for one in RELAXATIONS if is_rating and one not in study.relaxations]
-    relaxed = [WayOut(f"Allow that {RELAXATIONS[one]}", {"relaxations": [*study.relaxations, one]}) for one in others]
-    beside = {name: 0 for name in ("practice_trials", "gold_trials", "bridge_trials") if getattr(study, name)}
-    bare = [WayOut("Leave out practice and control trials", beside)] if beside else []
-    every: dict[str, Any] = {"relaxations": list(RELAXATIONS)} if is_rating else {}
-    found = [one for one in relaxed if works(one.values)]
-    if not found and len(others) > 1 and works(every):
-        found = [WayOut("Relax every rule, so that recordings may come again", every)]
-    found += [one for one in bare if works(one.values)]
-    together = every | beside
-    for more, words in (({}, ""), (together, ", with every rule relaxed, without practice and control")):
-        if shorter := next((more | one for one in _shorter_sessions(study) if works(more | one)), None):
-            found.append(WayOut(f"Shorter sessions, of {shorter['trials_per_evaluator']} trials{words}", shorter))
-        if found:
-            break
-    return found
-
-
-def _shorter_sessions(study: Study) -> Iterator[dict[str, Any]]:
-    """Yield fewer and fewer trials, with the same part of originals."""
-    trials, share = study.trials_per_evaluator, study.originals_per_evaluator / max(1, study.trials_per_evaluator)
-    for fewer in dict.fromkeys(round(part * trials) for part in SHORTER):
-        if not 0 < fewer < trials:
-            continue
-        of_ratings = {"originals_per_evaluator": round(share * fewer)} if study.form == Study.Form.RATING else {}
-        yield {"trials_per_evaluator": fewer, **of_ratings}
-
-
-def keep_verdict(
-    study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet], why: list[str]
-) -> None:
-    """Remember why making the design failed, for the planner."""
-    cache.set(_fingerprint(study, submissions, chosen), PlanVerdict(why, is_tried=True), VERDICT_KEPT_S)
 
 
 def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds: float) -> PlanVerdict:
@@ -353,25 +252,6 @@ def _try_plan(study: Study, codes: tuple[str, ...], pool: StimulusPool, seconds:
     except TimeoutError:
         return PlanVerdict([], is_tried=False, is_heard_once=is_once)
     return PlanVerdict([], is_tried=bool(seconds) or not is_rating, is_heard_once=is_once)
-
-
-def _fingerprint(study: Study, submissions: Mapping[str, Submission], chosen: Iterable[DataSet]) -> str:
-    """Return what the verdict on a plan follows from: its fields, and which recordings there are."""
-    sets = sorted(one.pk for one in chosen)
-    plan = {name: getattr(study, name) for name in sorted(PLAN_FIELDS) if name not in RELATIONS}
-    files = SubmittedFile.objects.filter(submission__in=submissions.values(), data_set__in=sets)
-    lists = TrialList.objects.filter(trial_set__in=sets, enrolment_set__in=sets).order_by("pk")
-    heard = Utterance.objects.filter(data_sets__in=sets).exclude(audio="").aggregate(count=Count("pk"), last=Max("pk"))
-    parts = {
-        "plan": plan,
-        "pages": study.pages,
-        "systems": sorted(one.pk for one in submissions.values()),
-        "sets": sets,
-        "heard": heard,
-        "files": files.aggregate(count=Count("pk"), last=Max("pk")),
-        "lists": list(lists.values_list("pk", "origin", "file")),
-    }
-    return f"judged-plan-{hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()}"
 
 
 # Controls -----------------------------------------------------------------------------------------

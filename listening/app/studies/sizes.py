@@ -5,15 +5,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from time import thread_time
 from typing import Any
 
 from listening.app.models import Study
-from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, WayOut, find_ways_out, judge_plan
-from listening.app.studies.selectors import codes_of, heard_submissions, pool_of
+from listening.app.studies.planning import DESIGNED_AT_ONCE_AT_MOST, judge_plan
+from listening.app.studies.selectors import codes_of, pool_of
 from listening.app.studies.stored_design import crossed_request, list_shared
 from listening.design.crossed import CrossedRequest
 from listening.questions import Screen, propose_practice_trials
@@ -102,39 +102,19 @@ def choose_numbers(request: CrossedRequest) -> tuple[int, int]:
     return min(MOST_SUGGESTED, max(FEWEST_SUGGESTED, wanted)), trials
 
 
-LONGER = "making the design may take minutes"
-
-
-@dataclass(frozen=True)
-class SizeNote:
-    """Why a new study is smaller than the largest size of its group. `ways`: to a larger one, each of which works."""
-
-    chosen: str
-    largest: str
-    why: list[str]
-    ways: list[WayOut]
-
-
-def explain_size(study: Study, group: str) -> SizeNote | None:
-    """Return why a new study is smaller than the largest size of its group, and what gives more; else None."""
+def explain_size(study: Study, group: str) -> str:
+    """Return that a new study is smaller than the largest size of its group; empty where it is not."""
     if study.is_crossed:
-        return None
+        return ""
     largest = list_sizes(study.form, group)[0]
-    if all(getattr(study, field) == value for field, value in largest.items()):
-        return None
-    wanted = with_size(study, largest)
-    sets = list(study.data_sets.all())
-    submissions = list(heard_submissions(study).values())
-    problems = judge_plan(wanted).problems
-    found = find_ways_out(wanted, systems=submissions, data_sets=sets) if problems else [WayOut(LONGER, {})]
-    ways = []
-    for way in found:
-        values = largest | way.values
-        sized = with_size(study, values)
-        if sized.evaluators * sized.trials_per_evaluator > study.evaluators * study.trials_per_evaluator:
-            ways.append(WayOut(f"{sized.evaluators} × {sized.trials_per_evaluator}: {way.words}", values))
-    why = problems or list(filter(None, [explain_room(wanted, sets)]))
-    return SizeNote(_size_in_words(study), _size_in_words(wanted), why, ways)
+    evaluators, trials = largest["evaluators"], largest["trials_per_evaluator"]
+    if study.evaluators * study.trials_per_evaluator >= evaluators * trials:
+        return ""
+    unit = "boards" if study.form == Form.LINKABILITY else "trials"
+    return (
+        f"The recordings are enough for {study.evaluators} evaluators × {study.trials_per_evaluator} {unit}; the "
+        f"preset has {evaluators} × {trials}. “Edit” takes any size, and says whether it can be designed."
+    )
 
 
 def with_size(study: Study, size: Mapping[str, Any]) -> Study:
@@ -142,15 +122,6 @@ def with_size(study: Study, size: Mapping[str, Any]) -> Study:
     for field, value in size.items():
         setattr(sized, field, value)
     return sized
-
-
-def _size_in_words(study: Study) -> str:
-    """Return the size in words: ``12 evaluators × 24 trials with 4 more for practice and control``."""
-    size = f"{study.evaluators} evaluators × {study.trials_per_evaluator}"
-    if study.form == Form.LINKABILITY:
-        return f"{size} boards of {study.board_samples} samples"
-    beside = f"with {study.trials_beside} more for" if study.trials_beside else "without"
-    return f"{size} trials {beside} practice and control"
 
 
 def explain_room(study: Study, data_sets: Sequence[DataSet]) -> str:

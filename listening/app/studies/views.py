@@ -20,7 +20,7 @@ from common.errors import NotPossible, ProblemsError
 from listening.app.models import Study
 from listening.app.studies import pages, rules, selectors, services
 from listening.app.studies.forms import ExtendForm, NewStudyForm, StudyForm
-from listening.app.studies.planning import read_filled
+from listening.app.studies.sizes import explain_size
 from portal.accounts.access import View, member_action, member_page
 from portal.challenges.models import Edition
 from portal.core.downloads import as_download
@@ -114,7 +114,9 @@ def new_study(request: HttpRequest) -> HttpResponse:
     study = form.save() if form.is_valid() else None
     if study is not None:
         messages.success(request, f"{study} was created from the edition. “Edit” changes its settings.")
-        return redirect(f"{study.get_absolute_url()}?{urlencode({'size': form.cleaned_data['size']})}")
+        if smaller := explain_size(study, form.cleaned_data["size"]):
+            messages.info(request, smaller)
+        return redirect(study)
     context = {"form": form, "no_edition": no_edition}
     return render(request, "listening/studies/new.html", context, status=422 if form.errors else 200)
 
@@ -125,13 +127,11 @@ study_detail = require_safe(study_page(_detail))
 @study_page
 def edit_study(request: HttpRequest, study: Study) -> HttpResponse:
     form = StudyForm(request.POST if request.method == "POST" else None, study=study)
-    filled = {} if form.is_bound or study.is_launched else read_filled(request.GET)
-    form.initial.update(filled)
     changed = form.save(by=request.user) if form.is_valid() else None
     if changed is not None:
         messages.success(request, "The listening test is saved.")
         return redirect(changed)
-    context = {"study": study, "form": form, "is_filled": bool(filled)} | pages.planner(study, form, seconds=0)
+    context = {"study": study, "form": form} | pages.planner(study, form, seconds=0)
     return render(request, "listening/studies/edit.html", context, status=422 if form.errors else 200)
 
 

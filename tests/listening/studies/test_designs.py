@@ -228,7 +228,6 @@ def test_page_counts_recordings_and_the_planner_tries_the_design(monkeypatch):
     systems = [one.submission for one in study.systems.order_by("-pk")]
     found = planning.judge_plan(study, systems=systems, data_sets=study.data_sets.all(), seconds=1)  # as the planner
     assert found == planning.PlanVerdict(["No allocation was found."], is_tried=True)
-    assert planning.judge_plan(study).problems == ["No allocation was found."], "it was tried within the hour"
 
 
 def test_planner_that_reaches_its_limit_says_that_recordings_were_counted(client, monkeypatch):
@@ -239,8 +238,6 @@ def test_planner_that_reaches_its_limit_says_that_recordings_were_counted(client
     assert planning.judge_plan(study, seconds=1) == planning.PlanVerdict([], is_tried=False, is_heard_once=True)
     page = client.get(reverse("studies:planner", args=[study.name])).content.decode()
     assert "Whether they can be assigned is seen when the design is made." in page
-    monkeypatch.setattr(planning, "allocate", lambda *_, **__: pytest.fail("a search that ended is not made again"))
-    assert planning.judge_plan(study, seconds=1).problems == []
 
 
 def test_design_that_reaches_its_limit_in_the_request_goes_on_as_a_job_with_the_same_outcome(designed, monkeypatch):
