@@ -25,7 +25,6 @@ studies = (
         path("<slug:study>/questions/<slug:language>/", question_views.question_preview, name="question-preview"),
         path("<slug:study>/texts/", text_views.texts, name="texts"),
         path("<slug:study>/words/<slug:language>/", text_views.words, name="words"),
-        path("<slug:study>/words/<slug:language>.csv", text_views.words_file, name="words-file"),
         path("<slug:study>/test.toml", recording_views.test_file, name="test-file"),
         path("<slug:study>/planner", study_views.planner, name="planner"),
         path("<slug:study>/design/", study_views.design, name="design"),

@@ -243,7 +243,6 @@ MATRIX = {
     "studies:question-preview": FOR_NOBODY_HERE,
     "studies:texts": FOR_NOBODY_HERE,
     "studies:words": FOR_NOBODY_HERE,
-    "studies:words-file": FOR_NOBODY_HERE,
     "studies:test-file": FOR_NOBODY_HERE,
     "studies:planner": FOR_NOBODY_HERE,
     "studies:design": FOR_NOBODY_HERE,
@@ -748,7 +747,6 @@ def _of_a_study() -> dict[str, list[Any]]:
     return arguments | {
         "studies:question-preview": [study.name, languages[0]],
         "studies:words": [study.name, "ar"],
-        "studies:words-file": [study.name, "ar"],
         "studies:results-system": [study.name, "secretive"],
         "studies:results-csv": [study.name, "raw", "summary"],
         "studies:results-figure": [study.name, "raw", "violin-naturalness", "svg"],

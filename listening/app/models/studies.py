@@ -357,7 +357,7 @@ class StudyText(NumberedRow):
         ROLE_PLAY = "role-play"
         INSTRUCTIONS = "instructions"
         THANKS = "thanks"
-        WORDS = "words"  # of buttons and hints, as CSV: `listening.app.studies.interface_words`
+        WORDS = "words"  # of buttons and hints, as JSON: `listening.app.studies.interface_words`
 
     READ = (Kind.CONSENT, Kind.ROLE_PLAY, Kind.INSTRUCTIONS, Kind.THANKS)  # in Markdown; no study can do without
 

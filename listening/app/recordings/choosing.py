@@ -131,8 +131,7 @@ class TextsField(forms.Field):
                     if kind == StudyText.Kind.WORDS and ships_words(language):
                         raise ProblemsError([f"{where}: the words of this language are shipped. Leave it out."])
                     if kind == StudyText.Kind.WORDS:
-                        words = read_words(text.encode(), where, language)
-                        found[kind, language] = write_words(language, words, is_whole=False)
+                        found[kind, language] = write_words(read_words(text, where, language))
                         continue
                     found[kind, language] = text.strip()
                     if len(text) > LONGEST_TEXT:

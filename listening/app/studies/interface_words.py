@@ -1,39 +1,34 @@
 """The words around a study's texts: buttons, hints, errors and shipped questions, in a language that ships none.
 
 What is to be translated is what the French catalogue translates, and the questions that studies may ask before their
-trials. Translations are kept as a text of the study (`StudyText.Kind.WORDS`), as CSV with the columns source, form,
-numbers and translation; what is missing stays English. A sentence that counts has a row for each plural form of the
-language, by Django's rules, numbered from 1. Translations are put into pages as they are, so signs that HTML or
-formatting would take for their own are refused. `speak` lets a request speak a language of a study: the translation is
-an object of that request alone, so nothing is shared between threads or studies.
+trials. Translations are kept as a text of the study (`StudyText.Kind.WORDS`); what is missing stays English. A sentence
+that counts is translated once for each plural form of the language, by Django's rules, numbered from 1. Translations
+are put into pages as they are, so signs that HTML or formatting would take for their own are refused. `speak` lets a
+request speak a language of a study: the translation is an object of that request alone, so nothing is shared between
+threads or studies.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from gettext import NullTranslations
-from itertools import zip_longest
 from pathlib import Path
 
 from django.utils.translation import deactivate, trans_real
 
-from common.csv_rows import read_csv
-from common.errors import InputError, ProblemsError
-from common.harmless_cells import mark_text, unmark_text
-from common.tables import csv_lines
+from common.errors import ProblemsError
 from listening.app.models import Study, StudyText
 from listening.texts import SHIPPED_LANGUAGES, shipped_questionnaire
 
 CATALOGUE = Path(__file__).parents[1] / "locale" / "fr" / "LC_MESSAGES" / "django.po"
-COLUMNS = ("source", "form", "numbers", "translation")
 LONGEST = 2000
-LARGEST_FILE = 1 << 20
 PLACE = re.compile(r"%\(\w+\)[sd]|\{\w+\}")
 COUNTED = frozenset({"%(n)d", "%(minutes)s", "%(months)s", "%(answered)s"})  # what a form of one number may leave out
 REFUSED_SIGNS = {"<": "‹", ">": "›", "&": "a word for “and”", '"': "“ ” or another quotation mark"}
@@ -80,12 +75,6 @@ def list_words(language: str) -> tuple[Word, ...]:
     for one, many in _sources().items():
         found += _plural_words(one, many, language) if many else [Word(one, one)]
     return tuple(found)
-
-
-@cache
-def _words_by_row(language: str) -> dict[tuple[str, str], Word]:
-    """Return each word by what stands in the columns source and form of its row."""
-    return {(word.english, str(word.form or "")): word for word in list_words(language)}
 
 
 @cache
@@ -148,83 +137,37 @@ def _named(places: set[str]) -> str:
     return " and ".join(sorted(places))
 
 
-# Files --------------------------------------------------------------------------------------------
+# Stored text --------------------------------------------------------------------------------------
 
 
-def write_words(language: str, translations: Mapping[Key, str], *, is_whole: bool = True) -> str:
-    """Return the CSV text of translations.
-
-    Args:
-        is_whole: with a row for each word, to be filled in; else only for those that are translated.
-    """
-    rows = [
-        (mark_text(word.english), word.form or "", word.numbers, mark_text(translations.get(word.key, "")))
-        for word in list_words(language)
-        if is_whole or translations.get(word.key)
-    ]
-    return "".join(csv_lines([COLUMNS, *rows], line_end="\n"))
+def write_words(translations: Mapping[Key, str]) -> str:
+    """Return the text that keeps translations: a JSON array of source, form and translation, one to a line."""
+    rows = [[*key, translation] for key, translation in sorted(translations.items()) if translation]
+    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]" if rows else ""
 
 
-def read_words(data: bytes, name: str, language: str) -> dict[Key, str]:
-    """Return the translations of a filled-in file; rows without one are left out.
+def read_words(text: str, name: str, language: str) -> dict[Key, str]:
+    """Return the translations that a text keeps.
 
     Args:
-        data: CSV in UTF-8, with commas, semicolons or tabs between its columns.
-        name: of the file, for its problems.
+        name: of the text, for its problems.
 
     Raises:
-        ProblemsError: everything that is wrong, by line.
+        ProblemsError: everything that is wrong.
     """
-    if len(data) > LARGEST_FILE:
-        raise ProblemsError([f"{name}: expected at most {LARGEST_FILE >> 20} MB, found more."])
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        sentence = f"{name}, line {line}: expected UTF-8. Save the table as “CSV UTF-8”."
-        raise ProblemsError([sentence]) from None
-    rows = _rows(text, name)
-    known = _words_by_row(language)
-    problems, found, seen = [], {}, set()
-    for line, row in rows:
-        source, form, translation = (_cell(row, column) for column in ("source", "form", "translation"))
+        found = {(str(source), int(form)): str(translation) for source, form, translation in json.loads(text)}
+    except (TypeError, ValueError) as error:
+        raise ProblemsError([f"{name}: expected a JSON array of [source, form, translation] ({error})."]) from None
+    known = {word.key: word for word in list_words(language)}
+    problems = []
+    for (source, form), translation in found.items():
         word = known.get((source, form))
-        if word is None:
-            shown = source if len(source) <= 60 else source[:59] + "…"
-            behind = f", form {form}" if form else ""
-            problem = f"“{shown}”{behind} is not among the words of the portal. Download its file again, fill that in."
-        elif word.key in seen:
-            problem = "These words came before, in another row. Keep one of the two."
-        else:
-            seen.add(word.key)
-            problem = find_problem(word, translation) if translation else ""
-            found[word.key] = translation
-        if problem:
-            problems.append(f"{name}, line {line}: {problem}")
+        told = find_problem(word, translation) if word else "That is not among the words of the portal."
+        problems += [f"{name}, “{source[:60]}”, form {form}: {told}"] if told else []
     if problems:
         raise ProblemsError(problems)
-    return {key: translation for key, translation in found.items() if translation}
-
-
-def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
-    """Return the rows of a file with the line of each, those without any content left out."""
-    try:
-        rows = list(read_csv(text, COLUMNS.__contains__).rows())
-    except InputError as error:
-        raise ProblemsError([f"{name}, line {error.line}: expected a CSV table ({error})."]) from None
-    header = [cell.strip() for cell in rows[0][1]] if rows else []
-    if missing := [one for one in ("source", "form", "translation") if one not in header]:
-        raise ProblemsError(
-            [f"{name}, line 1: expected the columns {', '.join(COLUMNS)}, found none called {' or '.join(missing)}."]
-        )
-    return [(line, dict(zip_longest(header, cells[: len(header)], fillvalue=""))) for line, cells in rows[1:]]
-
-
-def _cell(row: Mapping[str, str], column: str) -> str:
-    """Return the text of a cell; an apostrophe of its own stays, one that guards against formulas goes."""
-    cell = row[column].replace("\r\n", "\n").replace("\0", "").strip()
-    plain = unmark_text(cell)
-    return plain if mark_text(plain) == cell else cell
+    return found
 
 
 # Speaking -----------------------------------------------------------------------------------------
@@ -234,9 +177,8 @@ def translations_of(study: Study, language: str) -> dict[Key, str]:
     """Return the newest translations of a study in a language, of words that the portal still has."""
     kept = study.texts.filter(kind=StudyText.Kind.WORDS, language=language).order_by("-version")
     text = kept.values_list("text", flat=True).first()
-    rows = _rows(text, "words") if text else []
-    words = ((_words_by_row(language).get((_cell(row, "source"), _cell(row, "form"))), row) for _, row in rows)
-    return {word.key: _cell(row, "translation") for word, row in words if word is not None}
+    known = {word.key for word in list_words(language)}
+    return {(source, form): said for source, form, said in json.loads(text or "[]") if (source, form) in known}
 
 
 def count_missing(study: Study, language: str) -> tuple[int, int]:

@@ -301,7 +301,7 @@ def change_words(
     Raises:
         NotPossible: the study is closed.
     """
-    text = interface_words.write_words(language, translations, is_whole=False)
+    text = interface_words.write_words(translations)
     return change_text(study=study, kind=StudyText.Kind.WORDS, language=language, text=text, by=by)
 
 

@@ -1,4 +1,4 @@
-"""The forms of a study's texts: one text in one language, and the words of buttons and hints on a page or as a file."""
+"""The forms of a study's texts: one text in one language, and the words of buttons and hints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, cast
 from django import forms
 from django.core.exceptions import ValidationError
 
-from common.errors import ProblemsError
 from listening.app.models import Study, StudyText
 from listening.app.studies import interface_words, selectors, services
 from listening.app.studies.forms import LONGEST_TEXT, or_errors
@@ -73,37 +72,6 @@ class WordsForm(forms.Form):
     def save(self, *, by: Any) -> StudyText | None:
         """Return the new version of a valid form; None where it says nothing new, or with an error of the form."""
         found = {word.key: self.cleaned_data[word.name] for word in interface_words.list_words(self.language)}
-        return or_errors(
-            self, services.change_words, study=self.study, language=self.language, translations=found, by=by
-        )
-
-
-class WordsFileForm(forms.Form):
-    """The same as a filled-in file, which takes the place of everything before."""
-
-    file = forms.FileField(
-        label="Filled-in file",
-        help_text="CSV in UTF-8. It replaces all translations of before: what it leaves empty is English again.",
-        widget=forms.ClearableFileInput(attrs={"accept": ".csv"}),
-        error_messages={"required": "Choose a file.", "empty": "The file is empty. Choose one with translations."},
-    )
-
-    def __init__(self, data: Any = None, files: Any = None, *, study: Study, language: str) -> None:
-        self.study, self.language = study, language
-        super().__init__(data, files)
-
-    def clean_file(self) -> dict[interface_words.Key, str]:
-        file = self.cleaned_data["file"]
-        try:
-            return interface_words.read_words(
-                file.read(interface_words.LARGEST_FILE + 1), file.name[:80], self.language
-            )
-        except ProblemsError as error:
-            raise ValidationError(error.problems) from None
-
-    def save(self, *, by: Any) -> StudyText | None:
-        """Save as `WordsForm` does."""
-        found = self.cleaned_data["file"]
         return or_errors(
             self, services.change_words, study=self.study, language=self.language, translations=found, by=by
         )

@@ -127,7 +127,7 @@ def test_written_file_holds_platform_background_questions_and_own_texts_but_no_c
         ('[texts.consent]\nde = "x"', "[texts]: the test has no language de. Add it to languages."),
         ("[texts.consent]\nen = 1979-05-27", "each of texts by language."),
         ('[texts.words]\nfr = "x"', "[texts.words] fr: the words of this language are shipped."),
-        ('[texts.words]\nde = "x"', "[texts.words] de, line 1: expected"),
+        ('[texts.words]\nde = "x"', "[texts.words] de: expected a JSON array"),
         ('[texts.thanks]\nen = "a\\u0000b"', "has the character U+0000. Leave it out."),
         ('[""]\ntitle = "y"', "[]: there is no such table"),
         (f"[sessions]\nhalf_width = {'9' * 400}", "[sessions] half_width: expected a number, found '999"),

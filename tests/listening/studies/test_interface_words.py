@@ -1,13 +1,10 @@
 """Words of buttons and hints in a language that ships none: listed, filled in, checked, kept and read by evaluators."""
 
-import csv
 import html
-import io
 import re
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -75,41 +72,21 @@ def test_translation_that_a_page_could_not_show_is_refused_with_a_sentence(engli
     assert bool(find_problem(Word(english, english), translation)) == bool(told)
 
 
-def test_file_that_was_downloaded_and_filled_in_gives_the_same_words():
-    given = everything("ar") | {("Next", 0): "=التالي", ("Pause", 0): "'استراحة"}
-    text = write_words("ar", given)
-    assert "'=التالي" in text  # no spreadsheet runs it
-    assert read_words(("\ufeff" + text).encode(), "words.csv", "ar") == given
-    rows = list(csv.reader(io.StringIO(text)))
-    for delimiter in (";", "\t"):
-        file = io.StringIO()
-        csv.writer(file, delimiter=delimiter).writerows(rows)
-        assert read_words(file.getvalue().encode(), "words.csv", "ar") == given
-    empty = write_words("ar", {})
-    assert len(list(csv.reader(io.StringIO(empty)))) == 1 + len(list_words("ar"))
-    assert read_words(empty.encode(), "words.csv", "ar") == {}
+def test_kept_text_gives_the_same_words():
+    given = everything("ar")
+    assert read_words(write_words(given), "words", "ar") == given
+    assert write_words({BEGIN: ""}) == ""
 
 
-def test_file_tells_everything_that_is_wrong_by_line():
-    lines = ["source,form,numbers,translation", "Next,,,<b>", "Nothing like it,,,x", "Pause,,,a", "Pause,,,b"]
+def test_text_of_a_test_file_tells_everything_that_is_wrong():
     with pytest.raises(ProblemsError) as refused:
-        read_words("\n".join([*lines, "%(n)d speaker,9,,x"]).encode(), "my.csv", "ar")
-    assert [one.partition(":")[0] for one in refused.value.problems] == [f"my.csv, line {n}" for n in (2, 3, 5, 6)]
-    assert "“%(n)d speaker”, form 9 is not among the words" in refused.value.problems[3]
-
-
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (b"", "line 1: expected the columns"),
-        ("source,form,numbers,translation\nNext,,,Début\n".encode("latin-1"), "line 2: expected UTF-8."),
-        (b"x" * (interface_words.LARGEST_FILE + 1), "expected at most 1 MB, found more."),
-        (b'source,form,translation\n"' + b"x" * 200_000 + b'",,\n', "expected a CSV table"),
-    ],
-)
-def test_file_that_is_no_such_table_is_refused(data, told):
-    with pytest.raises(ProblemsError, match=told):
-        read_words(data, "my.csv", "ar")
+        read_words('[["Next", 0, "<b>"], ["Nothing like it", 0, "x"], ["Pause", 0, "a"]]', "[texts.words] ar", "ar")
+    assert [one.partition(", form")[0] for one in refused.value.problems] == [
+        "[texts.words] ar, “Next”",
+        "[texts.words] ar, “Nothing like it”",
+    ]
+    with pytest.raises(ProblemsError, match="expected a JSON array"):
+        read_words("Next", "[texts.words] ar", "ar")
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -213,28 +190,6 @@ def page_of(study, name="words", language="ar"):
     return reverse(f"studies:{name}", args=[study.name, language])
 
 
-def test_file_goes_out_and_comes_back(client, study):
-    answer = client.get(page_of(study, "words-file"))
-    assert answer["Content-Disposition"] == f'attachment; filename="{study.name}-words-ar.csv"'
-    rows = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
-    for row in rows:
-        row["translation"] = "ابدأ" if row["source"] == "Begin" else ""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, rows[0])
-    writer.writeheader()
-    writer.writerows(rows)
-    sent = {"upload": "1", "file": SimpleUploadedFile("words.csv", file.getvalue().encode())}
-    assert client.post(page_of(study), sent).status_code == 302
-    assert interface_words.translations_of(study, "ar") == {BEGIN: "ابدأ"}
-    assert AuditEvent.objects.get(action="study.text_changed").data["kind"] == "words"
-    wrong = SimpleUploadedFile("words.csv", b"source,form,translation\nBegin,,<b>\n")
-    refused = client.post(page_of(study), {"upload": "1", "file": wrong})
-    assert refused.status_code == 422
-    assert "words.csv, line 2: Expected words without" in read_page(refused)
-    assert client.post(page_of(study), {"upload": "1"}).status_code == 422
-    assert interface_words.translations_of(study, "ar") == {BEGIN: "ابدأ"}
-
-
 def test_words_are_edited_on_the_page_and_keep_their_history(client, study):
     field = next(word.name for word in list_words("ar") if word.key == BEGIN)
     assert client.post(page_of(study), {field: "ابدأ"}).status_code == 302
@@ -246,11 +201,11 @@ def test_words_are_edited_on_the_page_and_keep_their_history(client, study):
     shown = read_page(client.get(page_of(study)))
     assert "Version 2" in shown
     assert interface_words.translations_of(study, "ar") == {BEGIN: "انطلق"}
+    assert [one.data["kind"] for one in AuditEvent.objects.filter(action="study.text_changed")] == ["words"] * 2
 
 
 def test_only_languages_of_the_study_that_ship_no_words_have_the_page(client, study):
     assert [client.get(page_of(study, language=one)).status_code for one in ("ar", "en", "de")] == [200, 404, 404]
-    assert client.get(page_of(study, "words-file", "en")).status_code == 404
 
 
 def test_translated_words_are_part_of_no_text_that_a_launch_needs(study):
