@@ -108,8 +108,6 @@ def list_asked(study: Study) -> list[dict[str, Any]]:
 
 def _answers(question: BackgroundQuestion, language: str) -> str:
     """Return the answers among which evaluators chose; empty where they were free."""
-    if question.kind == "number":
-        return f"{question.lowest}–{question.highest}" if question.highest < BackgroundQuestion.highest else ""
     return " · ".join(label_in(one.labels, language) for one in question.choices)
 
 

@@ -16,6 +16,7 @@ from listening.app.studies.settings import ATTEMPTS_AT_MOST, BackgroundQuestion,
 
 MISSING = gettext_lazy("Please answer this question.")
 # By their own names, where Django has English ones, other forms or none that many evaluators of crowd platforms speak.
+HIGHEST_NUMBER = 1_000_000
 LANGUAGES = (
     {"zh": "中文", "cs": "Čeština", "eu": "Euskara", "mn": "Монгол", "pa": "ਪੰਜਾਬੀ", "ka": "ქართული", "th": "ไทย"}
     | {"tl": "Filipino (Tagalog)", "gu": "ગુજરાતી", "am": "አማርኛ", "ha": "Hausa", "yo": "Yorùbá", "zu": "isiZulu"}
@@ -65,7 +66,7 @@ def _make_field(question: BackgroundQuestion, language: str, languages: tuple[st
         unsaid = [] if languages else [("undisclosed", _("I would rather not say"))]
         return forms.ChoiceField(choices=[*language_choices(languages), *unsaid])
     if question.kind == "number":
-        return forms.IntegerField(min_value=question.lowest, max_value=question.highest)
+        return forms.IntegerField(min_value=0, max_value=HIGHEST_NUMBER)
     return forms.CharField(max_length=LONGEST_TEXT)
 
 

@@ -23,7 +23,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ from django.utils.translation import ngettext
 from common.errors import ProblemsError
 from listening.app.models import Study
 from listening.app.sessions.attention import MOST_PLAYS
-from listening.app.studies.settings import OBJECT, TRUTH, Check, Problems, check_fields, matching, one_of, whole
+from listening.app.studies.settings import Problems
 from listening.questions import REFERENCE, AskedQuestion, Kind
 
 MOST_BYTES = 64 << 10
@@ -46,6 +46,22 @@ MOST_MS = 7 * 24 * 3600 * 1000
 SOUND_PROBLEMS = ("silence", "cut-off", "noise", "other")  # of a recording that loads but sounds wrong
 PLAY_NOTES = frozenset({"muted", "rate", "seek", "hidden", "stopped", "suspended", "underrun"})
 MOST_SENTENCES = 20  # about playbacks or events
+
+Check = tuple[Callable[[Any], bool], str]  # whether a value can be used, and what is expected of one
+TRUTH: Check = (lambda value: isinstance(value, bool), "true or false")
+OBJECT: Check = (lambda value: isinstance(value, Mapping), "an object")
+
+
+def whole(lowest: int, highest: int) -> Check:
+    return lambda value: type(value) is int and lowest <= value <= highest, f"a whole number, {lowest} to {highest}"
+
+
+def one_of(*known: Any) -> Check:
+    return lambda value: value in known and type(value) in map(type, known), f"one of {', '.join(map(str, known))}"
+
+
+def matching(pattern: re.Pattern[str], words: str) -> Check:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None, words
 
 
 def _is_flat(data: Any) -> bool:
@@ -231,9 +247,25 @@ def read_report(payload: Mapping[str, Any]) -> Report:
 def _read(
     given: Any, needed: Iterable[str], table: Mapping[str, Check], where: str, problems: Problems
 ) -> dict[str, Any]:
-    """Return the fields that can be used, as `check_fields` does; a needed one that is missing is a problem as well."""
-    complete = dict.fromkeys(needed) | given if isinstance(given, dict) else given
-    return check_fields(complete, table, where, problems)
+    """Return the fields that can be used; every other one, and a needed one that is missing, becomes a problem.
+
+    Args:
+        where: what stands before the name of a field in a sentence.
+    """
+    if not isinstance(given, dict):
+        problems.append(f"{where.rstrip(' ,')}: expected an object, found {str(given)[:60]!r}.")
+        return {}
+    found = {}
+    for name, value in (dict.fromkeys(needed) | given).items():
+        if name not in table:
+            problems.append(f"{where}{str(name)[:60]}: there is no such field; there are: {', '.join(table)}.")
+            continue
+        is_right, expected = table[name]
+        if is_right(value):
+            found[name] = value
+        else:
+            problems.append(f"{where}{name}: expected {expected}, found {str(value)[:60]!r}.")
+    return found
 
 
 def _rows(

@@ -146,7 +146,7 @@ NARROW = frozenset(
         *CODES.values(),
     }
 )
-SCREENED = tuple(settings.SCREENING)
+SCREENED = tuple(asdict(settings.Screening()))
 # By the id of its heading each section: its title and its fields.
 SECTIONS = {
     "study": ("The study", ("title", "name")),
@@ -439,7 +439,7 @@ class StudyFields(SharedForm):
             for name in SCREENED
             if name in given and (name in DEFAULT_SCREENING or given[name] != getattr(settings.Screening, name))
         }
-        given["screening"] = self._check("headphones", settings.parse_screening, screening)
+        given["screening"] = screening
         given["questionnaire"] = self._make_questionnaire(given)
         given["platform_settings"] = self._make_platform(given)
 
@@ -451,8 +451,7 @@ class StudyFields(SharedForm):
         except ProblemsError as error:
             self.add_error("own_questions", error.problems)
             own = []
-        questions = [*(one for name, one in SHIPPED_QUESTIONS.items() if name in wanted), *own]
-        return cast("list[dict[str, Any]]", self._check("own_questions", settings.parse_questionnaire, questions))
+        return [*(one for name, one in SHIPPED_QUESTIONS.items() if name in wanted), *own]
 
     def _make_platform(self, given: Mapping[str, Any]) -> dict[str, Any]:
         platform, pay = given.get("platform", self.study.platform), given.get("pay_per_hour", self.study.pay_per_hour)
@@ -469,17 +468,11 @@ class StudyFields(SharedForm):
         }
         # Prolific tells its code once the study stands there, which needs its link: only the launch asks for it.
         whole = chosen | ({"codes": {"complete": "NOT-YET"} | given_codes} if is_prolific else {})
-        checked = Study(platform=platform, platform_settings=whole)
-        self._check("platform", settings.parse_platform, checked)
-        return chosen
-
-    def _check(self, field: str, parse: Any, value: Any) -> Any:
-        """Return the value, with every problem that its parser finds as an error of a field."""
         try:
-            parse(value)
+            settings.parse_platform(Study(platform=platform, platform_settings=whole))
         except ProblemsError as error:
-            self.add_error(field, error.problems)
-        return value
+            self.add_error("platform", error.problems)
+        return chosen
 
 
 class NewStudyForm(StudyFields):

@@ -286,12 +286,9 @@ def language_name(code: str) -> str:
 
 
 def _before(study: Study) -> dict[str, Any]:
-    """Return what comes before the trials, or why that cannot be read."""
-    try:
-        screening = parse_screening(study.screening)
-        questions = parse_questionnaire(study.questionnaire, screening=screening)
-    except ProblemsError as error:
-        return {"problem": error}
+    """Return what comes before the trials."""
+    screening = parse_screening(study.screening)
+    questions = parse_questionnaire(study.questionnaire, screening=screening)
     return {
         "screening": screening,
         "questions": [one.name.replace("_", " ") for one in questions],

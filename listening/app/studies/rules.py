@@ -10,7 +10,7 @@ from typing import Any
 
 from common.errors import ProblemsError
 from listening.app.models import Session, Study
-from listening.app.studies.settings import parse_platform, parse_questionnaire, parse_screening
+from listening.app.studies.settings import parse_platform
 from listening.questions import FEWEST_TO_SWAP, PAIRED, AskedQuestion, Kind, Orders, Screen, list_slots
 
 State = Study.State
@@ -275,18 +275,12 @@ def seconds_of_trial(asked: Sequence[AskedQuestion], sample_s: Sequence[float]) 
 
 
 def platform_problems(study: Study) -> list[str]:
-    """Return what is wrong with the settings that are read once evaluators come, as sentences."""
-    problems: list[str] = []
-    for parse, given in (
-        (parse_screening, study.screening),
-        (parse_questionnaire, study.questionnaire),
-        (parse_platform, study),
-    ):
-        try:
-            parse(given)
-        except ProblemsError as error:
-            problems += error.problems
-    return problems
+    """Return what is wrong with the settings of the platform, as sentences."""
+    try:
+        parse_platform(study)
+    except ProblemsError as error:
+        return error.problems
+    return []
 
 
 def closing_problems(study: Study) -> list[str]:

@@ -1,7 +1,7 @@
 """What a study asks before its trials and where its evaluators come from, read from the study's JSON fields.
 
-Each `parse_…` turns what an organizer's form or a stored field holds into a frozen dataclass, or raises `ProblemsError`
-with every problem at once. Nothing below this door checks these fields again.
+Each `parse_…` turns a stored field into a frozen dataclass. What an organizer writes is checked once, by the fields of
+the form (`listening.app.studies.forms`) and, where it takes several of them, here.
 
     screening          {"sound": true, "headphones": "none|huggins|woods|both", "headphones_gate": "flag|gate",
                         "headphones_attempts": 2, "native_languages": ["en"], "gold_gate": "flag|gate",
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -34,7 +34,6 @@ from listening.app.models import Study
 from listening.texts import shipped_questionnaire
 
 HEADPHONE_TESTS = {"none": (), "huggins": ("huggins",), "woods": ("woods",), "both": ("huggins", "woods")}
-GATES = ("flag", "gate")
 OPTIONAL_CHECKS = ("bandwidth", "environment")
 QUESTION_KINDS = ("choice", "number", "text", "language")
 NATIVE_LANGUAGE = "native_language"
@@ -45,7 +44,6 @@ ATTEMPTS_AT_MOST = 5
 QUESTIONS_AT_MOST = 30
 CHOICES_AT_MOST = 40
 CODE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})?")
 PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
 # On an own link the organizers choose the ids: besides letters, digits and spaces what e-mail addresses and random ids
@@ -71,17 +69,17 @@ class Problems(list[str]):
 
 @dataclass(frozen=True)
 class Screening:
-    """The tests before the trials. A gate turns away who fails; a flag lets them go on and keeps the score."""
+    """The tests before the trials, in the order of the form. A gate turns away who fails; a flag keeps the score."""
 
     sound: bool = True
     headphones: str = "none"
     headphones_gate: str = "flag"
-    headphones_attempts: int = 2
-    native_languages: tuple[str, ...] = ()
-    gold_gate: str = "flag"
     bandwidth: str = "none"
     environment: str = "none"
+    headphones_attempts: int = 2
+    native_languages: tuple[str, ...] = ()
     normal_hearing: bool = False
+    gold_gate: str = "flag"
 
     @property
     def headphone_tests(self) -> tuple[str, ...]:
@@ -114,15 +112,13 @@ class AnswerChoice:
 
 @dataclass(frozen=True)
 class BackgroundQuestion:
-    """A question of the questionnaire; `labels` by language. `lowest` and `highest` bound a number."""
+    """A question of the questionnaire; `labels` by language."""
 
     name: str
     kind: str
     labels: Mapping[str, str]
     choices: tuple[AnswerChoice, ...] = ()
     is_required: bool = True
-    lowest: int = 0
-    highest: int = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -140,67 +136,8 @@ def label_in(labels: Mapping[str, str], language: str) -> str:
     return labels.get(language) or next(iter(labels.values()), "")
 
 
-# Fields --------------------------------------------------------------------------------------------
-
-Check = tuple[Callable[[Any], bool], str]  # whether a value can be used, and what is expected of one
-TRUTH: Check = (lambda value: isinstance(value, bool), "true or false")
-OBJECT: Check = (lambda value: isinstance(value, Mapping), "an object")
-
-
-def whole(lowest: int, highest: int) -> Check:
-    return lambda value: type(value) is int and lowest <= value <= highest, f"a whole number, {lowest} to {highest}"
-
-
-def one_of(*known: Any) -> Check:
-    return lambda value: value in known and type(value) in map(type, known), f"one of {', '.join(map(str, known))}"
-
-
-def matching(pattern: re.Pattern[str], words: str) -> Check:
-    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None, words
-
-
-def _are_languages(value: Any) -> bool:
-    is_list = isinstance(value, list | tuple) and all(isinstance(one, str) and len(one) <= 8 for one in value)
-    return is_list and all(map(LANGUAGE.fullmatch, value)) and len(value) == len(set(value))
-
-
-LANGUAGES: Check = (_are_languages, "a list of codes of languages such as en or fr, each once")
-
-
-def check_fields(given: Any, table: Mapping[str, Check], where: str, problems: Problems) -> dict[str, Any]:
-    """Return the fields that can be used; every other one becomes a problem.
-
-    Args:
-        where: what stands before the name of a field in a sentence.
-    """
-    if not isinstance(given, Mapping):
-        problems.append(f"{where.rstrip(' ,')}: expected an object, found {str(given)[:60]!r}.")
-        return {}
-    found = {}
-    for name, value in given.items():
-        if name not in table:
-            problems.append(f"{where}{str(name)[:60]}: there is no such field; there are: {', '.join(table)}.")
-            continue
-        is_right, expected = table[name]
-        if is_right(value):
-            found[name] = value
-        else:
-            problems.append(f"{where}{name}: expected {expected}, found {str(value)[:60]!r}.")
-    return found
-
-
 # Screening ----------------------------------------------------------------------------------------
 
-SCREENING: Mapping[str, Check] = {
-    "sound": TRUTH,
-    "headphones": one_of(*HEADPHONE_TESTS),
-    "headphones_gate": one_of(*GATES),
-    **dict.fromkeys(OPTIONAL_CHECKS, one_of("none", *GATES)),
-    "headphones_attempts": whole(1, ATTEMPTS_AT_MOST),
-    "native_languages": LANGUAGES,
-    "normal_hearing": TRUTH,
-    "gold_gate": one_of(*GATES),
-}
 ONLY_IF_CHOSEN = (*OPTIONAL_CHECKS, "normal_hearing")  # are stored
 # What a new study begins with.
 DEFAULT_SCREENING: dict[str, Any] = {
@@ -210,104 +147,36 @@ DEFAULT_SCREENING: dict[str, Any] = {
 }
 
 
-def parse_screening(given: Any) -> Screening:
-    """Return the screening of a study; what is not given is as `Screening` says.
-
-    Raises:
-        ProblemsError: names every field that cannot be used.
-    """
-    problems = Problems()
-    found = check_fields(given, SCREENING, "The screening, ", problems)
-    problems.refuse()
-    return Screening(**found | {"native_languages": tuple(found.get("native_languages", ()))})
+def parse_screening(given: Mapping[str, Any]) -> Screening:
+    """Return the screening of a study; what is not given is as `Screening` says."""
+    return Screening(**given | {"native_languages": tuple(given.get("native_languages", ()))})
 
 
 # Questionnaire ------------------------------------------------------------------------------------
 
 DEFAULT_QUESTIONNAIRE = shipped_questionnaire()
 SHIPPED_QUESTIONS = {one["name"]: one for one in DEFAULT_QUESTIONNAIRE}
-_LABELS: Check = (
-    lambda value: (
-        isinstance(value, Mapping)
-        and bool(value)
-        and all(
-            isinstance(code, str) and LANGUAGE.fullmatch(code) and isinstance(label, str) and label.strip()
-            for code, label in value.items()
-        )
-    ),
-    "labels by language, such as en: Your age",
-)
-_ANY_NUMBER: Check = (lambda value: type(value) is int, "a whole number")
-_OF_QUESTION: Mapping[str, Check] = {
-    "name": matching(NAME, "small letters, digits and _"),
-    "kind": one_of(*QUESTION_KINDS),
-    "labels": _LABELS,
-    "choices": (
-        lambda value: isinstance(value, list | tuple) and len(value) <= CHOICES_AT_MOST,
-        f"a list of at most {CHOICES_AT_MOST} choices",
-    ),
-    "required": TRUTH,
-    "lowest": _ANY_NUMBER,
-    "highest": _ANY_NUMBER,
-}
-_OF_CHOICE: Mapping[str, Check] = {
-    "value": (lambda value: isinstance(value, str) and 0 < len(value) <= 60, "a text of 1 to 60 characters"),
-    "labels": _LABELS,
-}
 
 
-def parse_questionnaire(given: Any, *, screening: Screening | None = None) -> tuple[BackgroundQuestion, ...]:
+def parse_questionnaire(
+    given: Iterable[Mapping[str, Any]], *, screening: Screening | None = None
+) -> tuple[BackgroundQuestion, ...]:
     """Return the questions of a study; what the screening needs to know is always among them, and nothing about
     headphones where it checks them.
-
-    Raises:
-        ProblemsError: names every question that cannot be asked.
     """
-    if not isinstance(given, list | tuple):
-        raise ProblemsError([f"The questionnaire: expected a list of questions, found {str(given)[:60]!r}."])
-    problems = Problems()
-    too_many = f"The questionnaire: expected at most {QUESTIONS_AT_MOST} questions, found {len(given)}."
-    problems.unless(len(given) <= QUESTIONS_AT_MOST, too_many)
-    read = [_question(one, f"Question {place}", problems) for place, one in enumerate(given[:QUESTIONS_AT_MOST], 1)]
-    found = [one for one in read if one]
-    problems += [f"Question {name!r}: there are two of this name." for name in _twice(one.name for one in found)]
-    is_asked_rightly = all(one.kind == "language" for one in found if one.name == NATIVE_LANGUAGE)
-    kept_for = f"Question {NATIVE_LANGUAGE!r}: expected the kind 'language', which this name is kept for."
-    problems.unless(is_asked_rightly, kept_for)
-    problems.refuse()
+    found = list(map(_question, given))
     if screening and screening.headphone_tests:
         found = [one for one in found if one.name != HEADPHONES]
     for name in screening.needed_questions if screening else ():
         if all(one.name != name for one in found):
-            found += filter(None, [_question(SHIPPED_QUESTIONS[name], name, problems)])
+            found.append(_question(SHIPPED_QUESTIONS[name]))
         found = [replace(one, is_required=True) if one.name == name else one for one in found]
     return tuple(found)
 
 
-def _question(given: Any, where: str, problems: Problems) -> BackgroundQuestion | None:
-    before = len(problems)
-    needed = dict.fromkeys(("name", "kind", "labels")) if isinstance(given, Mapping) else {}
-    read = check_fields(needed | given if needed else given, _OF_QUESTION, f"{where}, ", problems)
-    choices = [
-        check_fields(one, _OF_CHOICE, f"{where}, choice {place}, ", problems)
-        for place, one in enumerate(read.pop("choices", ()), 1)
-    ]
-    values = [one["value"] for one in choices if "value" in one]
-    problems += [f"{where}: there are two choices {value!r}." for value in _twice(values)]
-    are_enough = read.get("kind") != "choice" or len(choices) >= 2
-    problems.unless(are_enough, f"{where}: expected at least two choices, found {len(choices)}.")
-    read["is_required"] = read.pop("required", True)
-    lowest, highest = (read.get(name, getattr(BackgroundQuestion, name)) for name in ("lowest", "highest"))
-    in_order = f"{where}: expected a lowest answer below the highest, found {lowest} and {highest}."
-    problems.unless(lowest <= highest, in_order)
-    if len(problems) > before:
-        return None
-    answers = tuple(AnswerChoice(one["value"], _labels(one["labels"])) for one in choices)
-    return BackgroundQuestion(**read | {"labels": _labels(read["labels"]), "choices": answers})
-
-
-def _labels(given: Mapping[str, str]) -> dict[str, str]:
-    return {code: label.strip()[:300] for code, label in given.items()}
+def _question(given: Mapping[str, Any]) -> BackgroundQuestion:
+    choices = tuple(AnswerChoice(**one) for one in given.get("choices", ()))
+    return BackgroundQuestion(given["name"], given["kind"], given["labels"], choices, given.get("required", True))
 
 
 # Platform -----------------------------------------------------------------------------------------
@@ -326,43 +195,29 @@ def parse_platform(study: Study) -> PlatformPlan:
     Raises:
         ProblemsError: names every field that cannot be used.
     """
-    if study.platform not in DEFAULT_PARAMETERS:
-        raise ProblemsError([f"The platform: expected {', '.join(DEFAULT_PARAMETERS)}, found {study.platform!r}."])
-    problems = Problems()
-    read = check_fields(study.platform_settings, _OF_PLATFORM, "The settings of the platform, ", problems)
-    parameters = _parameters(study.platform, read.get("parameters", {}), problems)
-    codes = _codes(study.platform, read.get("codes", {}), problems)
-    confirm = read.get("confirm_by_api", False)
-    may_confirm = not confirm or study.platform == "prolific"
-    problems.unless(may_confirm, "Confirmation by API: only Prolific can confirm a submission.")
-    problems.refuse()
-    return PlatformPlan(study.platform, parameters, codes, confirm)
-
-
-_OF_PLATFORM: Mapping[str, Check] = {"parameters": OBJECT, "codes": OBJECT, "confirm_by_api": TRUTH}
-
-
-def _parameters(platform: str, given: Mapping[str, Any], problems: Problems) -> dict[str, str]:
-    defaults, where = DEFAULT_PARAMETERS[platform], "The parameters of the address"
-    table = {name: matching(PARAMETER, f"a name such as {usual}") for name, usual in defaults.items()}
-    found = defaults | check_fields(given, table, "The parameter for the ", problems)
-    is_own = platform != "mturk" or found == defaults
-    problems.unless(is_own, f"{where}: Mechanical Turk names them itself; leave them as they are.")
-    problems.unless(not _twice(found.values()), f"{where}: expected three different names.")
-    return found
-
-
-def _codes(platform: str, given: Mapping[str, Any], problems: Problems) -> dict[str, str]:
-    where, is_prolific = "The completion codes", platform == "prolific"
-    table = dict.fromkeys(OUTCOMES, matching(CODE, "letters, digits, - and _, at most 64"))
-    filled = {name: value for name, value in given.items() if value != ""}
-    codes = check_fields(filled, table, "The code for ", problems)
-    made = f"{where}: only Prolific's are set by hand; all others are made for each person."
-    problems.unless(is_prolific or not filled, made)
+    given, defaults, problems = study.platform_settings, DEFAULT_PARAMETERS[study.platform], Problems()
+    is_prolific, confirms = study.platform == "prolific", given.get("confirm_by_api", False)
+    parameters = defaults | given.get("parameters", {})
+    for name, word in parameters.items():
+        expected = f"The parameter for the {name}: expected a name such as {defaults[name]}, found {word!r}."
+        problems.unless(PARAMETER.fullmatch(word), expected)
+    are_own = study.platform != "mturk" or parameters == defaults
+    problems.unless(
+        are_own, "The parameters of the address: Mechanical Turk names them itself; leave them as they are."
+    )
+    problems.unless(not _twice(parameters.values()), "The parameters of the address: expected three different names.")
+    codes = {name: code for name, code in given.get("codes", {}).items() if code}
+    for name, code in codes.items():
+        expected = f"The code for {name}: expected letters, digits, - and _, at most 64, found {code!r}."
+        problems.unless(CODE.fullmatch(code), expected)
+    made = "The completion codes: only Prolific's are set by hand; all others are made for each person."
+    problems.unless(is_prolific or not codes, made)
     shown = "The code for complete: expected the completion code that Prolific shows for the study."
-    problems.unless(not is_prolific or "complete" in filled, shown)
-    problems.unless(not _twice(codes.values()), f"{where}: expected a different code for each outcome.")
-    return codes
+    problems.unless(not is_prolific or "complete" in codes, shown)
+    problems.unless(not _twice(codes.values()), "The completion codes: expected a different code for each outcome.")
+    problems.unless(is_prolific or not confirms, "Confirmation by API: only Prolific can confirm a submission.")
+    problems.refuse()
+    return PlatformPlan(study.platform, parameters, codes, confirms)
 
 
 def _twice(values: Iterable[str]) -> list[str]:
@@ -373,7 +228,7 @@ def _twice(values: Iterable[str]) -> list[str]:
 # Questions as lines of a text ---------------------------------------------------------------------
 
 OPTIONAL = "(optional)"
-LONGEST_NAME = 40
+LONGEST_NAME, LONGEST_LABEL = 40, 300
 
 
 def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] = ()) -> list[dict[str, Any]]:
@@ -405,7 +260,13 @@ def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] 
         problems.unless(len(choices) >= 2, expected)
         # A choice is named by its words in the first language that has any.
         made = [{"value": next(iter(one.values()))[:60], "labels": one} for one in choices]
+        many = f"Line {number}: expected at most {CHOICES_AT_MOST} choices, found {len(choices)}."
+        problems.unless(len(choices) <= CHOICES_AT_MOST, many)
+        same = _twice(one["value"] for one in made)
+        problems.unless(not same, f"Line {number}: there are two choices {', '.join(same)}.")
         found.append(question | {"kind": "choice", "choices": made})
+    most = f"Expected at most {QUESTIONS_AT_MOST} questions, found {len(found)}."
+    problems.unless(len(found) <= QUESTIONS_AT_MOST, most)
     problems.refuse()
     return found
 
@@ -423,7 +284,7 @@ def write_questions(questions: Iterable[Mapping[str, Any]], *, languages: Sequen
 
 
 def _read_labels(words: str, languages: Sequence[str]) -> dict[str, str]:
-    parts = [part.strip() for part in words.split("//")]
+    parts = [part.strip()[:LONGEST_LABEL] for part in words.split("//")]
     return {language: part for language, part in zip(languages, parts, strict=False) if part} or {languages[0]: words}
 
 

@@ -217,10 +217,8 @@ def test_criterion_20_mturk_hands_in_from_the_browser_with_cookies_blocked():
         ),
         (
             "prolific",
-            {"codes": {"complete": "AB", "technical": "AB", "screened-out": "A B"}, "extra": 1},
+            {"codes": {"complete": "AB", "technical": "AB", "screened-out": "A B"}},
             [
-                "The settings of the platform, extra: there is no such field; there are: parameters, codes, "
-                "confirm_by_api.",
                 "The code for screened-out: expected letters, digits, - and _, at most 64, found 'A B'.",
                 "The completion codes: expected a different code for each outcome.",
             ],

@@ -9,12 +9,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from common.errors import ProblemsError
 from listening.app.models import Block
 from listening.app.monitor.services import flag_sessions
 from listening.app.sessions.attention import fails_attention, is_gold_missed
 from listening.app.sessions.forms import QuestionsForm
-from listening.app.studies.settings import DEFAULT_SCREENING, BackgroundQuestion, Screening, parse_screening
+from listening.app.studies.settings import BackgroundQuestion
 from tests.listening.factories import make_study
 from tests.listening.visits import PERSON, PLAIN, Visit, text_of
 
@@ -227,24 +226,6 @@ def test_sounds_of_other_sessions_attempts_and_times_are_not_found():
     assert visit.ask("get", address).status_code == 200
     visit.answer_test("sound")
     assert visit.ask("get", address).status_code == 404
-
-
-def test_default_screening_is_sound_and_every_problem_of_another_is_told():
-    assert parse_screening({}) == Screening()
-    assert parse_screening(DEFAULT_SCREENING).headphone_tests == ("huggins",)
-    with pytest.raises(ProblemsError) as raised:
-        parse_screening(
-            {
-                "sound": "yes",
-                "headphones": "loud",
-                "headphones_gate": 1,
-                "headphones_attempts": 0,
-                "native_languages": "en",
-                "gold_gate": "ban",
-                "more": 1,
-            }
-        )
-    assert len(raised.value.problems) == 7
 
 
 @pytest.mark.parametrize(("languages", "is_offered"), [((), True), (("en",), False)])

@@ -25,10 +25,11 @@ def test_questions_become_the_same_lines_again():
 
 def test_every_faulty_line_is_told_at_once():
     with pytest.raises(ProblemsError) as refused:
-        read_questions("Do you sing?\n\nHow old? = number\nWhich one? = this", languages=["en"])
+        read_questions("Do you sing?\n\nHow old? = number\nWhich one? = this\nSure? = yes; yes", languages=["en"])
     assert refused.value.problems == [
         "Line 1: expected a question, = and its answers, such as Do you sing? = yes; no.",
         "Line 4: expected number, text or at least two choices behind =, found this.",
+        "Line 5: there are two choices yes.",
     ]
 
 
