@@ -25,7 +25,6 @@ from listening.design.places import (
     guess_held_out,
 )
 from listening.design.requirements import (
-    FIRST_VERSION,
     QUARTERS,
     Bounds,
     Candidate,
@@ -256,7 +255,6 @@ def _class(trial: Candidate) -> str:
 
 
 CERTIFICATE_VERSION = "2"
-NOT_ASKED = "A design of version 1: what places tell, and the classes of each system, are not checked."
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,12 +301,9 @@ def certify(request: DesignRequest, design: Design) -> Certificate:
         needs = compute_requirements(whole)
         relaxed = needs.relaxed
         checks += _coverage(whole, needs, blocks)
-        checks += _sessions(whole, needs, blocks, is_first=design.version == FIRST_VERSION)
+        checks += _sessions(whole, needs, blocks)
         checks += check_order(whole, needs, blocks, len(design.extensions))
-        if design.version == FIRST_VERSION:
-            relaxed = (*relaxed, NOT_ASKED)
-        else:
-            checks += check_places(whole, needs, blocks)
+        checks += check_places(whole, needs, blocks)
         checks += _candidates(whole)
     numbers = {"evaluators": evaluators, "trials": whole.trials, "originals": whole.originals}
     numbers |= {"systems": len(whole.systems), "candidates": len(whole.candidates)}
@@ -411,7 +406,7 @@ def _coverage(
     yield check_counts("system totals", "ratings of each system over all evaluators", totals)
 
 
-def _sessions(request: DesignRequest, needs: DesignRequirements, blocks: Blocks, *, is_first: bool) -> Iterable[Check]:
+def _sessions(request: DesignRequest, needs: DesignRequirements, blocks: Blocks) -> Iterable[Check]:
     whole = Bounds(request.originals, request.originals)
     originals = [(f"evaluator {n}", sum(not t.system for t in block), whole) for n, block in enumerate(blocks, 1)]
     yield check_counts("originals", "originals in each session", originals)
@@ -428,8 +423,7 @@ def _sessions(request: DesignRequest, needs: DesignRequirements, blocks: Blocks,
         for heard in [Counter((trial.system, trial.is_target) for trial in block)]
         for (system, of_class), bounds in needs.system_classes.items()
     ]
-    if not is_first:
-        yield check_counts("classes of systems", "targets and non-targets of each system in each session", of_both)
+    yield check_counts("classes of systems", "targets and non-targets of each system in each session", of_both)
     for name, what, one in (
         ("classes", "targets and non-targets", "is_target"),
         ("sexes", "female and male trials", "sex"),

@@ -55,7 +55,6 @@ from common.wording import counted, name_some
 from listening.design.order_rules import LONGEST_RUN, SPEAKER_GAP, longest_run, speaker_gap
 
 VERSION = "2"
-FIRST_VERSION = "1"  # its order told the kind by the place; studies that were launched with it keep it
 QUARTERS = 4
 Sex = Literal["f", "m"]
 Name = TypeVar("Name")

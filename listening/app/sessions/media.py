@@ -11,7 +11,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import PurePath
 from typing import IO
 
 from django.core.files.storage import default_storage
@@ -23,7 +22,6 @@ from listening.app.models import PresentationSample, Serve, Session
 from listening.app.sessions import selectors
 from listening.app.sessions.clip_urls import can_be_name, is_clip_name
 from portal.core.clock import read_clock
-from portal.core.signed_urls import CONTENT_TYPES
 
 CHUNK_BYTES = 16 << 10  # small, so that little of what a broken connection never carried counts as sent
 MOST_REQUESTS = 30_000
@@ -40,11 +38,6 @@ class Clip:
     key: str
     size: int
     seconds: float
-
-    @property
-    def content_type(self) -> str:
-        """Tell the type by the kind of the stored file: studies prepared by earlier versions have FLAC."""
-        return CONTENT_TYPES[PurePath(self.key).suffix]
 
 
 def clip_for(token: str, name: str) -> Clip:

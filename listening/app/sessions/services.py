@@ -106,8 +106,8 @@ def start_again(session: Session, network: str, now: datetime) -> Session:
     if newest is None or newest.state != State.EXPIRED:
         raise NotPossible(ALREADY, code=OVER)
     _check_starts(study, network, now)
-    data = newest.platform_data.get("next", newest.platform_data)  # "next": of an earlier version
-    return _begin(study, participant, language=session.language, device=session.device, network=network, data=data)
+    told = {"language": session.language, "device": session.device, "network": network}
+    return _begin(study, participant, **told, data=newest.platform_data)
 
 
 @transaction.atomic

@@ -342,5 +342,5 @@ def clip(request: HttpRequest, token: str, clip: str) -> HttpResponseBase:
         return HttpResponse(
             str(refused), status=refused.status, content_type="text/plain; charset=utf-8", headers=headers
         )
-    response = ranged_response(request, found.size, found.content_type, lambda start, stop: send(found, start, stop))
+    response = ranged_response(request, found.size, "audio/wav", lambda start, stop: send(found, start, stop))
     return secured(response, KEPT_S)

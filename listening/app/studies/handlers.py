@@ -1,8 +1,7 @@
 """The jobs on studies: making the stimuli, and making a large design.
 
 Every recording that a study presents becomes a file of one form for all. The files are made one by one and each is kept
-at once, so an interrupted job goes on where it was. Files in another format, which an earlier version made, are made
-again.
+at once, so an interrupted job goes on where it was.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from portal.jobs.runner import JobContext
 from speech.audio.files import AudioError
 
 MAKING = "Making the stimuli"
-SUFFIX = ".wav"
 LEVELS = {
     Loudness.SPEECH: {"level_dbov": LEVEL_DBOV},
     Loudness.PROGRAMME: {"loudness_lufs": LOUDNESS_LUFS},
@@ -92,7 +90,7 @@ def _resume(context: JobContext) -> Study:
 
 def _make_missing(context: JobContext, study: Study) -> None:
     rows = list(study.stimulus_files.select_related("condition", "item").order_by("pk"))
-    missing = [row for row in rows if not row.file.endswith(SUFFIX)]
+    missing = [row for row in rows if not row.file]
     kept = len(rows) - len(missing)
     if kept and missing:
         context.note(f"{kept} of {len(rows)} stimuli are there already; continuing.")
@@ -120,7 +118,7 @@ def _make_one(stimulus: Stimulus) -> None:
         samples = make_anchor(samples, rate_hz, low_pass_hz)
     made = make_stimulus(samples, rate_hz, stimulus.study.sound)
     Stimulus.objects.filter(pk=stimulus.pk).update(
-        file=store_bytes(made.content, SUFFIX), bytes=len(made.content), duration_s=made.speech_s, facts=made.facts
+        file=store_bytes(made.content, ".wav"), bytes=len(made.content), duration_s=made.speech_s, facts=made.facts
     )
 
 

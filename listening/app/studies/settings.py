@@ -149,7 +149,7 @@ DEFAULT_SCREENING: dict[str, Any] = {
 
 def parse_screening(given: Mapping[str, Any]) -> Screening:
     """Return the screening of a study; what is not given is as `Screening` says."""
-    return Screening(**given | {"native_languages": tuple(given.get("native_languages", ()))})
+    return Screening(**{**given, "native_languages": tuple(given.get("native_languages", ()))})
 
 
 # Questionnaire ------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def read_questions(text: str, *, languages: Sequence[str], taken: Iterable[str] 
         expected = f"Line {number}: expected number, text or at least two choices behind =, found {answer}."
         problems.unless(len(choices) >= 2, expected)
         # A choice is named by its words in the first language that has any.
-        made = [{"value": next(iter(one.values()))[:60], "labels": one} for one in choices]
+        made: list[dict[str, Any]] = [{"value": next(iter(one.values()))[:60], "labels": one} for one in choices]
         many = f"Line {number}: expected at most {CHOICES_AT_MOST} choices, found {len(choices)}."
         problems.unless(len(choices) <= CHOICES_AT_MOST, many)
         same = _twice(one["value"] for one in made)

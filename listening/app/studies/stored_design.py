@@ -185,9 +185,7 @@ def rating_design(rows: DesignRows) -> Design:
         Extension(blocks=size, seed=rows.study.seed + wave) for wave, size in enumerate(rows.waves()) if wave
     )
     blocks = tuple(rows.scored_of(block) for block in rows.blocks)
-    parts = rows.study.certificate.get("parts") if rows.study.is_launched else None  # what was launched stays valid
-    version = str(parts[0]["version"]) if parts else VERSION
-    return Design(version, rows.study.seed, blocks, extensions)
+    return Design(VERSION, rows.study.seed, blocks, extensions)
 
 
 def make_request(study: Study, systems: tuple[str, ...], candidates: tuple[Candidate, ...]) -> DesignRequest:

@@ -7,11 +7,11 @@ from itertools import product
 import pytest
 
 from listening.design import allocation, ordering
-from listening.design.allocation import allocate, extend
+from listening.design.allocation import allocate
 from listening.design.certificate import certify
 from listening.design.order_rules import longest_run
 from listening.design.places import bound_by_chance, find_kinds_by_place
-from listening.design.requirements import FIRST_VERSION, Bounds, compute_requirements
+from listening.design.requirements import Bounds, compute_requirements
 from tests.listening.design.pools import designed_2022, layout_2022, make_pool, make_request
 from tests.listening.design.random_orders import guess_right, sessions_of, shuffle_sessions
 
@@ -124,18 +124,6 @@ def test_criterion_27_uneven_classes_of_a_system_fail_their_check_alone(monkeypa
 def test_runs_may_be_longer_where_one_kind_is_far_more_frequent(originals, run):
     """With runs of two among twelve and twenty-four, nearly every second kind would be known before it is heard."""
     assert longest_run(originals, 36 - originals if originals < 32 else 0) == run
-
-
-def test_designs_of_the_first_version_are_not_asked_what_places_tell(request_, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(ordering, "shuffle_blocks", unshuffled)
-        first = replace(allocate(request_), version=FIRST_VERSION)
-    certificate = certify(request_, first)
-    assert certificate.passes
-    assert "version 1" in certificate.relaxed[-1]
-    longer = extend(request_, first, blocks=4, seed=1)
-    assert longer.version == FIRST_VERSION
-    assert certify(request_, longer).passes
 
 
 def test_kinds_under_rules_are_counted_by_hand():
