@@ -163,7 +163,7 @@ class Crawler:
 def _answer_to(question):
     if question.kind == "choice":
         return question.choices[0].value
-    return {"language": "en", "number": question.lowest or 40}.get(question.kind, "word")
+    return {"language": "en", "number": 40}.get(question.kind, "word")
 
 
 def names_of(study):

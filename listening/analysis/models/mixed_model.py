@@ -24,7 +24,7 @@ Software 67 (2015), equations 18, 34 and 39 to 42.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,15 +35,11 @@ from common.tables import DataTable
 from listening.analysis.reading.inputs import ORIGINAL, Scored, Settings
 from listening.analysis.tables import Row, make_table
 
-_START = 0.5
+_START = 0.25  # of every θ²
 _MOST_STEPS = 200
 _DENSE = 0.1  # share of cells that are not zero from which a dense matrix is quicker
-_MOST_SEARCHES = 6
-_INSIDE = 0.2
-_NEAR_ZERO, _SMALL = 1e-4, 0.02  # θ below which a search has touched 0, and below which 0 itself is tried
-_FLAT = 0.01  # slope of the deviance at a minimum
-_STEP = 1e-2
-_MOST_NEWTON_STEPS, _REACHED = 12, 1e-11
+_ZERO, _SMALL = 1e-12, 4e-4  # θ² where the slope at 0 is computed, and below which 0 itself is tried
+_FLAT, _REACHED = 0.01, 1e-12  # slope of the deviance at a minimum, and what the search for its zero aims at
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,78 +188,35 @@ def _weighted_square(cross: Any, weights: Floats) -> Floats:
 
 
 def _least_deviance(products: _Products, parts: int) -> tuple[Floats, bool]:
-    """Find θ at the minimum, and whether it is one.
+    """Return θ at the minimum, and whether it is one.
 
-    The deviance is even in θ, so its slope is 0 at θ = 0 whether that is a minimum or a ridge, and a search that
-    touches 0 stays there. Its slope by θ² distinguishes the two: where it falls, the search goes on from inside, each
-    time from nearer, for a first step may leap over a minimum close to 0 and land on 0 again.
+    The search is by θ², by which the deviance has a slope at 0, too: a part is 0 where it rises from there. Deviances
+    tell θ to six digits or so, and which six depends on the order in which a processor adds: the search ends at the
+    zero of the exact gradient.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import minimize, root
 
-    def deviance(theta: Floats) -> float:
-        return _solve(products, theta).deviance
+    def look(squares: Floats) -> tuple[float, Floats]:
+        theta = np.sqrt(np.maximum(squares, _ZERO))
+        return _solve(products, theta).deviance, _gradient(products, theta) / theta**2
 
-    theta = np.full(parts, _START)
-    for search in range(_MOST_SEARCHES):
-        options = {"maxiter": _MOST_STEPS, "ftol": 1e-12, "gtol": 1e-6}
-        found = minimize(deviance, theta, method="L-BFGS-B", bounds=[(0.0, None)] * parts, options=options)
-        theta = found.x.copy()
-        is_falling = np.zeros(parts, np.bool_)
-        for place in np.flatnonzero(theta < _SMALL):
-            if _slope_at_zero(products, theta, int(place)) > -_FLAT:
-                theta[place] = 0.0
-            elif theta[place] < _NEAR_ZERO:
-                is_falling[place] = True
-        if is_falling.any():
-            theta[is_falling] = _INSIDE / 2**search
-            continue
-        theta, is_reached = _polished(products, theta)  # a search may end early: then it goes on from here
-        if is_reached:
-            return theta, True
-    return theta, False
+    options = {"maxiter": _MOST_STEPS, "ftol": 1e-12, "gtol": 1e-6}
+    start, bounds = np.full(parts, _START), [(0.0, None)] * parts
+    squares = minimize(look, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    for part in np.flatnonzero(squares < _SMALL):
+        without = squares.copy()
+        without[part] = 0.0
+        squares = without if look(without)[1][part] > -_FLAT else squares
+    inside = np.flatnonzero(squares)
 
+    def gradient(logs: Floats) -> Floats:
+        squares[inside] = np.exp(logs)
+        slopes: Floats = look(squares)[1] * squares
+        return slopes[inside]
 
-def _slope_at_zero(products: _Products, theta: Floats, place: int) -> float:
-    """Return the slope of the deviance by θ² of one part, where that part is 0."""
-    at, beside = theta.copy(), theta.copy()
-    at[place], beside[place] = 0.0, _STEP
-    return (_solve(products, beside).deviance - _solve(products, at).deviance) / _STEP**2
-
-
-def _polished(products: _Products, theta: Floats) -> tuple[Floats, bool]:
-    """Return the zero of the gradient near θ, and whether it was reached.
-
-    Differences of deviances tell θ to six digits or so, and which six depends on the order in which a processor adds.
-    Newton's method on the exact gradient ends at the same place wherever it starts.
-    """
-    inside = np.flatnonzero(theta)
-    logs = 2 * np.log(theta[inside])
-
-    def gradient(at: Floats) -> Floats:
-        full = theta.copy()
-        full[inside] = np.exp(at / 2)
-        return _gradient(products, full)[inside]
-
-    if not inside.size:
-        return theta, True
-    slope = gradient(logs)
-    for _ in range(_MOST_NEWTON_STEPS):
-        if np.abs(slope).max() < _REACHED:
-            break
-        nearer = logs - np.clip(np.linalg.solve(_curvature(gradient, logs), slope), -1, 1)
-        left = gradient(nearer)
-        if np.abs(left).max() > np.abs(slope).max():
-            break
-        logs, slope = nearer, left
-    result = theta.copy()
-    result[inside] = np.exp(logs / 2)
-    return result, bool(np.abs(slope).max() < _FLAT)
-
-
-def _curvature(gradient: Callable[[Floats], Floats], at: Floats) -> Floats:
-    """Return the derivatives of a gradient, by differences. Shape (parts, parts)."""
-    steps = _STEP * np.eye(at.size)
-    return np.column_stack([(gradient(at + step) - gradient(at - step)) / (2 * _STEP) for step in steps])
+    if inside.size:
+        squares[inside] = np.exp(root(gradient, np.log(squares[inside]), tol=_REACHED).x)
+    return np.sqrt(squares), bool(np.all(np.abs(look(squares)[1] * squares) < _FLAT))
 
 
 def _gradient(products: _Products, theta: Floats) -> Floats:

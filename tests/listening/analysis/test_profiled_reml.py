@@ -78,3 +78,12 @@ def test_deviance_effects_and_errors_are_those_of_the_full_covariance():
     assert fit.deviance == pytest.approx(deviance, rel=1e-9)
     np.testing.assert_allclose(fit.effects, effects, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(fit.errors, np.sqrt(np.diag(covariance)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_further_part_never_fits_worse(seed):
+    """Parts of nearly no variance are where a search may stop too early."""
+    ratings = drawn(listeners=8, systems=2, utterances=16, each=5, seed=seed, utterance_sd=0.1, speaker_sd=0.0)
+    y, x, parts = design_of(ratings)
+    fewer = [fit_reml(y, x, [one for one in parts if one is not out]).deviance for out in parts]
+    assert fit_reml(y, x, parts).deviance <= min(fewer) + 1e-9
