@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from evaluation.figures.row_plots import MatrixPlot
 from listening.analysis.answers.choices import AVERAGE_RECALL, GIVEN, RIGHT
 from listening.analysis.answers.pairs import MEAN_AGAINST_ALL, MEAN_RATING, STRENGTH, WINS
 from listening.analysis.answers.scales import DIFFERENCE, MEAN
 from listening.analysis.figures.detection import plot_values
 from listening.analysis.figures.labels import count, interval, listed, number, sentence, slug
-from listening.analysis.figures.view import Record, ResultsView, StudyFigure, group_rows, has_interval, weigh_pairs
+from listening.analysis.figures.view import (
+    Record,
+    ResultsView,
+    StudyFigure,
+    group_rows,
+    has_interval,
+    plot_matrix,
+    weigh_pairs,
+)
 
 _OF_CONDITIONS = (MEAN, STRENGTH, MEAN_AGAINST_ALL, AVERAGE_RECALL)
 _OF_PAIRS = {WINS: 0.5, MEAN_RATING: 0.0, DIFFERENCE: 0.0, RIGHT: 0.5}  # with what they are where nothing differs
@@ -83,11 +90,7 @@ def _matrix(
         "Each row against the conditions of the columns.",
         f"p corrected over all {count(len(tested))} pairs.",
         alt=f"{apart} of {len(tested)} pairs differ at 5 %.",
-        plot=MatrixPlot(
-            names,
-            [[strengths.get((first, second)) for second in names] for first in names],
-            "p < " + ", ".join(f"{level:g}" for level in _LEVELS),
-        ),
+        plot=plot_matrix(strengths, names, "p < " + ", ".join(f"{level:g}" for level in _LEVELS)),
     )
 
 

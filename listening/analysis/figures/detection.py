@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.figures.det import Curve, plot_curves, spread_curves, spread_systems
-from evaluation.figures.row_plots import HOLLOW, Marks, MatrixPlot, RowPlot, Rows
+from evaluation.figures.row_plots import HOLLOW, Marks, RowPlot, Rows
 from evaluation.figures.style import hold_spans
 from listening.analysis.figures.labels import interval, listed, percent, sentence, short_group
 from listening.analysis.figures.view import (
@@ -25,6 +25,7 @@ from listening.analysis.figures.view import (
     group_rows,
     has_interval,
     ordered,
+    plot_matrix,
     weigh_pairs,
 )
 from listening.analysis.reading.inputs import ORIGINAL
@@ -88,13 +89,7 @@ def eer_difference_figures(view: ResultsView, scores: Scores, task: str) -> Iter
         f"Two differ where the interval of their difference, corrected over all {len(rows):,} pairs, leaves out 0.",
         _detection_size([rates[name] for name in systems]),
         alt=f"{sentence(task)}: {apart:,} of {len(rows):,} pairs differ in equal error rate.",
-        plot=MatrixPlot(
-            [view.short[name] for name in systems],
-            [[strengths.get((first, second)) for second in systems] for first in systems],
-            "",
-            [place for place, name in enumerate(systems) if name == ORIGINAL],
-            [view.told(name) for name in systems],
-        ),
+        plot=plot_matrix(strengths, systems, "", view),
         task=task,
     )
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from evaluation.figures.histogram import Bin, HistogramPanel, HistogramPlot
-from evaluation.figures.row_plots import MatrixPlot, Rows, Violin, ViolinPlot
+from evaluation.figures.row_plots import Rows, Violin, ViolinPlot
 from listening.analysis.figures.labels import count, interval, listed, number, percent, sentence, short_group
 from listening.analysis.figures.view import (
     Record,
@@ -17,6 +17,7 @@ from listening.analysis.figures.view import (
     group_rows,
     has_interval,
     ordered,
+    plot_matrix,
     weigh_pairs,
 )
 from listening.analysis.reading.inputs import ORIGINAL
@@ -239,12 +240,6 @@ def significance_figures(view: ResultsView, scores: Scores, task: str) -> Iterat
         f"corrected over all {count(len(rows))} pairs{f' ({correction})' if correction else ''}.",
         f"n = {count(n)} ratings by {count(listeners)} listeners (the clusters), seed {settings.get('seed')}.",
         alt=f"{shown_apart} Not significant: {listed(alike)}." if 0 < len(alike) < len(pairs) else shown_apart,
-        plot=MatrixPlot(
-            [view.short[name] for name in systems],
-            [[strengths.get((first, second)) for second in systems] for first in systems],
-            "p < " + ", ".join(f"{level:g}" for level in levels),
-            [place for place, name in enumerate(systems) if name == ORIGINAL],
-            [view.told(name) for name in systems],
-        ),
+        plot=plot_matrix(strengths, systems, "p < " + ", ".join(f"{level:g}" for level in levels), view),
         task=task,
     )

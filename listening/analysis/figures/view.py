@@ -9,12 +9,13 @@ called so inside of the picture, since pictures travel without their captions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from common.tables import Value
+from evaluation.figures.row_plots import MatrixPlot
 from evaluation.figures.style import STAMP_INCHES, ImageFormat, Plot, Size, darken, draw_formats, place_systems
 from listening.analysis.figures.labels import (
     count,
@@ -266,6 +267,19 @@ def group_rows(rows: Iterable[Record], *columns: str) -> dict[tuple[str, ...], l
     for row in rows:
         found.setdefault(tuple(str(row[column]) for column in columns), []).append(row)
     return found
+
+
+def plot_matrix(
+    strengths: Mapping[tuple[str, str], int], names: Sequence[str], levels: str, view: ResultsView | None = None
+) -> MatrixPlot:
+    """Plot each against each other, by how `weigh_pairs` found them; systems as the view calls them, if it is given."""
+    return MatrixPlot(
+        [view.short[name] for name in names] if view else names,
+        [[strengths.get((first, second)) for second in names] for first in names],
+        levels,
+        [place for place, name in enumerate(names) if name == ORIGINAL] if view else (),
+        [view.told(name) for name in names] if view else (),
+    )
 
 
 def weigh_pairs(pairs: Iterable[tuple[Any, Any, float, float]], levels: Sequence[float]) -> dict[tuple[str, str], int]:

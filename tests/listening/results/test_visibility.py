@@ -7,7 +7,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import Http404
 from django.utils import timezone
 
-from listening.analysis.tables import ABOUT_LISTENERS, ABOUT_UTTERANCES, CONTENTS
 from listening.app.models import Study
 from listening.app.results.context import visible_results
 from listening.app.results.inputs import compute_basis
@@ -16,7 +15,6 @@ from listening.app.results.selectors import list_shown_analyses, parsed_results,
 from listening.app.results.services import publish_results
 from portal.accounts.models import User
 from portal.core.storage import store_bytes
-from portal.submissions.rules import Relation
 from tests.listening.analysis.examples import SYSTEMS, made_up_results
 from tests.listening.results.analysed import add_analysis, make_analysed
 from tests.portal.factories import make_operator, make_organizer, make_team, make_user
@@ -90,34 +88,6 @@ def test_while_a_study_recruits_its_organizers_see_no_results(place):
     with pytest.raises(Http404):
         _ = shown.results
     assert list_shown_analyses(place.organizer, place.study.edition) == []
-
-
-def test_teams_see_the_utterances_of_their_own_systems_alone(place):
-    place.publish()
-    whole = shown_analysis_for(place.organizer, place.study.name).table("raw", "utterances")
-    assert {row[0] for row in whole.rows} > {place.code}
-    shown = shown_analysis_for(place.member, place.study.name, ResultsPart.UTTERANCES)
-    assert (shown.relation, shown.own_systems) == (Relation.TEAM, {place.code})
-    for name in ABOUT_UTTERANCES:
-        assert set(shown.table("common" if name == "map" else "raw", name).values("system")) <= {place.code}
-    assert len(shown.table("raw", "utterances").rows) == len(whole.records(system=place.code)) > 0
-    for user in (place.rival, AnonymousUser()):
-        with pytest.raises(Http404):
-            shown_analysis_for(user, place.study.name).table("raw", "utterances")
-        with pytest.raises(Http404):
-            shown_analysis_for(user, place.study.name, ResultsPart.UTTERANCES)
-
-
-def test_tables_about_listeners_stay_with_organizers(place):
-    place.publish()
-    for user in place.others.values():
-        shown = shown_analysis_for(user, place.study.name)
-        assert not shown.tables & ABOUT_LISTENERS
-        for name in ABOUT_LISTENERS & {path.split("/")[1] for path in shown.results.tables}:
-            for scores in ("raw", "common"):
-                with pytest.raises(Http404):
-                    shown.table(scores, name)
-    assert shown_analysis_for(place.organizer, place.study.name).tables == set(CONTENTS)
 
 
 def test_public_sees_what_was_published_and_organizers_the_newest(place):
