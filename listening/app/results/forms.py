@@ -45,11 +45,23 @@ def _make_field(about: Mapping[str, Any]) -> forms.Field:
     return forms.FloatField(**ends, **words, widget=forms.NumberInput(attrs={"step": "any"}))
 
 
-class RatingsForm(forms.Form):
-    """What has to be known about ratings that were collected elsewhere."""
+class RatingsImportForm(forms.Form):
+    """A file of ratings and what has to be known about it; every problem of the file is an error of its field."""
 
+    edition = EditionField(
+        "Its organizers see the results, and everybody once they are published. Systems with the same names are "
+        "matched with those of this edition."
+    )
     title = LineField(label="Title", max_length=120, error_messages={"required": "Give the study a title."})
     name = StudyNameField()
+    file = forms.FileField(
+        label="Ratings",
+        help_text=f"A CSV file, plain or gzipped, of at most {LARGEST_FILE // MEGABYTE} MB. It needs the columns "
+        "listener, task, system and rating; or it has the form of the Voice Conversion Challenge 2020. "
+        "Reasons in the column excluded are published with the results.",
+        widget=forms.ClearableFileInput(attrs={"accept": ",".join((*ENDINGS, ".gz"))}),
+        error_messages={"required": "Choose a file.", "empty": "The file is empty. Choose one with ratings."},
+    )
     original = LineField(
         label="Name of unprotected speech",
         required=False,
@@ -65,24 +77,6 @@ class RatingsForm(forms.Form):
     is_simulated = forms.BooleanField(
         label="These ratings are simulated", required=False, help_text="A program made them; every page says so."
     )
-
-
-class RatingsImportForm(RatingsForm):
-    """A file of ratings and what has to be known about it; every problem of the file is an error of its field."""
-
-    edition = EditionField(
-        "Its organizers see the results, and everybody once they are published. Systems with the same names are "
-        "matched with those of this edition."
-    )
-    file = forms.FileField(
-        label="Ratings",
-        help_text=f"A CSV file, plain or gzipped, of at most {LARGEST_FILE // MEGABYTE} MB. It needs the columns "
-        "listener, task, system and rating; or it has the form of the Voice Conversion Challenge 2020. "
-        "Reasons in the column excluded are published with the results.",
-        widget=forms.ClearableFileInput(attrs={"accept": ",".join((*ENDINGS, ".gz"))}),
-        error_messages={"required": "Choose a file.", "empty": "The file is empty. Choose one with ratings."},
-    )
-    field_order = ("edition", "title", "name", "file")
 
     def __init__(self, data: Any = None, files: Any = None, *, user: Any) -> None:
         self.user = user

@@ -82,7 +82,6 @@ def import_study(
     original: str = "",
     attribution: str = "",
     is_simulated: bool = False,
-    run_here: bool = False,
     check: Callable[[], None] = ignore_progress,
 ) -> Imported:
     """Return a closed study of the ratings in a file, whose analysis is started.
@@ -91,7 +90,6 @@ def import_study(
         file: CSV, plain or gzipped, in one of the forms that `listening.analysis.reading.ratings` knows.
         original: what unprotected speech is called in the file; found out where empty.
         attribution: whose ratings these are and under which licence, as results state it.
-        run_here: the caller executes the job of the analysis.
         check: called while the file is read; what it raises ends the import.
 
     Raises:
@@ -114,7 +112,7 @@ def import_study(
         study.save(update_fields=["imported"])
         matched = _match_systems(study, ratings)
         audit.record("study.imported", study, actor=by, file=file_name[:200], ratings=len(ratings), matched=matched)
-        analysis = start_analysis(study, by, run_here=run_here)
+        analysis = start_analysis(study, by)
     return Imported(study, analysis, len(ratings), tuple(matched))
 
 

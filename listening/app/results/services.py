@@ -78,14 +78,11 @@ NOT_PUBLISHED = "The results are not published."
 
 
 @transaction.atomic
-def start_analysis(
-    study: Study, by: Any, chosen: Mapping[str, Any] | None = None, *, run_here: bool = False
-) -> Analysis:
+def start_analysis(study: Study, by: Any, chosen: Mapping[str, Any] | None = None) -> Analysis:
     """Return the analysis of a study as it is now: the one there is, or a new one whose job is started.
 
     Args:
         chosen: settings that differ from the usual ones.
-        run_here: the caller executes the job.
 
     Raises:
         ProblemsError: a setting is unknown or out of range.
@@ -107,7 +104,6 @@ def start_analysis(
         parameters={"analysis": analysis.pk},
         by=by,
         edition=study.edition.name if study.edition else "",
-        run_here=run_here,
     )
     analysis.save(update_fields=["job"])
     audit.record("study.analysis_started", study, actor=by, analysis=analysis.pk, settings=settings)

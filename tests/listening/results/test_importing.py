@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
-from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
@@ -164,7 +163,7 @@ def test_the_name_of_the_file_is_not_published(edition):
     assert "secret-name" not in told
 
 
-# The page and the command --------------------------------------------------------------------------
+# The page -------------------------------------------------------------------------------------------
 
 
 def post(client, edition, content, **fields):
@@ -266,27 +265,6 @@ def test_form_offers_own_editions_only(client, edition):
     client.force_login(edition.organizers.first())
     assert post(client, other, csv_of()).status_code == 422
     assert not Study.objects.exists()
-
-
-def test_command_imports_analyses_and_says_where(edition, capsys, tmp_path):
-    file = tmp_path / "ratings.csv"
-    file.write_bytes(csv_of())
-    call_command("import_ratings", str(file), edition=edition.name, name="elsewhere", simulated=True)
-    said = capsys.readouterr().out
-    assert "144 ratings are imported as the study elsewhere." in said
-    assert "/studies/elsewhere/results/" in said
-    assert Study.objects.get().analyses.get().is_ready
-
-
-def test_command_says_what_is_wrong(edition, tmp_path):
-    file = tmp_path / "ratings.csv"
-    file.write_bytes(b"a,b\n1,2\n")
-    with pytest.raises(CommandError, match=r"ratings\.csv"):
-        call_command("import_ratings", str(file), edition=edition.name, name="elsewhere")
-    with pytest.raises(CommandError, match=f"there are: {edition.name}"):
-        call_command("import_ratings", str(file), edition="unknown", name="elsewhere")
-    with pytest.raises(CommandError, match="title: Use at most 120 characters"):
-        call_command("import_ratings", str(file), edition=edition.name, name="elsewhere", title="x" * 121)
 
 
 # Every page of such a study ------------------------------------------------------------------------
