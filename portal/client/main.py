@@ -21,7 +21,7 @@ from typer.main import get_command
 
 from common.errors import CommandError, InputError, Refused, Unreachable
 from common.packages import describe_missing
-from common.terminal import run_command
+from common.terminal import FINE, run_command
 from portal.client.commands import COMMANDS, GROUPS, OURS
 
 PROGRAM = "vp"
@@ -59,10 +59,13 @@ def _run(words: list[str]) -> int:
             code: int = program.invoke(context)
     except Exit as ended:  # after the help
         return ended.exit_code
+    except SystemExit:  # of rich: the reader of the help, such as `head`, has seen enough
+        return FINE
     except ModuleNotFoundError as error:  # vp as one file brings what most commands need
         if str(error.name).partition(".")[0] in OURS:
             raise
-        raise CommandError(describe_missing(f"{PROGRAM} {words[0]}", str(error.name).partition(".")[0])) from error
+        command = " ".join((PROGRAM, *words[: 2 if words[0] in GROUPS else 1]))
+        raise CommandError(describe_missing(command, str(error.name).partition(".")[0])) from error
     except TyperException as error:
         asked = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
         sentence = error.format_message()

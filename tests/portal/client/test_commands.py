@@ -53,6 +53,13 @@ def test_command_whose_package_is_missing_says_what_to_install(monkeypatch, caps
     assert capsys.readouterr().err.startswith(sentence)
 
 
+def test_help_ends_well_when_its_reader_leaves():
+    command = f"{sys.executable} -m portal.client --help | head -2; exit ${{PIPESTATUS[0]}}"
+    answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "Usage: vp" in answer.stdout
+
+
 def test_shell_completes_names_and_options():
     def complete(words: str, place: int) -> list[str]:
         asked = {"_VP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
