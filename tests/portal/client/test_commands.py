@@ -71,3 +71,12 @@ def test_shell_completes_names_and_options():
 
     assert complete("vp stu", 1) == ["study"]
     assert complete("vp status --j", 2) == ["--json"]
+
+
+def test_portal_starts_without_the_parser_of_vp(tmp_path):
+    program = "import sys, manage\nsys.argv = ['manage.py', 'check']\nmanage.main()\nimport portal.config.urls\n"
+    program += "print('HELD', *[name for name in ('typer', 'pydantic') if name in sys.modules])"
+    environment = os.environ | {"PORTAL_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "portal.config.settings"}
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (answer.returncode, answer.stdout.splitlines()[-1]) == (0, "HELD"), answer.stderr
