@@ -50,7 +50,6 @@ studies = (
             name="live",
         ),
         path("<slug:study>/sessions/<int:session>/", monitor_views.session_detail, name="session"),
-        path("<slug:study>/sessions/<int:session>/free/", monitor_views.free_place, name="free-place"),
         path("<slug:study>/exclusions/", monitor_views.exclusion_list, name="exclusions"),
         path("<slug:study>/exclusions/<int:rule>/revoke/", monitor_views.revoke, name="revoke"),
         path("<slug:study>/export/", monitor_views.export, name="export"),

@@ -258,7 +258,6 @@ MATRIX = {
     "studies:monitor": FOR_NOBODY_HERE,
     "studies:live": FOR_NOBODY_HERE,
     "studies:session": FOR_NOBODY_HERE,
-    "studies:free-place": (LOGIN, 405, 405, 405),
     "studies:exclusions": FOR_NOBODY_HERE,
     "studies:revoke": (LOGIN, 405, 405, 405),
     "studies:export": FOR_NOBODY_HERE,
@@ -418,7 +417,6 @@ POSTS = {
             "studies:close",
             "studies:extend",
             "studies:forget",
-            "studies:free-place",
             "studies:exclusions",
             "studies:revoke",
             "studies:analyse",
@@ -751,7 +749,6 @@ def _of_a_study() -> dict[str, list[Any]]:
         "studies:results-csv": [study.name, "raw", "summary"],
         "studies:results-figure": [study.name, "raw", "violin-naturalness", "svg"],
         "studies:session": [study.name, session.pk],
-        "studies:free-place": [study.name, session.pk],
         "studies:revoke": [study.name, rule.pk],
         "studies:export-csv": [study.name, "trials"],
     }

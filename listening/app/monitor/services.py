@@ -28,9 +28,8 @@ from listening.app.models import Exclusion, ExclusionRule, Flag, Session, Study
 from listening.app.monitor.rules import Record, Timing, findings
 from listening.app.monitor.selectors import Coverage, measure_coverage, standing_exclusion, usable_answers
 from listening.app.sessions.attention import is_unheard, missed_of_gold, seconds_to_hear
-from listening.app.sessions.block_leases import end_session, release_block
+from listening.app.sessions.block_leases import release_block
 from listening.app.sessions.pre_screening import CHECKS
-from listening.app.studies.rules import is_stalled
 from listening.questions import AskedQuestion, Kind
 from portal.core import audit
 from portal.core.models import AuditEvent
@@ -40,7 +39,6 @@ State = Session.State
 LONGEST_REASON = 400
 UNHEARD = "Made by the portal: recordings of most trials were not played, by what the browser itself reports."
 EXCLUDED, REVOKED, FOLLOWED = "study.sessions_excluded", "study.exclusion_revoked", "study.session_excluded"
-PLACE_FREED = "study.place_freed"
 ACTIONS = (EXCLUDED, REVOKED, FOLLOWED)
 CHUNK = 50
 # A request may write down a moment before it is stored; what was just seen is looked at once more.
@@ -153,25 +151,6 @@ def _follow(rule: ExclusionRule, session: Session) -> bool:
     _exclude(rule, [session])
     _record(FOLLOWED, rule.study, rule, before, measure_coverage(rule.study), session=session.pk)
     return True
-
-
-@transaction.atomic
-def free_place(*, session: Session, by: Any, now: datetime) -> None:
-    """End a session that nothing is heard of before its lease does, and offer its block again whole.
-
-    As at the end of a lease its answers stay, as partial, and its evaluator may begin again.
-
-    Raises:
-        NotPossible: it holds no place, or its evaluator is there.
-    """
-    session = Session.objects.select_for_update(of=("self",), no_key=True).select_related("study").get(pk=session.pk)
-    block = models.Block.objects.filter(holder=session, is_finished=False).first()
-    if session.state != State.ACTIVE or block is None:
-        raise NotPossible("This session holds no place any more.")
-    if not is_stalled(session, now):
-        raise NotPossible("The evaluator of this session is there again, so the place is kept.")
-    end_session(session, State.EXPIRED, now)
-    audit.record(PLACE_FREED, session.study, actor=by, session=session.pk, block=block.number)
 
 
 def _leave_out_unheard(sessions: Collection[int]) -> None:

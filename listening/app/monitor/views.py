@@ -71,18 +71,6 @@ def session_detail(request: HttpRequest, study: Study, session: int) -> HttpResp
     return render(request, "listening/monitor/session.html", context)
 
 
-@study_post
-def free_place(request: HttpRequest, study: Study, session: int) -> HttpResponse:
-    found = _find_session(study, session)
-    try:
-        services.free_place(session=found, by=request.user, now=read_clock())
-        is_closed = study.state == Study.State.CLOSED
-        messages.success(request, f"Session {found.pk} has ended{'' if is_closed else ', and its place is free'}.")
-    except NotPossible as reason:
-        messages.error(request, str(reason))
-    return redirect("studies:monitor", study.name)
-
-
 def _find_session(study: Study, pk: int) -> Session:
     return get_object_or_404(study.sessions.select_related("study", "block", "participant"), pk=pk, is_preview=False)
 

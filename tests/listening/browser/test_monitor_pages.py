@@ -127,31 +127,6 @@ def test_criterion_25_monitor_follows_within_five_seconds(organizer, new_page, p
     assert problems[page] == []
 
 
-def test_button_that_frees_a_place_keeps_the_focus_when_the_page_renews_itself(organizer, new_page, problems):
-    study = make_study(evaluators=2, trials=4, organizer=organizer)
-    stalled = make_session(study)
-    Session.objects.filter(pk=stalled.pk).update(last_seen_at=timezone.now() - timedelta(minutes=9))
-    page = new_page(organizer)
-    page.clock.install()
-    page.goto(address("monitor", study))
-    button = page.locator(f"#free-{stalled.pk}")
-
-    def renew():
-        button.evaluate("(old) => old.toggleAttribute('data-old')")
-        page.clock.fast_forward(1000 * RENEWED_WITHIN_S)
-        expect(page.locator(f"#free-{stalled.pk}:not([data-old])")).to_have_count(1)
-
-    button.focus()
-    renew()
-    expect(button).to_be_focused()
-    button.press("Enter")
-    expect(page.locator("dialog")).to_contain_text("its block is offered again")
-    renew()
-    page.get_by_role("button", name="Go back").press("Enter")
-    expect(button).to_be_focused()
-    assert problems[page] == []
-
-
 def test_criterion_25_no_page_or_reply_tells_a_rating_while_the_study_recruits(organizer, new_page):
     """With ratings that a page could have no other reason to show."""
     study = make_study(evaluators=3, trials=8, organizer=organizer)

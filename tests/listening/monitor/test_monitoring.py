@@ -13,7 +13,6 @@ from listening.app.monitor.services import flag_sessions
 from listening.app.periodic_tasks import flag_answers
 from listening.app.sessions.block_leases import end_session
 from listening.app.withdrawal.services import withdraw
-from portal.core.models import AuditEvent
 from tests.listening.answering import answer_all
 from tests.listening.session_factories import (
     add_gold,
@@ -259,32 +258,3 @@ def test_session_of_another_study_is_not_found(study, organizer, client):
     assert client.get(address("exclusions", study), {"session": other.pk}).status_code == 404
     assert client.get(address("exclusions", study), {"session": "9" * 30}).status_code == 404
     assert client.get(address("exclusions", study), {"flag": "nonsense"}).status_code == 404
-
-
-# Places --------------------------------------------------------------------------------------------
-
-
-def test_organizer_frees_the_place_of_a_stalled_session_only(study, organizer, client):
-    here, gone = answer_trials(make_session(study), trials=1), answer_trials(make_session(study), trials=3)
-    now = timezone.now()
-    Session.objects.filter(pk=gone.pk).update(last_seen_at=now - timedelta(minutes=2))
-    client.force_login(organizer)
-    page = client.get(reverse("studies:monitor", args=[study.name])).content.decode()
-    address = {one.pk: reverse("studies:free-place", args=[study.name, one.pk]) for one in (here, gone)}
-    assert (address[gone.pk] in page, address[here.pk] in page) == (True, False)
-    assert f'id="free-{gone.pk}"' in page  # the focus stays on it when the page renews itself
-    assert address[gone.pk] in client.get(reverse("studies:session", args=[study.name, gone.pk])).content.decode()
-    told = [
-        str(next(iter(client.post(address[one.pk], follow=True).context["messages"]))) for one in (gone, gone, here)
-    ]
-    assert told == [
-        f"Session {gone.pk} has ended, and its place is free.",
-        "This session holds no place any more.",
-        "The evaluator of this session is there again, so the place is kept.",
-    ]
-    states = dict(study.sessions.values_list("pk", "state"))
-    assert states == {here.pk: "active", gone.pk: "expired"}
-    gone.block.refresh_from_db()
-    assert (gone.block.holder, gone.block.is_finished, gone.answers.count()) == (None, False, 3 * len(study.asked_keys))
-    [event] = AuditEvent.objects.filter(action="study.place_freed")
-    assert (event.actor, event.data) == (organizer, {"session": gone.pk, "block": gone.block.number})

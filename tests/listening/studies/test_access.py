@@ -94,7 +94,7 @@ def test_its_organizer_meets_every_page(place):
     client = Client()
     client.force_login(place.organizer)
     found = {name: client.get(there).status_code for name, (there, _) in place.addresses().items()}
-    only_to_do = {"free-place", "prepare", "preview", "pause", "resume", "revoke", "results-screen"}
+    only_to_do = {"prepare", "preview", "pause", "resume", "revoke", "results-screen"}
     assert {name for name, status in found.items() if status == 405} == {f"studies:{action}" for action in only_to_do}
     of_others = set() if place.study.edition is None else {"studies:test-file"}
     assert {name for name, status in found.items() if status == 404} == OF_RESULTS | of_others
