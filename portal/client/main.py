@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     program = make_program()
+    named = " ".join((PROGRAM, *words[: 2 if words[0] in GROUPS else 1]))
     if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:  # a shell asks what may follow
         program(prog_name=PROGRAM)
     try:
@@ -64,10 +65,9 @@ def _run(words: list[str]) -> int:
     except ModuleNotFoundError as error:  # vp as one file brings what most commands need
         if str(error.name).partition(".")[0] in OURS:
             raise
-        command = " ".join((PROGRAM, *words[: 2 if words[0] in GROUPS else 1]))
-        raise CommandError(describe_missing(command, str(error.name).partition(".")[0])) from error
+        raise CommandError(describe_missing(named, str(error.name).partition(".")[0])) from error
     except TyperException as error:
-        asked = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
+        asked = getattr(getattr(error, "ctx", None), "command_path", named)
         sentence = error.format_message()
         end = "" if sentence.endswith((".", "?")) else "."
         raise CommandError(f"{asked}: {sentence}{end} See {asked} --help.") from error

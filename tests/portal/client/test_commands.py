@@ -33,6 +33,7 @@ def test_help_names_every_command(capsys):
         (["study"], "vp study: Missing command. See vp study --help."),
         (["pack"], "vp pack: Missing argument 'EDITION'. See vp pack --help."),
         (["status", "--jsn"], "vp status: No such option: --jsn (Possible options: --json). See vp status --help."),
+        (["data", "a", "--to"], "vp data: Option '--to' requires an argument. See vp data --help."),
         (["results", "T1", "--csv", "--json"], "Expected at most one of --all, --csv, --json, found --csv and --json."),
         (["verify", "a.zip"], "Expected one of --expected, --edition, found none."),
         (
