@@ -40,7 +40,7 @@ def plain_figures_of_studies(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures take longer than all the rest of a job: a test draws them where its name says that they are drawn, and
     without the forms for print where it speaks of figures."""
-    if "drawn" in request.node.name:
+    if "_drawn" in request.node.name:
         return
     if "figures" in request.node.name:
         monkeypatch.setattr(style, "KEPT", ("svg",))
@@ -59,7 +59,7 @@ def figures_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 def pages_without_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leaderboard's page draws its figure, which no test waits for but those whose name says that it is drawn."""
     monkeypatch.setattr(figures, "_not_drawn", {})
-    if "drawn" not in request.node.name:
+    if "_drawn" not in request.node.name:
         monkeypatch.setattr(figures, "draws_in_pages", False)
 
 

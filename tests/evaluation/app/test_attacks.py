@@ -106,7 +106,7 @@ def test_attack_gives_the_numbers_of_the_engine_with_intervals_over_speakers(att
     assert {one.attack_model for one in found.score_sets} == {str(rung) for rung in RUNGS}
 
 
-def test_averages_and_figures_are_those_of_the_recipe(attacked_whole):
+def test_averages_speakers_and_voices_are_those_of_the_recipe(attacked_whole):
     found = only(attacked_whole)
     members = [found.values.number("eer", "kaldi", data_set=f"tones_trials_{g}", attack_model=RUNGS[2]) for g in "fm"]
     average = found.values.average("eer", "kaldi", split="test", attack_model=RUNGS[2])
