@@ -39,7 +39,7 @@ REQUIRES: Mapping[str, str] = {
     "soundfile": "soundfile>=0.13",
     "soxr": "soxr>=0.5",
     "threadpoolctl": "threadpoolctl>=3.5",
-    "typer": "typer>=0.29",
+    "typer": "typer>=0.28,<0.29",
 }
 # What is read beside modules, and a folder of such files alone.
 _DATA_FOLDER = "listening/presets"
