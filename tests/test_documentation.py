@@ -135,6 +135,7 @@ def make_demo(
         assert any(line.startswith(measured) for line in lines)
         links = [line.split()[1] for line in lines if line.startswith("  listen ")]
         assert len(links) == studies
+        assert any(line.startswith("  leaderboard ") for line in lines) == bool(studies)
         for link in links:
             assert b"You are invited to a listening test" in wait_for(link.removeprefix("http://"))
         look(address, lines)

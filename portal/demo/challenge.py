@@ -188,18 +188,18 @@ def send_demo_systems(
 
 
 def finish_demo_challenge(*, edition: Edition, organizer: User, teller: SubmissionTeller, say: TerminalScreen) -> None:
-    """Wait until every submission is settled, and publish the leaderboard.
+    """Wait until every submission is settled, and publish the leaderboard; `edition` then says so.
 
     Raises:
         CommandError: the portal could not evaluate a submission.
     """
     _wait(edition, teller)
-    edition.refresh_from_db()
     if not AuditEvent.objects.filter(
         action="board.published", subject_type="challenges.edition", subject_id=str(edition.pk)
     ).exists():  # somebody took it back later on purpose
         publish_leaderboard(edition=edition, now=timezone.now(), by=organizer)
         say("The leaderboard is published")
+    edition.refresh_from_db()
 
 
 def select_demo_submissions(edition: Edition) -> QuerySet[Submission]:
