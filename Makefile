@@ -110,7 +110,7 @@ bench: $(VENV)/dev ## measure speed as ratios to a yardstick in the same run
 	@$(BIN)/python -m benchmarks
 
 models: $(VENV)/portal $(VENV)/models ## fetch the models of attackers, recognisers, synthesiser, vocoder (about 470 MB)
-	@$(BIN)/vp models
+	@$(BIN)/python -m portal.client models
 
 clean: ## remove the virtual environment and caches; the portal's data in var/ stays
 	@echo "Removing $(VENV) and caches; the portal's data in var/ stays"
@@ -139,7 +139,7 @@ $(VENV)/bin/python:
 $(VENV)/base: $(VENV)/bin/python requirements.txt
 	@echo "Installing the portal's packages (about 700 MB) into $(VENV)"
 	@$(PINNED) --requirement requirements.txt
-	@$(BIN)/vp models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
+	@$(BIN)/python -m portal.client models fetch wespeaker-resnet34 || echo "The portal runs without its attacker's model."
 	@touch $@
 
 # pyworld comes as source. It is built beside the installation of the other packages, and pip keeps what it built.
@@ -176,5 +176,5 @@ $(VENV)/dev: $(VENV)/portal requirements-dev.txt | $(BIN)/vp
 
 $(VENV)/models: $(VENV)/base
 	@echo "Fetching the models of attackers, recognisers, synthesiser, vocoder (about 470 MB)"
-	@$(BIN)/vp models fetch --all || echo "The portal runs without these models; make models tries again."
+	@$(BIN)/python -m portal.client models fetch --all || echo "The portal runs without these models; make models tries again."
 	@touch $@
