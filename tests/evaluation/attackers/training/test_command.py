@@ -114,7 +114,7 @@ def attack_toys(shell, corpus, trained, place, *more):
         (("--set", "colour=red"), "expected NAME=VALUE with a name among"),
         (("--set", "width=12"), "width: expected a multiple of 8"),
         (("--variant", "literal"), "Expected the target of every utterance"),
-        (("--seed", "9223372036854775808"), "Input should be less than or equal to 9223372036854775807"),
+        (("--seed", "9223372036854775808"), "9223372036854775808 is not in the range 0<=x<=9223372036854775807"),
     ],
 )
 def test_command_says_what_is_wrong(shell, corpus, tmp_path, arguments, said):
