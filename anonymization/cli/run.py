@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from anonymization.methods.contract import Anonymizer, takes_targets
 from anonymization.methods.voices.assignment import Voices
 from anonymization.methods.voices.files import write_targets_csv
 from anonymization.methods.voices.pseudo_speakers import Level
+from common.cores import count_cores
 from common.errors import CommandError
 from common.hashes import compute_sha256
 from common.parameters import AsJson
@@ -93,7 +93,7 @@ def anonymize(
         target_selection=target_selection,
         genders=genders,
         reading=Reading(role, split, speaker_from, container, suffix),
-        jobs=jobs or len(os.sched_getaffinity(0)),
+        jobs=jobs or count_cores(),
         is_strict=is_strict,
         limit=limit,
         as_json=as_json,

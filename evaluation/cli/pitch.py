@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, astuple, dataclass, fields
@@ -13,6 +12,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from common import terminal
+from common.cores import count_cores
 from common.errors import CommandError, InputError
 from common.parameters import AsJson
 from common.problems import Problem, Severity
@@ -88,7 +88,7 @@ def _measured(
     pairs: Sequence[AudioPair], measure: Callable[[AudioPair], PitchRow | str], jobs: int
 ) -> Iterator[PitchRow | str]:
     """Outcomes in the order of the pairs: a row, or a sentence that says why there is none."""
-    jobs = min(jobs or len(os.sched_getaffinity(0)), len(pairs))
+    jobs = min(jobs or count_cores(), len(pairs))
     if jobs == 1:
         yield from map(measure, terminal.track_progress(pairs, len(pairs), "utterances"))
         return

@@ -351,7 +351,7 @@ def _check_command(description: Description, where: str) -> None:
 
 
 def fill_in(command: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
-    """Return the command with its placeholders (names in braces) replaced by their values, which stay as they are."""
+    """Return the command with the value of each name in braces in its place; braces in values stay as they are."""
     values = {"python": sys.executable, **values}
     if command[:-1] == SHELL:
         values = {name: shlex.quote(value) for name, value in values.items()}
